@@ -190,8 +190,13 @@ class Family:
     ``in_force``      (instance) -> frozenset of the labels that matter to this instance, where that depends on it, as
                       on its objective; a model may leave out the others and be exact (default: all matter, always)
     ``older``         versions of the schema that instances may have as well: the record reads them as what they meant
+    ``attempts``      methods that find a solution quickly where one is easy to find: they are asked, for a moment,
+                      before a method's proof of infeasibility, or an optimum after a solver was asked, is said
+                      (:mod:`chipmap.process.doubt`)
     ``units``         (instance) -> :class:`~chipmap.records.Units`, where the objective's unit depends on the instance,
                       or terms have units of their own (default: ``unit`` for all)
+    ``rounding``      (instance, objective, terms) -> ticks of the objective that are due to rounding up at most; 0
+                      where these are less than a thousandth of 10⁴ or more
     ================  =================================================================================================
     """
 
@@ -211,6 +216,7 @@ class Family:
     default_method: str
     formulations: tuple[Formulation, ...]
     warm_starts: Mapping[str, str] = field(default_factory=dict)
+    attempts: tuple[str, ...] = ()
     generators: tuple[Generator, ...] = ()
     shipped: str = ""
     from_graph: str = ""
@@ -237,6 +243,7 @@ class Family:
     scopes: Mapping[str, str] = field(default_factory=dict)
     in_force: str = ""
     units: str = ""
+    rounding: str = ""
     older: tuple[str, ...] = ()
 
     @property

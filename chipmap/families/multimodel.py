@@ -14,10 +14,11 @@ FAMILY = Family(
     solution="chipmap.instances.multimodel:MultiSolution",
     check="chipmap.validation.multimodel.checker:check",
     candidates="chipmap.validation.multimodel.candidates:candidates",
-    tick="1 ns of latency, 1 pJ of energy, 1e-12 J·s of their product",
+    tick="1 ns of latency, 1 pJ of energy, 1e-12 J·s of their product or a power of ten less",
     unit="J·s",
     unit_per_tick=1e-12,
-    units="chipmap.instances.multimodel.instance:units",
+    rounding="chipmap.instances.multimodel.rounding:rounding",
+    units="chipmap.instances.multimodel.units:units",
     constraints={
         "C0": "domain",
         "C1": "chain",
@@ -53,6 +54,7 @@ FAMILY = Family(
         "whole": "chipmap.methods.multimodel.chain:whole",
         "scar-best": "chipmap.methods.multimodel.baselines:scar_best",
     },
+    attempts=("whole", "one-window", "scar-best"),
     formulations=(
         Formulation("multimodel/mip", "mip", "chipmap.formulations.multimodel.mip:build", PAPER),
         Formulation("multimodel/cpsat", "cpsat", "chipmap.formulations.multimodel.cpsat:build", PAPER),

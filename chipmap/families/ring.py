@@ -17,6 +17,7 @@ FAMILY = Family(
     tick="10 ps",
     unit="us",
     unit_per_tick=1e-5,
+    rounding="chipmap.instances.ring.rounding:rounding",
     constraints={
         "C0": "domain (pins, keep-together groups, forbidden chips)",
         "C1": "flow (acyclic dataflow)",
@@ -61,6 +62,7 @@ FAMILY = Family(
         "slice": "chipmap.methods.ring.programs:slicing",
         "learned": "chipmap.methods.ring.sampling:learned",
     },
+    attempts=("greedy", "slice", "exact"),
     formulations=(
         Formulation("ring/mip", "mip", "chipmap.formulations.ring.mip:build", PAPER),
         Formulation("ring/mip-path", "mip", "chipmap.formulations.ring.mip:build", PAPER, {"family": "path"}),

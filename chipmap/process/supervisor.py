@@ -21,7 +21,16 @@ import msgspec
 from chipmap.family import Family, Method, resolve
 from chipmap.kernels import Unready
 from chipmap.process.child import Child
-from chipmap.process.conduct import at_once, ended, first, guarded, plain, start_from_file, start_method
+from chipmap.process.conduct import (
+    SHORT_OF_MEMORY,
+    at_once,
+    ended,
+    first,
+    guarded,
+    plain,
+    start_from_file,
+    start_method,
+)
 from chipmap.process.memory import room
 from chipmap.process.messages import Bounded, Ended, Failed, Found, Halt, Job, Measured, Start, ToParent
 from chipmap.process.signals import Interrupts
@@ -35,11 +44,6 @@ from chipmap.run import Run
 GRACE = 0.7
 #: Seconds between looks at the clock.
 TICK = 0.05
-#: What is said (by C++, Python, the system's loader) when memory runs out.
-_SHORT_OF_MEMORY = (
-    *("bad_alloc", "MemoryError", "out of memory"),
-    *("Cannot allocate memory", "failed to map segment", "can't start new thread"),
-)
 
 
 def supervise(
@@ -168,7 +172,7 @@ class _Watch:
         if isinstance(end, Failed):
             return self._failed(end)
         self.versions = end.versions
-        run.oracle_report, run.evaluation, run.failure = end.oracle, end.evaluation, end.failure
+        run.oracle_report, run.evaluation, run.failure = end.oracle, end.evaluation, end.failure or run.failure
         run.timed = run.timed or end.timed
         run.notes.extend(end.notes)
         run.timings.update(end.timings)
@@ -189,7 +193,7 @@ class _Watch:
             raise SolverUnavailableError(failed.message)
         if failed.kind == "Unready":
             raise Unready
-        if failed.kind == "MemoryError" or any(word in failed.message for word in _SHORT_OF_MEMORY):
+        if failed.kind == "MemoryError" or any(word in failed.message for word in SHORT_OF_MEMORY):
             *_, last = failed.message.strip().splitlines() or ["out of memory"]  # libraries put advice before it
             return ended(self.run, "memory", last)
         return self._broken(f"the method failed: {failed.message}")
@@ -206,7 +210,7 @@ class _Watch:
         status = self.child.process.returncode
         how = f"was killed by signal {-status}" if status is not None and status < 0 else f"ended with status {status}"
         tail = self.child.tail.decode(errors="replace")
-        short = run.options.memory_limit is not None or any(word in tail for word in _SHORT_OF_MEMORY)
+        short = run.options.memory_limit is not None or any(word in tail for word in SHORT_OF_MEMORY)
         if short or status == -signal.SIGKILL:
             run.failure = f"the child {how}, as happens when memory runs out"
             return ended(run, "memory", run.failure)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.instances.decimals import exact
 from chipmap.instances.multimodel.instance import MAX_TOTAL, Model, MultiInstance, MultiSolution, Piece
 from chipmap.records import InputError
 
@@ -21,6 +22,10 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 #: Stands for an SRAM or a time without a limit.
 UNLIMITED = 2**62
+#: (least tick of EDP in ns · pJ, ticks that models whole stay below) from a scale of COARSE_FROM ns · pJ on, and below.
+COARSE_FROM, COARSE, FINE = 10**13, (10**9, 10**18), (1, 10**15)
+#: (least tick of EDP in ns · pJ, ticks that models whole stay below) from a scale of COARSE_FROM ns · pJ on, and below.
+COARSE_FROM, COARSE, FINE = 10**13, (10**9, 10**18), (1, 10**15)
 #: A segment: model, first and last layer, chiplet (all positions).
 Segment = tuple[int, int, int, int]
 
@@ -120,9 +125,26 @@ class MultiProblem:
     def objective(self, time: int, energy: int) -> int:
         """The objective of T1 and T2, in ticks."""
         task = self.instance.task
+        if task.objective == "edp":
+            return -(-time * energy // self.edp_tick)
         if task.objective == "weighted":
             return -(-watts(self.instance) * time // 1000) + energy
-        return {"latency": time, "energy": energy}.get(task.objective, -(-time * energy // 10**9))
+        return time if task.objective == "latency" else energy
+
+    @cached_property
+    def edp_tick(self) -> int:
+        """A tick of EDP in ns · pJ (page, "Objective"): by the scale of all models whole, each on one chiplet."""
+        least_time, least_energy, most_time, most_energy = 0, 0, 0, 0
+        for model in self.models:
+            times = model.q * (model.time.sum(axis=0) + model.read_time[0] + model.write_time[-1])
+            times += int(model.weight_time.sum())
+            energies = model.run_energy.sum(axis=0) + model.read_energy[0] + model.write_energy[-1]
+            least_time, least_energy = max(least_time, int(times.min())), least_energy + int(energies.min())
+            most_time, most_energy = most_time + int(times.max()), most_energy + int(energies.max())
+        tick, most = COARSE if least_time * least_energy >= COARSE_FROM else FINE
+        while most_time * most_energy >= most * tick:
+            tick *= 10
+        return tick
 
 
 def sums(amounts: IntArray) -> IntArray:
@@ -132,7 +154,7 @@ def sums(amounts: IntArray) -> IntArray:
 
 def watts(instance: MultiInstance) -> int:
     """``task.watts`` in units of 10⁻⁶ W (thousandths of a pJ per ns)."""
-    return round(instance.task.watts * 10**6)
+    return round(exact(instance.task.watts) * 10**6)
 
 
 def multi_problem(instance: MultiInstance) -> MultiProblem:
@@ -161,8 +183,8 @@ def _build(instance: MultiInstance) -> MultiProblem:
 
 def _costs(instance: MultiInstance, model: Model) -> ModelCosts:
     module, b, batch = instance.module, model.mini_batch, model.batch
-    link, dram = Fraction(module.nop_bytes_per_ns), Fraction(module.dram_bytes_per_ns)
-    per_hop, per_access = round(100 * module.hop_pj_per_byte), round(100 * module.dram_pj_per_byte)
+    link, dram = exact(module.nop_bytes_per_ns), exact(module.dram_bytes_per_ns)
+    per_hop, per_access = round(100 * exact(module.hop_pj_per_byte)), round(100 * exact(module.dram_pj_per_byte))
 
     def hundredths(size: int, rate: int) -> int:
         return -(-size * rate // 100)

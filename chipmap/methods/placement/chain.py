@@ -129,7 +129,7 @@ def _solve(problem: PlacementProblem, run: Run, model: object, source: str) -> N
     best = run.best.solution if run.best is not None else None
     outcome = solve_within(run, model, Finds(source), best)  # type: ignore[arg-type]
     if outcome.termination.reason == "infeasible":
-        run.infeasible(*clash(problem))
+        run.infeasible(*clash(problem, run))
     else:
         conclude(run, outcome, source)
 
