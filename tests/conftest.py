@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from itertools import groupby
@@ -21,6 +23,12 @@ AS_USERS = ("runtime", "docs", "cli")
 
 # readline, which pytest loads, tells child processes a width of 80 even where there is no terminal
 os.environ.pop("COLUMNS", None)
+
+#: What a test may skip for want of -> the extra of pyproject.toml that brings it.
+EXTRAS: dict[str, str] = {
+    **dict.fromkeys(("torch", "transformers", "accelerate", "jax", "onnxruntime", "onnxscript"), "judges"),
+    **{"onnx": "onnx", "pandas": "pandas", "pymetis": "metis", "matplotlib": "dev"},
+}
 
 ALL = 10**9
 #: Files of the quick lane, or functions in them (``*`` is anything within a name) -> how many cases of each of their
@@ -136,3 +144,33 @@ def sampled(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
         cases = list(group)
         most = min(quick_cases(cases[0].path, function.rpartition("::")[2]), len(cases))
         yield from (cases[i] for i in sorted(Random(function).sample(range(len(cases)), most)))
+
+
+def wanting(reason: str) -> str:
+    """The extra that a skipped test lacks, by the reason that pytest gives; "" for another reason.
+
+    >>> wanting("Skipped: could not import 'torch': No module named 'torch'")
+    'judges'
+    >>> wanting("Skipped: needs the extra learned")
+    'judges'
+    """
+    missing = re.search(r"(?:could not import|No module named) '(\w+)", reason)
+    extra = re.search(r"needs the extra (\w+)", reason)
+    if missing:
+        return EXTRAS.get(missing[1], "")
+    return {"learned": "judges", "zoo": "judges"}.get(extra[1], extra[1]) if extra else ""
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many tests were skipped, and for want of which extra: they run elsewhere, by ``make judges``."""
+    found: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        found[wanting(reason)] += 1
+    if lacking := [f"{count} of extra {extra}" for extra, count in sorted(found.items()) if extra]:
+        total = sum(count for extra, count in found.items() if extra)
+        terminalreporter.write_line(
+            f"skipped {total} tests for want of packages: {', '.join(lacking)} (make judges runs them)"
+        )
+    if found[""]:
+        terminalreporter.write_line(f"skipped {found['']} tests for other reasons (pytest -rs names them)")

@@ -17,6 +17,7 @@ FAMILY = Family(
     tick="10 ps",
     unit="us",
     unit_per_tick=1e-5,
+    rounding="chipmap.instances.ring.rounding:rounding",
     constraints={
         "C0": "domain (pins, keep-together groups, forbidden chips)",
         "C1": "flow (acyclic dataflow)",
@@ -60,6 +61,7 @@ FAMILY = Family(
         "slice": "chipmap.methods.ring.programs:slicing",
         "learned": "chipmap.methods.ring.sampling:learned",
     },
+    attempts=("greedy", "slice", "exact"),
     formulations=(
         Formulation("ring/mip", "mip", "chipmap.formulations.ring.mip:build", PAPER),
         Formulation("ring/mip-path", "mip", "chipmap.formulations.ring.mip:build", PAPER, {"family": "path"}),
@@ -88,6 +90,7 @@ FAMILY = Family(
     shipped="chipmap.instances.ring.shipped:SHIPPED",
     from_graph="chipmap.instances.ring.from_graph:from_graph",
     at_once="chipmap.methods.ring.at_once:at_once",
+    first="chipmap.methods.ring.programs:greedy",
     advice="chipmap.methods.ring.at_once:advice",
     plot="chipmap.report.ring.plots:plot",
     describe="chipmap.instances.ring.describe:describe",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
@@ -23,9 +23,11 @@ from chipmap.records.mismatch import mismatch
 MOST_CHARACTERS = 1_000
 #: Digits of a whole number: far below the 308 at which it is no float any more, and quotients of two still are.
 MOST_DIGITS = 100
-#: Control characters but for line ends and tabs, and those that turn the direction of writing -> what stands for them.
+#: Control characters but for line ends and tabs, those that turn the direction of writing, and halves of characters
+#: (how Python hands over odd bytes of a path) -> what stands for them.
 _WRITTEN_OUT = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
 _WRITTEN_OUT |= {code: f"\\u{code:04x}" for code in (0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))}
+_WRITTEN_OUT |= {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 
 
@@ -39,8 +41,22 @@ def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
     return text if len(text) <= most else f"{text[: most - 3 - tail]} … {text[-tail:]}"
 
 
+def shown(value: Any, how: Callable[[Any], str] = repr) -> str:
+    """``value`` as ``how`` writes it, shortened; in words where Python refuses to (5,000 digits, lists in lists).
+
+    >>> shown(10**5000), shown("a")
+    ('a number of more than 4,000 digits', "'a'")
+    """
+    try:
+        return shortened(how(value))
+    except ValueError:
+        return "a number of more than 4,000 digits"
+    except RecursionError:
+        return "nested too deeply"
+
+
 def written_out(text: str) -> str:
-    """``text`` with its control characters written out.
+    """``text`` with its control characters, and halves of characters, written out.
 
     >>> written_out("a\\x1b[31mb\\u202e")
     'a\\\\x1b[31mb\\\\u202e'
@@ -181,6 +197,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     #: that holds this one, alone or in a tuple), so that the hashes of older files hold.
     LATER_FIELDS: ClassVar[tuple[str, ...]] = ()
 
+    @property
+    def remark(self) -> str:
+        """What whoever reads it should know of how it came about."""
+        return ""
+
     @classmethod
     def make(cls, **fields: Any) -> Self:
         """The record with these fields, converted and checked as if it had been read from JSON.
@@ -191,6 +212,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             return cls.from_json(msgspec.json.encode(fields, enc_hook=_plain), where=cls.__name__)
         except NotImplementedError as error:
             raise InputError(str(error), cls.__name__) from None
+        except UnicodeEncodeError as error:
+            what = f"holds text that isn't UTF-8: {shown(error.object)}"
+            raise InputError(what, cls.__name__, "Leave out half characters (surrogates).") from None
 
     @classmethod
     def from_json(cls, data: bytes | str, where: str = "") -> Self:
@@ -307,14 +331,15 @@ class Source:
 
     ``where`` is the file's path, or what errors call the bytes. ``path`` is None for bytes and for what can be read
     only once (a pipe), which is in memory then. ``beside``: a second input that belongs to it (a table of edges).
+    Names of graphs come from ``where``, so bytes of a path that aren't UTF-8 are written out there.
     """
 
     def __init__(self, where: str | Path, data: bytes | None = None) -> None:
-        self.where = str(where)
+        self.where = str(where).encode(errors="backslashreplace").decode()
         if data is None and not Path(where).is_file():
             data = read_bytes(where)
         self._data = None if data is None else data.removeprefix(_BYTE_ORDER_MARK)
-        self.path = self.where if data is None else None
+        self.path = str(where) if data is None else None
         self.beside: Source | None = None
 
     @cached_property
@@ -340,7 +365,7 @@ class Source:
     def content(self) -> bytes:
         """All of it, without a byte order mark."""
         if self._data is None:
-            self._data = read_bytes(self.where).removeprefix(_BYTE_ORDER_MARK)
+            self._data = read_bytes(self.path or self.where).removeprefix(_BYTE_ORDER_MARK)
         return self._data
 
 

@@ -273,15 +273,17 @@ def t2_energy(builder: Builder) -> None:
 def c4_limits(builder: Builder) -> None:
     """C4: T1 and T2 below their limits. A deadline: Σ_{v < w} T[v] + Lat[m, w] <= it, where the last layer is in w."""
     problem, task = builder.problem, builder.problem.instance.task
-    for total, limit in ((builder.time, task.latency_limit_ns), (builder.energy, task.energy_limit_pj)):
+    asked = (("latency", builder.time, task.latency_limit_ns), ("energy", builder.energy, task.energy_limit_pj))
+    for what, total, limit in asked:
         if limit is not None:
-            builder.enforce("c4_limits", builder.model.add(total <= limit))
+            builder.enforce(f"c4_limits_{what}", builder.model.add(total <= limit))
     for m, (given, model) in enumerate(zip(problem.instance.models, problem.models, strict=True)):
         for w in range(problem.windows) if given.deadline_ns is not None else ():
             done = sum(builder.window[:w]) + builder.latency[m, w]
             for c in range(problem.chiplets):
                 row = builder.model.add(done <= given.deadline_ns)
-                row.only_enforce_if([builder.x[m, model.layers - 1, w, c], *builder.assumption("c4_limits")])
+                literals = [builder.x[m, model.layers - 1, w, c], *builder.assumption(f"c4_limits_deadline_{m}")]
+                row.only_enforce_if(literals)
 
 
 def _cost(builder: Builder) -> Any:
@@ -298,26 +300,43 @@ def _cost(builder: Builder) -> Any:
             raise _too_large(problem)
         model.add(1000 * cost >= rate * builder.time + 1000 * builder.energy)
         return cost
-    model.add(10**9 * cost >= _product(builder))
+    _def_product(builder, cost)
     return cost
 
 
-def _product(builder: Builder) -> Any:
-    """T1 · T2, or more: Σ_k 2^k · (digit k of the smaller factor) · (the other factor).
+def _def_product(builder: Builder, cost: Any) -> None:
+    """``edp_tick`` · cost >= T1 · T2 = Σ_k 2^k · (digit k of the smaller factor) · (the other factor).
 
-    Linear, as CP-SAT's presolve (9.15.6755) calls feasible models with a product in the objective infeasible.
+    Linear, as CP-SAT's presolve (9.15.6755) calls feasible models with a product in the objective infeasible. A tick of
+    10^k is a multiple of 2^k: where the product passes 64 bits, both sides are divided by up to that. The other factor
+    is cut in two, 2^k · high + low, and what low comes to is rounded up, which excludes nothing as cost is whole.
     """
     problem, model = builder.problem, builder.model
     factors = [(problem.most_time, builder.time), (problem.most_energy, builder.energy)]
     (most, smaller), (largest, larger) = sorted(factors, key=lambda factor: factor[0])
     digits = [builder.literal(f"digit[{k}]") for k in range(most.bit_length())]
-    if largest << len(digits) + 1 > LARGEST:
-        raise _too_large(problem)
+    shift, tick = 0, problem.edp_tick
+    while largest >> shift << len(digits) + 1 > LARGEST:
+        shift += 1
+        if tick % 2**shift:
+            raise _too_large(problem)
     model.add(sum(2**k * digit for k, digit in enumerate(digits)) == smaller)
+    high: Any = larger
+    carry: Any = 0
+    if shift:
+        high, low = builder.integer(0, largest >> shift, "high"), builder.integer(0, 2**shift - 1, "low")
+        model.add(2**shift * high + low == larger)
+        carry = builder.integer(0, most, "carry")
+        model.add(2**shift * carry >= _times(builder, digits, low, 2**shift - 1, "low_part"))
+    model.add((tick >> shift) * cost >= _times(builder, digits, high, largest >> shift, "part") + carry)
+
+
+def _times(builder: Builder, digits: list[Any], factor: Any, most: int, name: str) -> Any:
+    """The number of these binary ``digits`` times ``factor`` (at most ``most``), or more."""
     parts = []
     for k, digit in enumerate(digits):
-        part = builder.integer(0, largest, f"part[{k}]")
-        model.add(part >= larger).only_enforce_if(digit)
+        part = builder.integer(0, most, f"{name}[{k}]")
+        builder.model.add(part >= factor).only_enforce_if(digit)
         parts.append(2**k * part)
     return sum(parts)
 

@@ -15,6 +15,7 @@ from chipmap.instances.dataflow.replicas import held_words, summed_ns, updated_n
 from chipmap.instances.dataflow.sharding import collective_ns
 from chipmap.instances.dataflow.sizes import fetch_bytes, table_bytes, weight_bytes
 from chipmap.instances.dataflow.workload import Kernel, Scheme
+from chipmap.instances.decimals import exact
 
 
 def layers_per_stage(instance: DataflowInstance, degrees: Degrees) -> int:
@@ -184,7 +185,7 @@ def _step_ns(instance: DataflowInstance, degrees: Degrees, output: Fraction) -> 
     """S/B and the latency of a step for S = ``output`` bytes on a chip in the pipeline's dimension; 0 without one, and
     where there are no bytes to send."""
     dimensions = degrees.carrying(instance.system, "pipeline") if degrees.pipeline > 1 and output else []
-    return sum((output / Fraction(d.bytes_per_ns) + Fraction(d.latency_ns) for d in dimensions), Fraction(0))
+    return sum((output / exact(d.bytes_per_ns) + exact(d.latency_ns) for d in dimensions), Fraction(0))
 
 
 def gradient_ns(

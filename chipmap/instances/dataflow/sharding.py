@@ -15,6 +15,7 @@ from chipmap.instances.dataflow.instance import CostMode
 from chipmap.instances.dataflow.parts import has, parts, splits_tokens
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Exchange, Kernel, Scheme
+from chipmap.instances.decimals import exact
 from chipmap.records import InputError
 
 #: How a tensor lies on the chips of a tensor-parallel group: rows split, columns split, or replicated; or columns where
@@ -110,14 +111,14 @@ def collective_ns(collective: Collective, tensor_bytes: Fraction, dimension: Dim
     gets S bytes from each chip and sends the sum back meanwhile: an all-reduce takes S/B and the latency of two steps.
     Where there are no bytes nothing runs, and no step has a latency; so it is for all that is sent (page, "Sharding").
     """
-    n, rate = dimension.size, Fraction(dimension.bytes_per_ns)
+    n, rate = dimension.size, exact(dimension.bytes_per_ns)
     if collective == "none" or n == 1 or not tensor_bytes:
         return Fraction(0)
     full = dimension.topology == "full"
     steps = 1 if full else n - 1
-    latency = Fraction(dimension.latency_ns) * steps
+    latency = exact(dimension.latency_ns) * steps
     if collective == "all_reduce" and dimension.reduces:
-        return tensor_bytes / rate + 2 * Fraction(dimension.latency_ns)
+        return tensor_bytes / rate + 2 * exact(dimension.latency_ns)
     if collective == "all_to_all":
         share = {"ring": Fraction(n * n, 8), "switch": Fraction(n, 4), "full": Fraction(1)}[dimension.topology]
         return tensor_bytes * share / rate + latency
@@ -136,8 +137,8 @@ def swap_ns(chip_bytes: Fraction, dimension: Dimension) -> Fraction:
         return Fraction(0)
     sent = {"ring": n * n // 4, "switch": n - 1, "full": 1}[dimension.topology]
     steps = 1 if dimension.topology == "full" else n - 1
-    rate = Fraction(dimension.bytes_per_ns)
-    return chip_bytes * sent / (n * rate) + steps * Fraction(dimension.latency_ns)
+    rate = exact(dimension.bytes_per_ns)
+    return chip_bytes * sent / (n * rate) + steps * exact(dimension.latency_ns)
 
 
 def exchange_ns(exchange: Exchange, chip_bytes: Fraction, dimension: Dimension) -> Fraction:
@@ -152,7 +153,7 @@ def exchange_ns(exchange: Exchange, chip_bytes: Fraction, dimension: Dimension) 
     if exchange == "all_to_all":
         return collective_ns("all_to_all", chip_bytes / n, dimension, 1)
     steps = 1 if dimension.topology == "full" else n - 1
-    return chip_bytes / Fraction(dimension.bytes_per_ns) + steps * Fraction(dimension.latency_ns)
+    return chip_bytes / exact(dimension.bytes_per_ns) + steps * exact(dimension.latency_ns)
 
 
 def published_exchange_ns(chip_bytes: Fraction, dimensions: Sequence[Dimension]) -> Fraction:
@@ -173,7 +174,7 @@ def published_exchange_ns(chip_bytes: Fraction, dimensions: Sequence[Dimension])
         links = Fraction(2 * chips, n) if torus else cut
         sent = (Fraction(chips * chips, 2) if torus else Fraction(joined * joined, 4)) * chip_bytes / chips
         steps = 1 if one.topology == "full" else n - 1
-        slowest = max(slowest, sent / (links * Fraction(one.bytes_per_ns)) + steps * Fraction(one.latency_ns))
+        slowest = max(slowest, sent / (links * exact(one.bytes_per_ns)) + steps * exact(one.latency_ns))
     return slowest
 
 

@@ -95,7 +95,7 @@ class _Task:
 
     def infeasible(self, instance: RingInstance) -> None:
         """Report that ``instance``, which is modelled, has no mapping."""
-        self.run.infeasible(*(self.cuts.reason() or reasons(instance, self.run.remaining)))
+        self.run.infeasible(*(self.cuts.reason() or reasons(instance, self.run)))
 
 
 def _mip(instance: RingInstance, run: Run, family: Literal["full", "path"], source: str) -> Termination:

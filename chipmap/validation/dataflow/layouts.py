@@ -9,6 +9,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import facts
+from chipmap.validation.decimals import written
 
 #: A kernel with its scheme.
 End = tuple[Kernel, Scheme]
@@ -109,4 +110,4 @@ def to_each(held: Fraction, dimension: Dimension) -> Fraction:
         times = sum(min(far, n - far) for far in range(n))
     else:
         times = facts.steps(dimension)
-    return held / n * times / Fraction(dimension.bytes_per_ns) + facts.latency(dimension)
+    return held / n * times / written(dimension.bytes_per_ns) + facts.latency(dimension)
