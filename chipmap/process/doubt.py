@@ -40,9 +40,9 @@ def doubted(run: Run, family: Family, chosen: Method) -> None:
         time.monotonic() + min(BUSY * seconds, run.remaining), lambda: "time" if time.thread_time() > spent else None
     )
     for name in family.attempts:
-        if deadline.keep_going() and f"{family.name}/{name}" != chosen.name:
-            if _agrees(run, family.method(name), deadline):
-                return
+        own = f"{family.name}/{name}" == chosen.name
+        if not own and deadline.keep_going() and _agrees(run, family.method(name), deadline):
+            return
 
 
 def _seconds(run: Run) -> float:
