@@ -40,9 +40,8 @@ def doubted(run: Run, family: Family, chosen: Method) -> None:
         time.monotonic() + min(BUSY * seconds, run.remaining), lambda: "time" if time.thread_time() > spent else None
     )
     for name in family.attempts:
-        if not deadline.keep_going() or f"{family.name}/{name}" == chosen.name:
-            continue
-        if _agrees(run, family.method(name), deadline):
+        own = f"{family.name}/{name}" == chosen.name
+        if not own and deadline.keep_going() and _agrees(run, family.method(name), deadline):
             return
 
 
