@@ -53,10 +53,11 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
     ``time_ns``: measured times of the operations, by class, in the order of ``graph.operations`` (null: the roofline).
     ``transfer_ns``: measured times of sending each of ``graph.tensors``, over whatever route (null: by the route).
     ``together``: groups of operations that share a device. ``backward``: operations that C7 says nothing of.
-    ``scopes``: the module of each of ``graph.operations`` (``blocks.0.attn``), where the file says it.
+    ``scopes``: the module of each of ``graph.operations`` (``blocks.0.attn``), where the file says it. ``word_bytes``:
+    bytes of a number, as most parameters have it; a training step made of the graph goes by it.
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("scopes",)
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("scopes", "word_bytes")
 
     schema: Literal["placement/1"] = "placement/1"
     name: str
@@ -71,6 +72,7 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
     backward: tuple[str, ...] = ()
     notes: str = ""
     scopes: tuple[str, ...] = ()
+    word_bytes: int = 4
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude."""
@@ -115,6 +117,8 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
 
     def _check_times(self) -> None:
         known = [one.name for one in self.system.classes]
+        if not 1 <= self.word_bytes <= 64:
+            raise InputError(f"is {self.word_bytes}", "word_bytes", "Give 1 to 64 bytes.")
         given = [("transfer_ns", self.transfer_ns, len(self.graph.tensors), "tensors")] if self.transfer_ns else []
         if len(self.scopes) not in (0, count := len(self.graph.operations)):
             what = f"has {counted(len(self.scopes), 'entry', 'entries')} for {counted(count, 'operation')}"
