@@ -25,7 +25,7 @@ def row(name: str, objective: str, limit: float, repeats: int) -> str:
     """One line of the table."""
     from chipmap.inputs.reading import read
     from chipmap.instances.multimodel import MultiInstance
-    from chipmap.instances.multimodel.instance import units
+    from chipmap.instances.multimodel.units import units
     from chipmap.run import SolveOptions
     from chipmap.solve import solve
 

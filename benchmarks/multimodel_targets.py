@@ -47,7 +47,7 @@ def measure(name: str, objective: str, method: str, limit: float) -> Measured:
     """One run, in a child of this process."""
     from chipmap.inputs.reading import read
     from chipmap.instances.multimodel import MultiInstance
-    from chipmap.instances.multimodel.instance import units
+    from chipmap.instances.multimodel.units import units
     from chipmap.run import SolveOptions
     from chipmap.solve import solve
 

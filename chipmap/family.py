@@ -81,12 +81,14 @@ class Method:
     """A named way to solve: ``function`` is ``"module:function"`` (instance, run) -> Termination.
 
     ``measured``: with an evaluator it looks for the mapping of least measured cost (:mod:`chipmap.evaluator`).
+    ``alone``: a baseline, whose figures are to be its own: no mapping is made before it (:attr:`Family.first`).
     """
 
     name: str
     function: str
     summary: str
     measured: bool = False
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,11 +100,16 @@ class Generator:
     summary: str
 
 
-def methods(family: str, *table: tuple[str, str, str], measured: tuple[str, ...] = ()) -> tuple[Method, ...]:
+def methods(
+    family: str, *table: tuple[str, str, str], measured: tuple[str, ...] = (), alone: tuple[str, ...] = ()
+) -> tuple[Method, ...]:
     """Methods from (name, ``module:function`` within ``chipmap.methods.<family>``, summary); the names of those that
-    take an evaluator, the best first."""
+    take an evaluator, the best first, and of baselines that start alone."""
     where = f"chipmap.methods.{family}"
-    return tuple(Method(f"{family}/{name}", f"{where}.{spec}", text, name in measured) for name, spec, text in table)
+    return tuple(
+        Method(f"{family}/{name}", f"{where}.{spec}", text, name in measured, name in alone)
+        for name, spec, text in table
+    )
 
 
 def generators(family: str, *table: tuple[str, str, str]) -> tuple[Generator, ...]:
@@ -159,6 +166,8 @@ class Family:
                       ``from_graphs`` takes these two as well (what `convert --system` and `--costs` say, as strings)
     ``at_once``       (instance, run) -> None: bounds and proofs of infeasibility that cost next to nothing, told before
                       any method or start
+    ``first``         (instance, run) -> anything: valid mappings within a fraction of a second and without compiled
+                      code, told in the process that keeps the time, before any method
     ``advice``        (instance, run) -> None: what would help, as notes at the end of a run
     ``small``         (instance) -> bool: whether compiling kernels takes longer than solving it without: they run as
                       plain Python then (:func:`chipmap.kernels.plainly`)
@@ -181,8 +190,13 @@ class Family:
     ``in_force``      (instance) -> frozenset of the labels that matter to this instance, where that depends on it, as
                       on its objective; a model may leave out the others and be exact (default: all matter, always)
     ``older``         versions of the schema that instances may have as well: the record reads them as what they meant
+    ``attempts``      methods that find a solution quickly where one is easy to find: they are asked, for a moment,
+                      before a method's proof of infeasibility, or an optimum after a solver was asked, is said
+                      (:mod:`chipmap.process.doubt`)
     ``units``         (instance) -> :class:`~chipmap.records.Units`, where the objective's unit depends on the instance,
                       or terms have units of their own (default: ``unit`` for all)
+    ``rounding``      (instance, objective, terms) -> ticks of the objective that are due to rounding up at most; 0
+                      where these are less than a thousandth of 10⁴ or more
     ================  =================================================================================================
     """
 
@@ -202,12 +216,14 @@ class Family:
     default_method: str
     formulations: tuple[Formulation, ...]
     warm_starts: Mapping[str, str] = field(default_factory=dict)
+    attempts: tuple[str, ...] = ()
     generators: tuple[Generator, ...] = ()
     shipped: str = ""
     from_graph: str = ""
     from_graphs: str = ""
     equip: str = ""
     at_once: str = ""
+    first: str = ""
     advice: str = ""
     small: str = ""
     warm: tuple[tuple[str, str], ...] = ()
@@ -227,6 +243,7 @@ class Family:
     scopes: Mapping[str, str] = field(default_factory=dict)
     in_force: str = ""
     units: str = ""
+    rounding: str = ""
     older: tuple[str, ...] = ()
 
     @property

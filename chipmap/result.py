@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from decimal import Decimal
+from fractions import Fraction
 from html import escape
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
@@ -12,7 +13,7 @@ from typing import Any, Literal, Protocol, Self
 import msgspec
 
 from chipmap.certificate import Certificate
-from chipmap.records import InputError, Record, Units
+from chipmap.records import InputError, Record, Unit, Units
 
 Reason = Literal[
     "optimal", "infeasible", "feasible", "no_solution_found", "imprecise", "numerical_error", "other_error"
@@ -23,13 +24,15 @@ BoundKind = Literal["solver", "relaxation", "combinatorial", "published"]
 
 #: start: a warm start was used, or why not (``unused start``); unused option: what was asked of a solver, though none
 #: solved a model; oracle, evaluator: what the user's function said; refused: what the checker refused; size: how large
-#: the problem is for a method; search: how much was tried; left out: what didn't apply or was given up; cache: what is
-#: wrong with the compiled functions on disk; solver: how a solver ended; stopped: how a run was ended from outside;
+#: the problem is for a method; search: how much was tried; left out: what didn't apply or was given up; coarse: what
+#: rounding up to whole ticks may add where that is much; cache: what is wrong with the compiled functions on disk;
+#: solver: how a solver ended; no proof: why what it proves doesn't count; stopped: how a run was ended from outside;
 #: older: a sentence of an archive from before notes had kinds.
 NoteKind = Literal[
     "advice",
     "start",
     "unused start",
+    "plan",
     "unused option",
     "oracle",
     "evaluator",
@@ -38,8 +41,10 @@ NoteKind = Literal[
     "size",
     "search",
     "left out",
+    "coarse",
     "cache",
     "solver",
+    "no proof",
     "stopped",
     "older",
 ]
@@ -113,7 +118,11 @@ class Evaluation(Record, frozen=True, kw_only=True):
 
 
 class Infeasibility(Record, frozen=True, kw_only=True):
-    """Why no solution exists, in the user's words: what is short, by how much, and which changes would help."""
+    """Why no solution exists, in the user's words: what is short, by how much, and which changes would help.
+
+    ``label`` takes part in the contradiction. ``labels`` are proved to contradict each other within the domain (C0),
+    with ``label`` among them; empty where it isn't known which others take part.
+    """
 
     label: str
     resource: str
@@ -122,6 +131,7 @@ class Infeasibility(Record, frozen=True, kw_only=True):
     unit: str
     message: str
     remedies: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 def gap(objective: int | None, bound: int | None) -> float | None:
@@ -169,6 +179,17 @@ def natural(ticks: int | None, unit_per_tick: float) -> float | None:
     (1.1, None)
     """
     return None if ticks is None else float(ticks * Decimal(repr(unit_per_tick)))
+
+
+def retold(ticks: int | None, unit: Unit, told: Unit) -> int | None:
+    """``ticks`` of ``unit`` in those of ``told``, rounded up: older archives may count in other ticks.
+
+    >>> retold(3_320_886, Unit(name="J·s", per_tick=1e-18), Unit(name="J·s", per_tick=1e-12))
+    4
+    """
+    if ticks is None or unit == told:
+        return ticks
+    return math.ceil(ticks * Fraction(repr(unit.per_tick)) / Fraction(repr(told.per_tick)))
 
 
 class Picture:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -108,14 +109,15 @@ class Run:
 
     ``check`` is the family's independent checker; only what it accepts can become the incumbent. ``listener`` hears
     every improvement (the worker process reports them to its parent). Solvers append their logs to ``log_file``.
-    ``failure`` says how the method crashed, if it did.
+    ``failure`` says how the method crashed, if it did; ``troubles`` are failures of its parts.
     ``oracle`` is the user's own constraint, which ``check`` asks (its last word is ``oracle_report``). With an
     ``evaluator``, the user's own cost, the incumbent is the solution of least measured cost, and bounds don't end the
     run, as they are of the analytic cost (the evaluator's last word from a child is ``evaluation``). ``outer`` is the
     deadline of the run around this one. Whoever sets ``interrupted`` (a listener, say) or the event ``cancel`` (another
     thread) ends the run at its next look at the clock, with what it has. ``used`` names the options for solvers that
     one has taken. Unless ``ready``, compiling must not begin: it would count (:class:`chipmap.kernels.Unready`).
-    ``timed`` is true once a part of the work has been told that its time is up.
+    ``timed`` is true once a part of the work has been told that its time is up. ``foreign`` is what the listener
+    raised.
     """
 
     instance: Record
@@ -134,6 +136,7 @@ class Run:
     interrupted: bool = False
     proved_infeasible: bool = False
     failure: str = ""
+    troubles: list[str] = field(default_factory=list)
     oracle: Oracle | None = None
     oracle_report: dict[str, Any] | None = None
     evaluator: Evaluator | None = None
@@ -143,6 +146,7 @@ class Run:
     used: set[str] = field(default_factory=set)
     ready: bool = True
     timed: bool = False
+    foreign: Exception | None = None
 
     @property
     def deadline(self) -> Deadline:
@@ -272,8 +276,12 @@ class Run:
     def bound(self, value: int, source: str, kind: BoundKind = "combinatorial") -> None:
         """Record a lower bound in ticks, once per source. Within 1e-6 above the incumbent it is clipped to it.
 
-        Raises :class:`ContradictionError` beyond that, with both kept.
+        Raises :class:`ContradictionError` beyond that, with both kept. What is no number, or infinite, is a failure of
+        its source and no bound.
         """
+        if isinstance(value, float) and not math.isfinite(value):
+            self.trouble(f"{source} gave a bound of {value}, which is none")
+            return
         new = Bound(value=int(value), source=source, kind=kind, seconds=round(self.seconds, 6))
         if self.best is not None:
             if contradict(self.best.objective, new.value):
@@ -297,6 +305,18 @@ class Run:
                 f"a proof of infeasibility ({'; '.join(reason.message for reason in reasons)}) contradicts the checked "
                 f"solution of {self.best.source}. This is a defect of chipmap or of a solver: please report it."
             )
+
+    def trouble(self, text: str) -> None:
+        """Say, once, that a part of the work failed. It is the run's failure if nothing closes the gap in spite of it
+        (:meth:`settle`)."""
+        self.note("solver", text)
+        if text not in self.troubles:
+            self.troubles.append(text)
+
+    def settle(self) -> None:
+        """Make the troubles the run's failure unless it has its proof, or the gap that was asked for."""
+        if self.troubles and not self.failure and not self.closed:
+            self.failure = "; ".join(self.troubles)
 
     def note(self, kind: NoteKind, text: str, **data: Any) -> None:
         """Say something beside the figures, once."""
@@ -324,7 +344,11 @@ class Run:
         )
         self.trace.append(line)
         if self.listener is not None:
-            self.listener(line, self)
+            try:
+                self.listener(line, self)
+            except Exception as error:  # the caller's own: no failure of the method
+                self.foreign = error
+                raise
 
     def attempt(self, work: Callable[[], None], gives_up: type[Exception] | tuple[()] = ()) -> Termination:
         """Do ``work``: a passed deadline, an interrupt or a closed gap ends it with what was found.

@@ -20,11 +20,13 @@ from chipmap.process.conduct import checker, guarded, in_process, notes_of
 from chipmap.process.warming import is_warm, warm
 from chipmap.provenance import provenance, used_versions
 from chipmap.records import InputError, Record, choices
-from chipmap.result import Note, Result, Status, Termination, TraceEvent, gap, solution_json
+from chipmap.result import Note, Result, Status, Termination, TraceEvent, gap, retold, solution_json
 from chipmap.run import Run, SolveOptions, contradict
 
 #: Hears every improvement of a run: the event, and the run as it stands then.
 Listener = Callable[[TraceEvent, Run], None]
+#: An objective below FEW_TICKS is coarse; of a larger one, what rounding adds is worth a word from this share on.
+FEW_TICKS, COARSE = 10**4, 1e-3
 
 
 def solve(
@@ -141,7 +143,9 @@ def disagreements(result: Result, instance: Record, certificate: Certificate | N
     if result.instance_hash != instance.content_hash:
         ours, its = instance.content_hash[:12], result.instance_hash[:12]
         found.append(f"it is of another instance: its hash begins with {its}, this instance's with {ours}")
-    judged = certificate.objective if certificate is not None and certificate.feasible else None
+    judged, unit = None, family_of(instance).units_of(instance).objective
+    if certificate is not None and certificate.feasible:
+        judged = retold(certificate.objective, unit, result.units.objective if result.units else unit)
     if result.objective != judged:
         found.append(f"it claims an objective of {result.objective} ticks, the checker says {judged}")
     if result.certificate is not None and certificate is not None and result.certificate.terms != certificate.terms:
@@ -198,6 +202,8 @@ def result_of(run: Run, family: Family, chosen: Method, termination: Termination
             *notes,
             Note(kind="not reproducible", text="not reproducible: the time limit, or a part of it, was used up"),
         )
+    if run.best is not None and (coarse := coarse_note(run.best.certificate, family, run.instance)) is not None:
+        notes = (*notes, coarse)
     run.timings["total"] = round(run.seconds, 6)
     return Result(
         instance=str(getattr(run.instance, "name", "")),
@@ -223,6 +229,21 @@ def result_of(run: Run, family: Family, chosen: Method, termination: Termination
         notes=notes,
         provenance=provenance(run, versions, reproducible=run.options.deterministic and not out_of_time),
     )
+
+
+def coarse_note(certificate: Certificate, family: Family, instance: Record) -> Note | None:
+    """What rounding costs up to whole ticks adds to the objective at most, where that is a thousandth of it or more, or
+    where the ticks are few: "optimal" holds for the rounded costs."""
+    objective = certificate.objective or 0
+    if not family.rounding or objective <= 0:
+        return None
+    added = min(float(resolve(family.rounding)(instance, objective, certificate.terms)), float(objective))
+    if added == 0 or (objective >= FEW_TICKS and added < COARSE * objective):
+        return None
+    unit = family.units_of(instance).objective
+    text = f"the objective is {objective:,} ticks of {unit.per_tick:g} {unit.name}: rounding costs up to whole ticks "
+    text += f"adds at most {added:.3g} ({added / objective:.2g} of it), and what is proved holds for the rounded costs"
+    return Note(kind="coarse", text=text, data={"ticks": objective, "added": added})
 
 
 def status_of(run: Run, termination: Termination) -> Status:

@@ -9,7 +9,7 @@ import chipmap
 from chipmap.bench.sweep import Point
 from chipmap.family import family_of, resolve
 from chipmap.records import ChipmapError, InputError, Record, Units
-from chipmap.result import best_bound
+from chipmap.result import best_bound, retold
 from chipmap.run import SolveOptions
 from chipmap.solve import check, solve
 
@@ -120,12 +120,12 @@ def audited(point: Point, row: Row) -> Row:
         solution = resolve(family_of(instance).solution).make(**row.solution)
     except InputError as error:
         return row.replace(status="error", detail=f"the solution can't be read: {error}")
-    certificate = check(instance, solution)
+    certificate, unit = check(instance, solution), family_of(instance).units_of(instance).objective
     wrong = ""
     if not certificate.feasible:
         wrong = f"the checker refuses the solution: {certificate.violations[0].message}"
-    elif certificate.objective != row.objective:
-        wrong = f"the checker says {certificate.objective}, the row {row.objective}"
+    elif (judged := retold(certificate.objective, unit, row.units.objective if row.units else unit)) != row.objective:
+        wrong = f"the checker says {judged}, the row {row.objective}"
     elif certificate.terms != row.terms:
         wrong = f"the checker says {certificate.terms}, the row {row.terms}"
     elif instance.content_hash != row.instance_hash:

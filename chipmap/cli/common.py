@@ -101,7 +101,18 @@ def exit_code(result: Result) -> int:
 
 
 #: Kinds of notes that users always read.
-TOLD = ("unused start", "unused option", "not reproducible", "oracle", "evaluator", "cache", "advice")
+TOLD = (
+    "plan",
+    "unused start",
+    "unused option",
+    "not reproducible",
+    "oracle",
+    "evaluator",
+    "cache",
+    "advice",
+    "no proof",
+    "coarse",
+)
 
 
 def remarks(result: Result) -> list[str]:
@@ -116,6 +127,8 @@ def remarks(result: Result) -> list[str]:
     end = result.termination
     if end.limit in ("memory", "other") or end.reason in ("other_error", "numerical_error", "imprecise"):
         lines.append(f"stopped ({end.reason if end.limit == 'none' else end.limit}): {end.detail}")
+    if result.failure and result.failure != end.detail:
+        lines.append(f"failed: {result.failure}")
     unexplained = result.status in ("unknown", "infeasible") and not result.infeasibility
     lines.extend(note.text for note in result.notes if unexplained or note.kind in TOLD)
     return lines

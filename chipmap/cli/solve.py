@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 import time
@@ -197,13 +198,23 @@ def _target(args: argparse.Namespace, instance: Record, taken: set[str]) -> Path
         return None
     if len(args.instances) == 1:
         return Path(args.out)
-    plain = re.sub(r"[^\w.+-]+", "-", str(getattr(instance, "name", ""))).strip("-.") or "instance"
+    plain = _file_name(str(getattr(instance, "name", "")))
     name, number = plain, 1
     while name in taken:
         number += 1
         name = f"{plain}-{number}"
     taken.add(name)
     return Path(args.out) / name
+
+
+def _file_name(name: str) -> str:
+    """The part of ``name`` that every file system and its encoding takes."""
+    try:
+        os.fsencode(name)
+        kept = re.sub(r"[^\w.+-]+", "-", name)
+    except UnicodeEncodeError:
+        kept = re.sub(r"[^\w.+-]+", "-", name, flags=re.ASCII)
+    return kept[:100].strip("-.") or "instance"
 
 
 def _print_table(style: str, rows: list[Row]) -> None:

@@ -22,15 +22,30 @@ def visible(text: str) -> str:
     return OWN.join(written_out(part) for part in text.split(OWN))
 
 
+def fitting(text: str, encoding: str, errors: str) -> str:
+    """``text`` with the characters written out that a stream of this encoding can't hold.
+
+    >>> fitting("4 \u00b5s", "ascii", "strict")
+    '4 \\\\xb5s'
+    """
+    try:
+        text.encode(encoding, errors)
+    except UnicodeEncodeError:
+        return text.encode(encoding, "backslashreplace").decode(encoding)
+    return text
+
+
 class Plain:
-    """A text stream that writes control characters out."""
+    """A text stream that writes out control characters, and those that its encoding lacks."""
 
     def __init__(self, stream: Any) -> None:
         self.raw = stream
 
     def write(self, text: str) -> int:
         """Write ``text``; returns its length, as streams do."""
-        self.raw.write(visible(text))
+        encoding = getattr(self.raw, "encoding", None)
+        shown = visible(text)
+        self.raw.write(fitting(shown, encoding, self.raw.errors or "strict") if encoding else shown)
         return len(text)
 
     def __getattr__(self, name: str) -> Any:

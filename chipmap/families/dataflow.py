@@ -18,6 +18,7 @@ FAMILY = Family(
     tick="1 ps",
     unit="s",
     unit_per_tick=1e-12,
+    rounding="chipmap.instances.dataflow.rounding:rounding",
     constraints={
         "C0": "domain (degrees, micro-batch, schemes, a partition per kernel)",
         "C1": "order (tensors go forward)",
@@ -51,9 +52,13 @@ FAMILY = Family(
         ),
         ("relaxation", "bounds:relaxation", "the bound of the convex relaxation, no mapping"),
         ("bounds", "bounds:bounds", "the bound that compute alone gives, no mapping"),
+        alone=("two-pass",),
     ),
+    at_once="chipmap.methods.dataflow.at_once:at_once",
+    first="chipmap.methods.dataflow.at_once:first",
     small="chipmap.instances.dataflow.instance:small",
     warm=(("dataflow/tiny-chain", "auto"),),
+    attempts=("auto", "two-pass"),
     default_method="dataflow/auto",
     formulations=(
         Formulation("dataflow/mip", "mip", "chipmap.formulations.dataflow.mip:build", PAPER + ", equations 1 to 7"),

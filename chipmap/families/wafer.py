@@ -17,6 +17,7 @@ FAMILY = Family(
     tick="a quarter of a point",
     unit="points",
     unit_per_tick=0.25,
+    rounding="chipmap.instances.wafer.rounding:rounding",
     constraints={
         "C0": "domain (one placement per kernel, arguments from 1)",
         "C1": "inside (the fabric)",
@@ -44,7 +45,10 @@ FAMILY = Family(
         *(("wafer/tiny-adapters", method) for method in ("rows", "search", "bounds", "annealing-tbs")),
         *(("wafer/tiny-skip", method) for method in ("rows", "search", "poker")),
     ),
+    attempts=("greedy", "exact", "rows"),
     default_method="wafer/auto",
+    at_once="chipmap.methods.wafer.first:at_once",
+    first="chipmap.methods.wafer.first:first",
     warm_starts={"greedy": "chipmap.methods.wafer.greedy:greedy"},
     formulations=(
         Formulation("wafer/mip", "mip", "chipmap.formulations.wafer.mip:build", PAPER),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipmap.family import get_family, resolve
 from chipmap.inputs.reading import changed, checked
-from chipmap.records import InputError, Record
+from chipmap.records import InputError, Record, shown
 
 if TYPE_CHECKING:
     from chipmap.instances.importers.own.rows import Rows
@@ -46,13 +46,13 @@ def from_edges(
         where = f"nodes[{node[0]!r}]" if listed else f"nodes[{i}]"
         values = node[1] if listed else node
         if not isinstance(values, Mapping):
-            raise InputError(f"is {values!r}", where, 'Give its fields: {"flop": 1e9, "bytes": "4MiB"}.')
+            raise InputError(f"is {shown(values)}", where, 'Give its fields: {"flop": 1e9, "bytes": "4MiB"}.')
         rows.node({**values, "name": node[0]} if listed else values, where)
     for i, edge in enumerate(_each(edges, "edges")):
         where = f"edges[{i}]"
         if not isinstance(edge, Mapping):
             if not isinstance(edge, tuple | list) or len(edge) not in (2, 3):
-                raise InputError(f"is {edge!r}", where, "Give (source, target) or (source, target, bytes).")
+                raise InputError(f"is {shown(edge)}", where, "Give (source, target) or (source, target, bytes).")
             edge = dict(zip(("source", "target", "bytes"), edge, strict=False))
         rows.edge(edge, where)
     return _instance(rows, "edges", family, name, settings)

@@ -50,10 +50,12 @@ class Comparison:
 
 def compared(result: Result) -> Comparison | None:
     """The result beside its instance's entry; None where nothing is known, or where a constraint of the user's own (an
-    oracle) makes it another problem, or an evaluator made another cost count."""
+    oracle) makes it another problem, an evaluator made another cost count, or the result is in other ticks."""
     apart = "oracle" in result.provenance or result.evaluation is not None
     entry = None if apart else look_up(result.family, result.instance_hash)
-    return None if entry is None else Comparison(result, entry)
+    if entry is None or (result.units is not None and result.units.objective != entry.unit):
+        return None
+    return Comparison(result, entry)
 
 
 def above(objective: int | None, best: int | None) -> float | None:

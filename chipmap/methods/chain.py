@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from chipmap.deadline import Deadline, Stop
 from chipmap.records import Record
+from chipmap.result import Infeasibility
 from chipmap.run import Run
 
 
@@ -30,6 +31,10 @@ class Turn:
     def bound(self, value: int, source: str) -> None:
         """Hand over a lower bound in ticks."""
         self.run.bound(value, source)
+
+    def infeasible(self, *reasons: Infeasibility) -> None:
+        """Hand over the proof that there is no solution."""
+        self.run.infeasible(*reasons)
 
     def share(self, part: float) -> Turn:
         """The turn with ``part`` of the time that is left (all of it where there is no limit)."""

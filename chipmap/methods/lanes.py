@@ -11,6 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 from chipmap.deadline import Stop
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.records import Record
+from chipmap.result import Infeasibility
 from chipmap.run import Run
 
 #: Seconds between two looks at the deadline, and how long stopped lanes get to notice.
@@ -27,11 +29,13 @@ PATIENCE = 5.0
 
 @dataclass(frozen=True)
 class Find:
-    """What a lane hands over: a solution or a bound (ticks) with its source, its end, or its failure."""
+    """What a lane hands over: a solution or a bound (ticks) with its source, a proof that there is no solution with its
+    reasons, its end, or its failure."""
 
     source: str
     solution: Record | None = None
     bound: int | None = None
+    refuted: tuple[Infeasibility, ...] | None = None
     failure: BaseException | None = None
     ends: bool = False
 
@@ -49,6 +53,10 @@ class Lane(Turn):
     def bound(self, value: int, source: str) -> None:
         """Hand over a lower bound in ticks."""
         self.finds.put(Find(source, bound=value))
+
+    def infeasible(self, *reasons: Infeasibility) -> None:
+        """Hand over the proof that there is no solution."""
+        self.finds.put(Find("proof", refuted=reasons))
 
 
 def side_by_side(run: Run, state: Any, lanes: Sequence[Sequence[Link]]) -> None:
@@ -93,21 +101,26 @@ def _work(lane: Lane, state: Any, links: Sequence[Link]) -> None:
 
 
 def _take(run: Run, finds: queue.SimpleQueue[Find], seconds: float) -> int:
-    """Keep what comes within ``seconds`` until the queue is empty; the number of lanes that ended."""
-    ended = 0
-    try:
+    """Keep what comes within ``seconds`` until the queue is empty; the number of lanes that ended.
+
+    Raises the first failure, after all that was handed over has been kept.
+    """
+    ended, failure = 0, None
+    with suppress(queue.Empty):
         find = finds.get(timeout=seconds)
         while True:
             ended += find.ends
-            if find.failure is not None:
-                raise find.failure
+            failure = failure or find.failure
             if find.solution is not None:
                 run.solution(find.solution, find.source)
             if find.bound is not None:
                 run.bound(find.bound, find.source)
+            if find.refuted is not None:
+                run.infeasible(*find.refuted)
             find = finds.get_nowait()
-    except queue.Empty:
-        return ended
+    if failure is not None:
+        raise failure
+    return ended
 
 
 def _settle(run: Run, threads: list[threading.Thread], finds: queue.SimpleQueue[Find]) -> None:

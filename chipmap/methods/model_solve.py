@@ -1,23 +1,28 @@
 """Solving a model within a run: what every family's methods ask of a solver, and what becomes of its answer.
 
 A solver gets the limits and options of the run, and the incumbent as start where the caller wants it. Its solutions go
-through the family's checker. Its bounds count where the model's standing allows it.
+through the family's checker. Its bounds count where the model's standing allows it, and as long as nothing that it says
+is known to be wrong (:class:`Witness`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 from chipmap.deadline import Deadline, Stop
-from chipmap.family import Model
+from chipmap.family import Model, Standing
 from chipmap.records import Record
-from chipmap.result import BoundKind, integer_bound
+from chipmap.result import BOUND_TOLERANCE, BoundKind, Reason, Termination, integer_bound
 from chipmap.run import Run
 from chipmap.solvers import solve_model
+from chipmap.solvers.native import proofs_void
 from chipmap.solvers.outcome import Outcome, SolveRequest, ValueOf
 
+#: Ends of a solver that failed.
+BROKEN = ("numerical_error", "other_error", "imprecise")
 #: Deterministic work per second of the time limit: CP-SAT's and Gurobi's own units, HiGHS's nodes.
 WORK_PER_SECOND = {"cpsat": 0.5, "gurobi": 0.5, "highs": 20.0}
 
@@ -77,30 +82,91 @@ def solve_within(
     encoded = model.encode(start) if start is not None else None
     name = solver or run.options.solver
     run.used |= {"native", *(["solver"] if name == run.options.solver else [])}
-
-    def found(value_of: ValueOf, objective: float | None) -> None:
-        assert finds is not None
-        run.solution(finds.lift(model.decode(value_of)), finds.source, claimed=objective)
-
-    def proved(bound: float) -> None:
-        assert finds is not None
-        ticks = finds.ticks(bound, model)
-        if run.lower is None or ticks > run.lower.value:  # how often a solver repeats itself depends on time
-            run.bound(ticks, finds.source, finds.kind)
-
+    solver_name = name or ("cpsat" if model.kind == "cpsat" else "highs")
+    witness = Witness(run, model, finds, void=proofs_void(solver_name, run.options.native), started=encoded is not None)
     request = SolveRequest(
-        **_limits(run, limits, name or ("cpsat" if model.kind == "cpsat" else "highs")),
+        **_limits(run, limits, solver_name),
         start=tuple(encoded) if encoded is not None else None,
-        on_solution=found if minimises else None,
-        on_bound=proved if minimises and model.standing.bounds else None,
+        on_solution=witness.found if minimises else None,
+        on_bound=witness.proved if minimises and model.standing.bounds and not witness.void else None,
     )
     outcome = solve_model(model, request, name)
     if encoded is not None and finds is not None:
         accepted = "accepted" if outcome.start_accepted else "not accepted"
         run.note("start", f"{finds.source}: warm start {accepted}", accepted=outcome.start_accepted)
     if finds is not None and not minimises and outcome.value_of is not None:
-        found(outcome.value_of, None)
-    return outcome
+        witness.found(outcome.value_of, None)
+    return witness.judged(outcome)
+
+
+class Witness:
+    """A solver in one solve, whose words are compared with what the checker and the run know.
+
+    ``wrong`` says what it got wrong since its last solution that the checker accepted: until it gives another, its
+    bounds don't count. ``void`` says why nothing that it proves counts (native options that change what a proof means).
+    ``started``: it got a solution of the very model as start.
+    """
+
+    def __init__(self, run: Run, model: Model, finds: Finds | None, void: str, started: bool) -> None:
+        self.run, self.model, self.finds, self.void, self.started = run, model, finds, void, started
+        self.wrong, self.valid = "", False
+
+    @property
+    def source(self) -> str:
+        """What its finds go under."""
+        return self.finds.source if self.finds is not None else self.model.kind
+
+    def found(self, value_of: ValueOf, objective: float | None) -> None:
+        """Have its solution checked. A relaxation's may be refused, and an oracle knows more than the model."""
+        assert self.finds is not None
+        claimed = objective if objective is None or isfinite(objective) else None
+        try:
+            decoded = self.model.decode(value_of)
+        except (ValueError, OverflowError) as error:
+            self.wrong = f"its values are no solution: {error}"
+            return
+        solution = self.finds.lift(decoded)
+        told = None if self.model.standing is Standing.AUXILIARY else claimed  # another objective's value
+        certificate = self.run.solution(solution, self.finds.source, claimed=told)
+        if certificate.feasible and certificate.objective is not None:
+            self.valid, self.wrong = True, self._too_low(claimed, certificate.objective)
+        elif self.model.standing is not Standing.RELAXATION and self.run.oracle is None:
+            what = certificate.violations[0].message if certificate.violations else "it has no objective"
+            self.wrong = f"the checker refuses its solution: {what}"
+
+    def _too_low(self, claimed: float | None, checked: int) -> str:
+        """What to say of an objective below the checked one. One above may be right for what the model states: before
+        the end of a solve, its times may be later than they need be."""
+        own = self.finds is not None and self.finds.ticks is whole_ticks and self.model.standing is Standing.EXACT
+        if not own or claimed is None or claimed >= checked - max(0.5, BOUND_TOLERANCE * abs(checked)):
+            return ""
+        return f"it claims an objective of {claimed:g} ticks for a solution of {checked}"
+
+    def proved(self, bound: float) -> None:
+        """Report its bound."""
+        assert self.finds is not None
+        if self.wrong:
+            return
+        ticks = self.finds.ticks(bound, self.model)
+        if self.run.lower is None or ticks > self.run.lower.value:  # how often a solver repeats itself depends on time
+            self.run.bound(ticks, self.finds.source, self.finds.kind)
+
+    def judged(self, outcome: Outcome) -> Outcome:
+        """The outcome as far as it may be believed; what is wrong with it is said."""
+        end = outcome.termination
+        if end.reason == "infeasible" and (self.valid or (self.started and self.model.standing is Standing.EXACT)):
+            known = "has found a solution" if self.valid else "was given a solution as start"
+            self.wrong = f"it says infeasible, but {known}"
+        if self.wrong:
+            end = Termination(reason="numerical_error", detail=self.wrong)
+        elif self.void and end.reason in ("infeasible", "optimal"):
+            reason: Reason = "no_solution_found" if outcome.value_of is None else "feasible"
+            end = Termination(reason=reason, limit="other", detail=f"it says {end.reason}, which doesn't count")
+        if self.void:
+            self.run.note("no proof", f"{self.source}: {self.void}")
+        if end.reason in BROKEN:
+            self.run.note("solver", f"{self.source}: {end.reason} {end.detail}".rstrip())
+        return replace(outcome, termination=end, bound=None if self.wrong or self.void else outcome.bound)
 
 
 def _limits(run: Run, limits: Limits, solver: str) -> dict[str, Any]:
@@ -128,11 +194,15 @@ def _limits(run: Run, limits: Limits, solver: str) -> dict[str, Any]:
 def conclude(run: Run, outcome: Outcome, source: str) -> None:
     """Say how a solve ended that proved nothing (a proof of infeasibility that counts is the caller's to report).
 
-    Raises :class:`Stop` where a limit ended it.
+    A solver that failed is the run's trouble. Raises :class:`Stop` where a limit ended it.
     """
     end = outcome.termination
     if end.reason != "optimal":
-        run.note("solver", f"{source}: {end.reason} {end.detail}".rstrip())
+        words = f"{source}: {end.reason} {end.detail}".rstrip()
+        if end.reason in BROKEN:
+            run.trouble(words)
+        else:
+            run.note("solver", words)
         run.checkpoint()
     if end.limit != "none":  # a solver that was stopped though the run goes on had used its share of the time up
         raise Stop("gap" if end.limit == "gap" else "time")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ from chipmap.evaluator import EvaluatorError
 from chipmap.evaluator import note as evaluator_note
 from chipmap.family import Family, Method, resolve
 from chipmap.inputs.solutions import read_solution
-from chipmap.kernels import TROUBLE, Unready, plainly
+from chipmap.kernels import TROUBLE, Unready, plainly, uncompiled
 from chipmap.oracle import Oracle, OracleError
+from chipmap.process.doubt import doubted
 from chipmap.process.warming import warm
-from chipmap.records import ContradictionError, InputError, choices
+from chipmap.records import ChipmapError, ContradictionError, InputError, choices
 from chipmap.result import Limit, Note, Termination
 from chipmap.run import Run, SolveOptions
 
@@ -37,8 +39,19 @@ def by_default(options: SolveOptions, *functions: object) -> bool:
     return limited and named and bool(sys.executable)
 
 
+#: What is said (by C++, Python, the system's loader) when memory runs out.
+SHORT_OF_MEMORY = (
+    *("bad_alloc", "MemoryError", "out of memory"),
+    *("Cannot allocate memory", "failed to map segment", "can't start new thread"),
+)
+
+
 def guarded(run: Run, work: Callable[[], Termination]) -> Termination:
-    """What ``work`` ends with; a stop, an interrupt, lack of memory or a contradiction ends it but loses nothing."""
+    """What ``work`` ends with; a stop, an interrupt, lack of memory or a contradiction ends it but loses nothing.
+
+    Nor does a defect, where a solution is known: it is the run's failure. Without one it is raised, and so is what the
+    user can act on, and what a listener raises.
+    """
     try:
         return work()
     except Stop as stop:
@@ -47,6 +60,7 @@ def guarded(run: Run, work: Callable[[], Termination]) -> Termination:
         run.interrupted = True
         return run.terminate("interrupted")
     except MemoryError as error:
+        run.note("stopped", "out of memory")
         return ended(run, "memory", str(error) or "out of memory")
     except EvaluatorError as error:
         run.failure = str(error)
@@ -55,6 +69,19 @@ def guarded(run: Run, work: Callable[[], Termination]) -> Termination:
         return ended(run, "other", str(error))
     except ContradictionError as error:
         return Termination(reason="other_error", detail=str(error))
+    except ChipmapError:
+        raise
+    except Exception as error:
+        if run.best is None or error is run.foreign:
+            raise
+        said = f"{type(error).__name__}: {error}"
+        if any(word in said for word in SHORT_OF_MEMORY):
+            return ended(run, "memory", said)
+        traceback.print_exception(error)
+        run.failure = f"the method failed: {said}"
+        return ended(run, "other", run.failure)
+    finally:
+        run.settle()
 
 
 def ended(run: Run, limit: Limit, detail: str) -> Termination:
@@ -71,22 +98,36 @@ def plain(run: Run, family: Family) -> AbstractContextManager[None]:
 def at_once(run: Run, family: Family) -> None:
     """What the family knows of an instance at next to no cost. Raises :class:`Stop` where that is the end.
 
-    A passed time limit isn't: a start is made however short it is.
+    A passed time limit isn't: a first mapping is made however short it is.
     """
     if family.at_once:
-        resolve(family.at_once)(run.instance, run)
+        with uncompiled():
+            resolve(family.at_once)(run.instance, run)
         if run.closed or run.cancelled:
             run.checkpoint()
 
 
-def start_method(family: Family, chosen: Method, wanted: str | None) -> str | None:
-    """The function of the warm start to run before ``chosen``: ``wanted``, or the family's light greedy start.
+def first(run: Run, family: Family, chosen: Method) -> None:
+    """Have the family's first mappings made, by plain code: what is returned whatever becomes of ``chosen``.
 
-    None for ``none``, for a file, and when the method is that start itself.
+    Not where one is known, where the user wants none, and for baselines, whose figures are to be their own.
+    """
+    named = run.options.warm_start in family.warm_starts  # a baseline from a start that the user names
+    unwanted = run.options.warm_start == "none" or (chosen.alone and not named)
+    if not family.first or unwanted or run.best is not None or family.first == chosen.function:
+        return
+    with uncompiled(), suppress(Stop):
+        resolve(family.first)(run.instance, run)
+
+
+def start_method(family: Family, chosen: Method, wanted: str | None) -> str | None:
+    """The function of the warm start to run before ``chosen``: ``wanted``, or the family's greedy start.
+
+    None for ``none``, for a file, and when the method is that start itself, or :func:`first` makes it.
     """
     name = "greedy" if wanted is None else wanted
     spec = family.warm_starts.get(name)
-    return None if spec == chosen.function else spec
+    return None if spec in (chosen.function, family.first) else spec
 
 
 def start_from_file(run: Run, family: Family) -> None:
@@ -97,7 +138,10 @@ def start_from_file(run: Run, family: Family) -> None:
     if not Path(wanted).exists():
         what = f"no warm start and no file is called {wanted!r}"
         raise InputError(what, "--warm-start", choices(wanted, [*family.warm_starts, "none"]))
-    certificate = run.solution(read_solution(wanted, family, run.instance), "warm start")
+    start = read_solution(wanted, family, run.instance)
+    if start.remark:
+        run.note("plan", f"the warm start {Path(wanted).name} is {start.remark}")
+    certificate = run.solution(start, "warm start")
     if not certificate.feasible:
         run.note("unused start", f"the warm start {Path(wanted).name} is not used: {_refusal(certificate)}")
         run.rejected.pop()
@@ -113,7 +157,7 @@ def notes_of(run: Run) -> tuple[Note, ...]:
     if run.evaluation is not None and not any(note.kind == "evaluator" for note in run.notes):
         run.note("evaluator", evaluator_note(run.evaluation))
     for trouble in TROUBLE:
-        run.note("cache", f"compiled functions on disk: {trouble}")
+        run.note("cache", f"compiled functions: {trouble}")
     for source, all_ in refused.items():
         words = f"{len(all_)} of {source} refused by the checker: {_refusal(all_[0])}"
         run.note("refused", words, source=source, count=len(all_))
@@ -152,19 +196,22 @@ def in_process(run: Run, family: Family, chosen: Method) -> Termination:
 def _in_process(run: Run, family: Family, chosen: Method) -> Termination:
     start_from_file(run, family)
     at_once(run, family)
+    first(run, family, chosen)
     before = start_method(family, chosen, run.options.warm_start)
     if before is not None:
         resolve(before)(run.instance, run)
     run.timings["start"] = round(run.seconds - run.timings.get("read", 0.0), 6)
     run.checkpoint()
-    return timed(run, resolve(chosen.function))
+    return timed(run, family, chosen)
 
 
-def timed(run: Run, method: Callable[[Any, Run], Termination]) -> Termination:
-    """What ``method`` ends with; its seconds go to the timings."""
+def timed(run: Run, family: Family, chosen: Method) -> Termination:
+    """What the method ends with, once its proof has stood up to :func:`~chipmap.process.doubt.doubted`; its seconds go
+    to the timings."""
     began = run.seconds
     try:
-        return method(run.instance, run)
+        return resolve(chosen.function)(run.instance, run)
     finally:
         run.timings["method"] = round(run.seconds - began, 6)
         unused_options(run)
+        doubted(run, family, chosen)

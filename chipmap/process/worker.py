@@ -111,7 +111,8 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
 
     family = get_family(job.family)
     instance = resolve(family.instance).from_json(bytes(job.instance), "worker")
-    function = resolve(family.method(job.method).function)
+    chosen = family.method(job.method)
+    resolve(chosen.function)  # imported while the parent makes the start
     sys.path += [folder for folder in job.path if folder not in sys.path]
     oracle = load_oracle(job.options.oracle, family)
     log_file = LOG if LOG.exists() else None
@@ -139,7 +140,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
         if start.before is not None:
             resolve(start.before)(instance, run)
             run.checkpoint()
-        return timed(run, function)
+        return timed(run, family, chosen)
 
     run.timings["child"] = round(run.seconds, 6)
     with plain(run, family):

@@ -19,7 +19,6 @@ _NOUNS = {
     "null": "null",
 }
 _KIND = r"Expected `([^`]+)`"
-_AT = re.compile(r"^(?P<said>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>.*)`)?$", re.DOTALL)
 _SIGNS = {">=": "{0} or more", "<=": "{0} or less", ">": "more than {0}", "<": "less than {0}"}
 
 
@@ -46,8 +45,7 @@ def mismatch(message: str, hint: Any, value: str = "") -> Mismatch:
     >>> mismatch("Expected `int` >= 1", int, "0")[:3]
     ('', 'is 0', 'Give a whole number: 1 or more.')
     """
-    parts = _AT.match(message)
-    said, inner = (parts["said"], parts["path"] or "") if parts else (message, "")
+    said, inner, of_key = _placed(message)
     path, value = inner.removeprefix("."), "" if inner else value
     if found := re.fullmatch(_KIND + r", got `([^`]+)`", said):
         return Mismatch(path, f"is {_given(found[2], found[1])}, not {_nouns(found[1])}")
@@ -63,12 +61,21 @@ def mismatch(message: str, hint: Any, value: str = "") -> Mismatch:
     if found := re.fullmatch(r"Object contains unknown field `(.+)`", said):
         return Mismatch(path, f"there is no field {found[1]!r}", "", found[1], _fields(_type_at(hint, inner)), True)
     if found := re.fullmatch(r"Invalid enum value (.+)", said):
-        kind, of_key = _type_at(hint, inner), bool(parts and parts["key"])
+        kind = _type_at(hint, inner)
         what = f"has a key {found[1]}" if of_key else f"is {found[1]}"
         return Mismatch(path, what, "", found[1].strip("'\""), _values(_solid(kind).key_type if of_key else kind))
-    if said in ("Number out of range", "Integer out of range"):
+    if said in ("Number out of range", "Integer out of range", "Integer value out of range"):
         return Mismatch(path, "is too large")
     return Mismatch(path, said)
+
+
+def _placed(message: str) -> tuple[str, str, bool]:
+    """What is said, the path of the place, and whether it is said of a key there."""
+    said, _, place = message.rpartition(" - at ")
+    path = place.removeprefix("`key` in ")
+    if not (path.startswith("`$") and path.endswith("`") and len(path) > 2):
+        return message, "", False
+    return said, path[2:-1], path != place
 
 
 def _nouns(kinds: str) -> str:
@@ -91,7 +98,7 @@ def _type_at(hint: Any, path: str) -> Any:
     from msgspec import inspect
 
     kind: Any = inspect.type_info(hint)
-    for name, item in re.findall(r"\.(\w+)|\[([^]]*)\]", path):
+    for name, item in re.findall(r"\.(\w+)|\[([^][]*)\]", path):
         kind = _solid(kind)
         if name:
             kind = next((field.type for field in getattr(kind, "fields", ()) if field.encode_name == name), kind)

@@ -52,12 +52,13 @@ def best_known(results: Iterable[Result]) -> dict[str, Known]:
 
 
 def problem(result: Result) -> str:
-    """The hash of the result's instance, with the user's own constraint if there was one: that is another problem."""
-    oracle = result.provenance.get("oracle")
+    """The hash of the result's instance and its tick, with the user's own constraint if there was one: that is another
+    problem."""
+    what, oracle = [result.instance_hash, str(units_of(result).objective.per_tick)], result.provenance.get("oracle")
     if not oracle:
-        return result.instance_hash
+        return " ".join(what)
     named = [oracle.get(key) for key in ("name", "version", "scope")] if isinstance(oracle, dict) else [oracle]
-    return " ".join([result.instance_hash, *map(str, named)])
+    return " ".join([*what, *map(str, named)])
 
 
 def _known(runs: list[Result]) -> Known:

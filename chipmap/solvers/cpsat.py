@@ -83,7 +83,8 @@ def infeasible_labels(model: Model, session: Session) -> tuple[str, ...]:
     for label in sorted(core or {}):
         if core and label in core:
             rest = {other: literal for other, literal in core.items() if other != label}
-            core = _core(model, rest, session) or core
+            fewer = _core(model, rest, session) if rest else None
+            core = core if fewer is None else fewer
     return tuple(sorted(core or {}))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -16,10 +17,13 @@ Floats = NDArray[np.float64]
 
 #: HiGHS's number of the primal simplex method.
 PRIMAL = 4
+#: Ends of HiGHS after which its bound is one: after an error it may hold anything.
+HONEST = ("kOptimal", "kObjectiveTarget", "kTimeLimit", "kIterationLimit", "kSolutionLimit", "kInterrupt")
 
 
 class Answer(NamedTuple):
-    """The best columns' values found (None: none), and a lower bound on the cost (None: proved infeasible)."""
+    """The best columns' values found (None: none), and a lower bound on the cost (None: proved infeasible; -inf: none,
+    as after an error)."""
 
     values: Floats | None
     bound: float | None
@@ -74,7 +78,10 @@ class Repeated:
         if status == highspy.HighsModelStatus.kInfeasible:
             return Answer(None, None)
         found = info.primal_solution_status == highspy.kSolutionStatusFeasible
-        return Answer(np.array(highs.getSolution().col_value) if found else None, float(info.mip_dual_bound))
+        bound = float(info.mip_dual_bound)
+        if status.name not in HONEST or not math.isfinite(bound):
+            bound = -math.inf
+        return Answer(np.array(highs.getSolution().col_value) if found else None, bound)
 
 
 def _whole(

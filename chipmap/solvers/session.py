@@ -44,7 +44,8 @@ class Session:
         self.start_accepted: bool | None = None
         self._lines: list[str] = []
         self._failure: BaseException | None = None
-        self._asked = False
+        self._asked = self._over = False
+        self._odd = ""
 
     @property
     def seconds(self) -> float:
@@ -88,8 +89,13 @@ class Session:
                 file.write(text)
 
     def solution(self, value_of: ValueOf, objective: float) -> None:
-        """A solution that the solver found; kept, and passed on to ``on_solution``, if better than all before."""
-        if self.objective is not None and objective >= self.objective:
+        """A solution that the solver found; kept, and passed on to ``on_solution``, if better than all before.
+
+        What comes after the end is not heard. An objective that is no number counts as infinite.
+        """
+        if not math.isfinite(objective):
+            self._odd, objective = f"reported a solution with an objective of {objective}", math.inf
+        if self._over or (self.objective is not None and objective >= self.objective):
             return
         self.objective, self.value_of = objective, value_of
         if self.request.on_solution is not None:
@@ -101,9 +107,13 @@ class Session:
         A solver that has a solution only proves that nothing is better: HiGHS reports almost one unit above an integer
         optimum. So the solution's objective limits the bound.
         """
+        if math.isnan(value):
+            self._odd = "reported a bound that is no number"
+        if math.isnan(value) or self._over:
+            return
         if self.objective is not None:
             value = min(value, self.objective)
-        if not math.isfinite(value) or abs(value) >= 1e29 or (self.best_bound is not None and value <= self.best_bound):
+        if abs(value) >= 1e29 or (self.best_bound is not None and value <= self.best_bound):
             return
         self.best_bound = value
         if self.request.on_bound is not None:
@@ -140,12 +150,17 @@ class Session:
     def conclude(self, verdict: Verdict, labels: tuple[str, ...] = ()) -> Outcome:
         """The Outcome that a native status amounts to, given what is known on our side."""
         reason, limit, detail = verdict
+        self._over = True
         if reason == "stopped":
             reason = "no_solution_found" if self.objective is None else "feasible"
+        if reason == "optimal" and self.objective is None:
+            reason, limit, detail = "other_error", "none", "reported optimal, but gave no solution"
         if reason == "optimal" and not self._closed():
             reason, limit = "feasible", "gap"
         if reason == "infeasible" and self.objective is not None:
             reason, detail = "numerical_error", "reported infeasible, but a solution of the model is known"
+        if self._odd:
+            reason, limit, detail = "numerical_error", "none", self._odd
         return Outcome(
             solver=self.solver,
             termination=Termination(reason=reason, limit=limit, detail=detail),

@@ -133,7 +133,7 @@ def test_bad_systems(chipmap: Command, tmp_path: Path, text: bytes, message: str
 
 
 def test_instances_that_cant_be(chipmap: Command, tmp_path: Path) -> None:
-    """A mini-batch that doesn't divide, too many models, costs below 0 or in fractions: each by its place."""
+    """A mini-batch that doesn't divide, costs below 0 or in fractions: each by its place."""
     path = put(tmp_path, small().to_json(), "small.json")
     for setting, message in (
         ("models.0.mini_batch=3", "models[0].mini_batch: 3 samples at a time of 2\n  Give a divisor of the batch."),
@@ -143,10 +143,18 @@ def test_instances_that_cant_be(chipmap: Command, tmp_path: Path) -> None:
         ("models.1.name=a", "models[1].name: 'a' is named twice"),
     ):
         assert message in refused(chipmap, "check", path, path, "--set", setting)
+
+
+def test_more_models_than_places_are_infeasible(chipmap: Command, tmp_path: Path) -> None:
+    """Two models, one window of one chiplet: no bad input, but C2, by every method; with two windows they fit."""
     one = small(module=Module(chiplets=small().module.chiplets[:1]), task=Task(windows=1))
     path = put(tmp_path, one.to_json(), "one.json")
-    said = refused(chipmap, "solve", path)
-    assert "task.windows: 2 models, but 1 window of 1 chiplet\n  A chiplet runs one model in a window" in said
+    for method in ("auto", "mip", "cpsat", "bounds"):
+        done = chipmap("solve", path, "--method", f"multimodel/{method}", "--quiet")
+        assert done.code == 2, done
+        assert "infeasible (C2): 2 models need a segment each, 1 window has room for 1" in done.out + done.err
+    assert chipmap("bound", path).code == 2
+    assert chipmap("solve", path, "--set", "task.windows=2", "--quiet").code == 0
 
 
 #: A layer's cost that changes nothing: the file must not be empty.

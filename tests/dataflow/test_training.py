@@ -4,6 +4,7 @@ brute force."""
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -18,7 +19,7 @@ from chipmap.methods.dataflow.bounds import bounds
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip
 from chipmap.records import InputError
-from chipmap.validation.dataflow.candidates import count
+from chipmap.validation.dataflow.candidates import candidates, count
 from chipmap.validation.dataflow.checker import check
 from tests.dataflow.agreement import agreed, run_of
 from tests.dataflow.random_instances import made, mixed_instance, outside_instance, with_little_dram
@@ -36,11 +37,19 @@ LAYER: dict[str, dict[str, Any]] = {
 PARTITIONS = DataflowSolution(degrees=FOUR, schemes=("NONE",) * 3, partitions=(0, 1, 2))
 
 
+#: Eight layers on four replicas, each with two micro-batches of a sample, one thing after the other.
+GIVEN: dict[str, Any] = {
+    **{"layers": 8, "batch": 8, "sizes": [4], "topology": "switch", "degrees": FOUR, "overlap": False},
+    **{"fused": False, "purpose": "training", "optimizer_step": True, "dram_bytes": 10**9},
+}
+TENSOR_DATA = Degrees(tensor=2, data=2, dimensions=("tensor", "data"))
+TENSOR_ROW = Degrees(tensor=2, pipeline=2, dimensions=("tensor", "pipeline"))
+TOPOLOGIES = ("ring", "switch", "full")
+
+
 def replicated(**parameters: Any) -> DataflowInstance:
-    """Eight layers on four replicas, each with two micro-batches of a sample, one thing after the other."""
-    given = {"layers": 8, "batch": 8, "sizes": [4], "topology": "switch", "degrees": FOUR, "overlap": False}
-    more = {"fused": False, "purpose": "training", "optimizer_step": True, "dram_bytes": 10**9}
-    return made(LAYER, "ax au", **{**given, **more, **parameters})
+    """The page's layer under :data:`GIVEN`, or what ``parameters`` have instead."""
+    return made(LAYER, "ax au", **{**GIVEN, **parameters})
 
 
 #: What is shared out: bytes held of 80,000 of weights in each of eight layers; T3, T6 and T8 in nanoseconds.
@@ -91,6 +100,66 @@ def test_sums_are_nested() -> None:
         for shard, sums in zip(SHARDS, (16_000, 16_000, 8_000, 0), strict=True):
             certificate = check(settled(instance, 1, shard=shard), PARTITIONS.replace(degrees=NESTED))
             assert certificate.terms["T6"] == 1000 * sums, (sizes, shard)
+
+
+def test_who_has_no_parameters_waits_for_no_latency() -> None:
+    """Beside the page's layer a kernel e without parameters, and 10 ns of latency a step: gathers, scatters and sums
+    have three steps each, an all-reduce six, and e none, in whatever the replicas share out."""
+    kernels = {**LAYER, "e": {**SIMPLE, "weight_bytes": 0}}
+    alike = replicated(latency_ns=10.0)
+    for shard in SHARDS:
+        _, exchanged, summed, _ = CASES[shard]
+        instance = made(kernels, "ax au ae", **{**GIVEN, "latency_ns": 10.0, "shard": shard})
+        late = {"none": (0, 60), "optimizer": (0, 60), "gradients": (30, 30), "weights": (90, 0)}[shard]
+        wanted = [1000 * (exchanged + late[0]), 1000 * (summed + late[1])]
+        solution = DataflowSolution(degrees=FOUR, schemes=("NONE",) * 4, partitions=(0, 2, 3, 1))
+        found = check(instance, solution)
+        assert [found.terms["T3"], found.terms["T6"]] == wanted, shard
+        assert found.objective == check(settled(alike, 1, shard=shard), PARTITIONS).objective, shard
+        for method in (auto, mip, cpsat):
+            run = run_of(instance, method)
+            assert run.upper == found.objective and run.lower is not None and run.lower.value == run.upper, shard
+
+
+def test_where_there_are_no_bytes_there_is_no_latency() -> None:
+    """Sums, changes of layout, exchanges, hand-overs and transfers of nothing: a network of any latency is as good as
+    one of none, for the checker and the program."""
+    nothing = {"kind": "gemm", "M": 4, "K": 4, "N": 4, "flop": 10**6, "output_bytes": 0, "weight_bytes": 0}
+    back, update = {"phase": "backward"}, {"phase": "backward", "update": True, "schemes": ["M", "K_RS"]}
+    free: dict[str, Any] = {"schemes": ["M", "K", "K_RS", "N", "OUTER"]}
+    layer = {"a": {**nothing, **free}, "b": {**nothing, **free}, "x": {**nothing, **back}, "u": {**nothing, **update}}
+    for mode, shard in (("physical", "none"), ("physical", "optimizer"), ("physical", "weights"), ("dfmodel", "none")):
+        for degrees in (TENSOR_DATA, TENSOR_ROW):
+            given: dict[str, Any] = {"sizes": [2, 2], "degrees": degrees, "layers": 2, "batch": 4, "fused": False}
+            given |= {"mode": mode, "shard": shard, "purpose": "training", "carries": "ba bb xx"}
+            if mode == "dfmodel":
+                layer |= {"a": {**nothing, "schemes": ["M", "K", "N"]}, "b": {**nothing, "schemes": ["M", "K", "N"]}}
+                layer |= {"u": {**nothing, **back}}
+                given["shard"] = False
+            late, early = (made(layer, "ab bx ax xu", latency_ns=ns, **given) for ns in (500.0, 0.0))
+            assert late.system != early.system
+            for mapping in islice(candidates(late), 0, 400, 8):
+                assert check(late, mapping).terms == check(early, mapping).terms, (mode, shard, mapping)
+            assert run_of(late, auto).upper == run_of(early, auto).upper
+
+
+def test_sharing_out_the_state_costs_no_more() -> None:
+    """The page's three conditions: equal updates, no switch that reduces, nothing behind the backward pass; a sum is
+    rounded up once, a scatter and a gather once each."""
+    random = Random(3)
+    for _ in range(40):
+        sizes = [random.randint(0, 10**6) for _ in range(3)]
+        kernels: dict[str, dict[str, Any]] = {"d": {**SIMPLE, "weight_bytes": 0}}
+        for name, size in zip("abc", sizes, strict=True):
+            kernels[name] = {**SIMPLE, "weight_bytes": size}
+            kernels[name.upper()] = {**LAYER["u"], "output_bytes": size}
+        given = {**GIVEN, "latency_ns": random.choice((0.0, 7.5, 5000.0)), "topology": random.choice(TOPOLOGIES)}
+        given |= {"optimizer_step": random.random() < 0.5, "sizes": random.choice(([8], [4, 2], [2, 2, 2]))}
+        given["degrees"] = Degrees.make(data=8, dimensions=["data"] * len(given["sizes"]))
+        instance = made(kernels, "aA bB cC", **given, shard=None)
+        mapping = DataflowSolution(degrees=given["degrees"], schemes=("NONE",) * 7, partitions=(0, 1, 4, 2, 5, 3, 6))
+        costs = [check(instance, mapping.replace(shard=shard)).objective for shard in ("none", "optimizer")]
+        assert costs[0] is not None and costs[1] is not None and costs[1] <= costs[0] + 3, (sizes, given)
 
 
 def overlapped(flop: int = 0, **parameters: Any) -> DataflowInstance:

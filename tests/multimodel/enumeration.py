@@ -41,15 +41,23 @@ class Schedules:
         """The optimum in ticks for any objective; None without a schedule."""
         if not len(self.time):
             return None
+        if objective == "edp":
+            return -(-self.least_product // checker.edp_tick(self.instance))
         millis = round(watts * 10**6)
         return int(
             {
                 "latency": self.time,
                 "energy": self.energy,
                 "weighted": -(-millis * self.time // 1000) + self.energy,
-                "edp": -(-self.time * self.energy // 10**9),
             }[objective].min()
         )
+
+    @property
+    def least_product(self) -> int:
+        """The least T1 · T2 in ns · pJ, exactly: of those that are the least in floating point."""
+        about = self.time * self.energy.astype(float)
+        near = np.flatnonzero(about <= about.min() * (1 + 1e-12))
+        return min(t * e for t, e in zip(self.time[near].tolist(), self.energy[near].tolist(), strict=True))
 
     @property
     def optimum(self) -> int | None:

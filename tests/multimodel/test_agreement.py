@@ -106,7 +106,7 @@ def test_bounds_for_any_number_of_windows_hold_for_all_schedules() -> None:
             line = program.line(rate)
             lines.append(line)
             assert line.value <= (rate * known.time + known.energy).min()
-        assert product_ticks(lines, program.least) <= (known.least("edp") or 0)
+        assert product_ticks(lines, program.least, 1) <= known.least_product
         for limit in (time, int(np.median(known.time))):
             assert energy_within(lines, program.least[1], limit) <= known.energy[known.time <= limit].min()
     assert compared > 30 and near > 0.7 * compared

@@ -111,7 +111,7 @@ def test_energy_by_hand() -> None:
 
 @pytest.mark.parametrize(
     ("objective", "ticks"),
-    [("latency", 169), ("energy", 4701), ("weighted", 2500 * 169 + 4701), ("edp", 1)],
+    [("latency", 169), ("energy", 4701), ("weighted", 2500 * 169 + 4701), ("edp", 169 * 4701)],
 )
 def test_objectives(objective: str, ticks: int) -> None:
     assert check(made(objective=objective, watts=2.5), schedule(TOGETHER)).objective == ticks

@@ -112,7 +112,7 @@ def test_infeasible_in_chips_and_bytes(fields: dict[str, Any], label: str, deman
 def test_the_sram_that_a_report_names_does() -> None:
     """Weights fit, buffers don't: the report's demand is exactly the least SRAM, found among all mappings."""
     tight = skip_network(package=Package(chips=3, sram_bytes=60, link_bytes_per_ns=1.0))
-    (reason,) = reasons(tight, 30.0)
+    (reason,) = reasons(tight, fresh(tight))
     assert reason.label == "C4" and reason.limit == 60
     for sram, fits in ((int(reason.demand) - 1, False), (int(reason.demand), True)):
         instance = tight.replace(package=tight.package.replace(sram_bytes=sram))

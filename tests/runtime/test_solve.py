@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import chipmap
+from chipmap.cli.common import exit_code
 from chipmap.deadline import Stop
 from chipmap.family import get_family
 from chipmap.instances.ring import RingInstance, RingSolution
@@ -127,9 +128,27 @@ def test_a_result_reads_back_as_it_was_written(instance: RingInstance) -> None:
     assert Result.from_json(result.to_json()) == result
 
 
-def test_defects_are_raised_in_this_process(instance: RingInstance) -> None:
+def test_a_defect_is_raised_in_this_process_where_nothing_was_found(instance: RingInstance) -> None:
     with pytest.raises(ZeroDivisionError):
-        chipmap.solve(instance, "fail")
+        chipmap.solve(instance, "fail_at_once", warm_start="none")
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize(("method", "word"), [("fail", "ZeroDivisionError: a defect"), ("endless_bounds", "inf")])
+def test_a_defect_loses_no_solution(instance: RingInstance, method: str, word: str, isolate: bool) -> None:
+    """Here as in a child: the solution stays, what failed is said, and the command exits with 6."""
+    options = SolveOptions(warm_start="none", time_limit=60.0)
+    result = chipmap.solve(instance, method, options, isolate=isolate)
+    assert (result.status, result.objective) == ("feasible", 30 * 100_000)
+    assert word in result.failure and exit_code(result) == 6
+
+
+def test_what_a_listener_raises_is_the_callers_own(instance: RingInstance) -> None:
+    def listener(event: Any, run: Run) -> None:
+        raise KeyError("of the caller")
+
+    with pytest.raises(KeyError, match="of the caller"):
+        chipmap.solve(instance, "improve", warm_start="none", listener=listener)
 
 
 def test_the_default_start_is_greedy(instance: RingInstance) -> None:

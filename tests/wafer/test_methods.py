@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.bounds.single_kernel import single_kernels
 from chipmap.heuristics.wafer.exhaustive import TooLargeError
 from chipmap.heuristics.wafer.exhaustive import solve as exhaust
@@ -116,7 +117,7 @@ def test_what_brute_force_leaves_out_is_no_better() -> None:
     from chipmap.heuristics.wafer.exhaustive import Options
 
     best = None
-    first, second = (Options(problem, i).placements for i in (0, 1))
+    first, second = (Options(problem, i, Deadline()).placements for i in (0, 1))
     for _, a in first:
         for _, b in second:
             certificate = check(instance, WaferSolution(placements=(a, b)))

@@ -15,6 +15,7 @@ from chipmap.bench.point import Row
 from chipmap.bench.sweep import Sweep, points
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.sizes import fetch_bytes
+from chipmap.instances.decimals import exact
 from chipmap.records import InputError
 
 #: Axes of a sweep of such groups: prefill or decode, chips of a group, samples of a step.
@@ -60,13 +61,13 @@ def decode_rate(kind: Kind, traffic: Traffic) -> Fraction:
 
 
 def _caches(chips: int, traffic: Traffic) -> Fraction:
-    return chips * Fraction(traffic.bytes_per_ns) * 10**9 / max(1, traffic.cache_bytes)
+    return chips * exact(traffic.bytes_per_ns) * 10**9 / max(1, traffic.cache_bytes)
 
 
 def ttft_ps(kind: Kind, smallest: int, traffic: Traffic) -> Fraction:
     """Picoseconds until the first token and its cache are where decoding goes on: the step, then a transfer by as many
     chips as the smaller of the two groups has; ``smallest`` are the chips of the smallest group that decodes."""
-    rate = min(kind.chips, smallest) * Fraction(traffic.bytes_per_ns)
+    rate = min(kind.chips, smallest) * exact(traffic.bytes_per_ns)
     return kind.step_ps + kind.samples * traffic.cache_bytes / rate * 1000
 
 

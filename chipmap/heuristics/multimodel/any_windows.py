@@ -222,7 +222,7 @@ def bound(program: AnyWindows, lines: list[Line], rate: float) -> int:
         line = program.line(1e6 * program.units[1] / program.units[0])
         return max(time, int((line.value - 1e-9 * line.value - problem.most_energy) / line.rate))
     lines.append(program.line(rate))
-    return max(problem.objective(time, energy), product_ticks(lines, program.least))
+    return max(problem.objective(time, energy), product_ticks(lines, program.least, problem.edp_tick))
 
 
 def energy_within(lines: list[Line], energy: int, limit: int) -> int:
@@ -230,9 +230,9 @@ def energy_within(lines: list[Line], energy: int, limit: int) -> int:
     return max(energy, *(int(line.value - line.rate * limit) for line in lines))
 
 
-def product_ticks(lines: list[Line], least: tuple[int, int]) -> int:
-    """A lower bound on EDP in ticks: T1 and T2 at their ``least``, and above all ``lines``."""
-    return int(least_product(lines, *least) / 1e9 * (1 - SAFE))
+def product_ticks(lines: list[Line], least: tuple[int, int], tick: int) -> int:
+    """A lower bound on EDP in ticks of ``tick`` ns · pJ: T1 and T2 at their ``least``, and above all ``lines``."""
+    return int(least_product(lines, *least) / tick * (1 - SAFE))
 
 
 def least_product(lines: list[Line], time: float, energy: float) -> float:

@@ -15,6 +15,7 @@ from chipmap.instances.dataflow.replicas import held_words, summed_ns, updated_n
 from chipmap.instances.dataflow.sharding import collective_ns
 from chipmap.instances.dataflow.sizes import fetch_bytes, table_bytes, weight_bytes
 from chipmap.instances.dataflow.workload import Kernel, Scheme
+from chipmap.instances.decimals import exact
 
 
 def layers_per_stage(instance: DataflowInstance, degrees: Degrees) -> int:
@@ -181,9 +182,10 @@ def link_ns(instance: DataflowInstance, degrees: Degrees, output: Fraction) -> F
 
 
 def _step_ns(instance: DataflowInstance, degrees: Degrees, output: Fraction) -> Fraction:
-    """S/B and the latency of a step for S = ``output`` bytes on a chip in the pipeline's dimension; 0 without one."""
-    dimensions = degrees.carrying(instance.system, "pipeline") if degrees.pipeline > 1 else []
-    return sum((output / Fraction(d.bytes_per_ns) + Fraction(d.latency_ns) for d in dimensions), Fraction(0))
+    """S/B and the latency of a step for S = ``output`` bytes on a chip in the pipeline's dimension; 0 without one, and
+    where there are no bytes to send."""
+    dimensions = degrees.carrying(instance.system, "pipeline") if degrees.pipeline > 1 and output else []
+    return sum((output / exact(d.bytes_per_ns) + exact(d.latency_ns) for d in dimensions), Fraction(0))
 
 
 def gradient_ns(
@@ -221,4 +223,4 @@ def _gathered_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, s
         return Fraction(0)
     size = weight_bytes(kernel, instance) * layers_per_stage(instance, degrees)
     dimensions = degrees.carrying(instance.system, "tensor")
-    return sum((collective_ns("all_gather", size, d, 1) for d in dimensions if size), Fraction(0))
+    return sum((collective_ns("all_gather", size, d, 1) for d in dimensions), Fraction(0))

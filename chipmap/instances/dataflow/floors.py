@@ -24,6 +24,7 @@ from chipmap.instances.dataflow.problem import (
 )
 from chipmap.instances.dataflow.rates import best_rate
 from chipmap.instances.dataflow.sizes import flop
+from chipmap.instances.decimals import exact
 
 
 def first_ticks(problem: DataflowProblem) -> int:
@@ -98,7 +99,7 @@ def plain_floor(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan, b
     at, task = settled(instance, *plan), instance.task
     nothing = DataflowProblem(at, degrees, (), np.zeros((0, 2), np.int64), np.zeros(0, np.int64), bubble=bubble)
     layer = _peak_ns(at) * at.task.samples * 1000 * instance.mapped_layers
-    layer /= Fraction(task.utilisation or 1) * degrees.tensor
+    layer /= exact(task.utilisation or 1) * degrees.tensor
     if task.stages == "kernels":
         return floor(steps(nothing) * layer / degrees.pipeline)
     return floor(layer * batch_factor(nothing)) - (filled_ticks(at, degrees) if bubble else 0)

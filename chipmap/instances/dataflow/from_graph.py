@@ -13,8 +13,10 @@ from typing import Any
 
 from chipmap.instances.dataflow.fusing import cones
 from chipmap.instances.dataflow.instance import DataflowInstance, Task
+from chipmap.instances.dataflow.rates import peak_rate
 from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workload import Kernel, Scheme, Workload
+from chipmap.instances.decimals import exact
 from chipmap.instances.graph import Loops, Operation, OperationGraph
 from chipmap.instances.importers.common import ImportedGraph
 from chipmap.records import InputError
@@ -36,7 +38,7 @@ def from_graph(imported: ImportedGraph, name: str, fuse: bool = True) -> Dataflo
     """
     graph, chips = imported.graph, system("sn10", (8,))
     timed = imported.time_ns is not None and not any(o.flop for o in graph.operations)
-    rate = Fraction(chips.chip.flop_per_ns) * Fraction(Task().utilisation or 1)
+    rate = peak_rate(chips.chip) * exact(Task().utilisation or 1)
     written = graph.written_bytes()
     times = imported.time_ns if timed and imported.time_ns is not None else (None,) * len(graph.operations)
     last = cones(graph) if fuse else list(range(len(graph.operations)))
@@ -182,7 +184,7 @@ def _remarks(
 
 def _flop(operation: Operation, time_ns: float | None, rate: Fraction) -> int:
     """Those of the operation, or of ``time_ns`` nanoseconds at ``rate`` of them each."""
-    return operation.flop if time_ns is None else round(Fraction(time_ns) * rate)
+    return operation.flop if time_ns is None else round(exact(time_ns) * rate)
 
 
 def _word(imported: ImportedGraph, read: Sequence[Sequence[int]]) -> int:

@@ -29,7 +29,7 @@ from chipmap.instances.dataflow.batch import (
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.parts import Parts, padded, parts
 from chipmap.instances.dataflow.plans import shared_by_plans
-from chipmap.instances.dataflow.rates import efficiency, peak
+from chipmap.instances.dataflow.rates import dram_rate, efficiency, peak
 from chipmap.instances.dataflow.replicas import scattered_ns, shared, step_ns
 from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.sharding import (
@@ -50,6 +50,7 @@ from chipmap.instances.dataflow.sizes import (
 )
 from chipmap.instances.dataflow.tiles import least_area, shares
 from chipmap.instances.dataflow.workload import Kernel, Scheme
+from chipmap.instances.decimals import exact
 
 #: Picoseconds per nanosecond.
 TICKS_PER_NS = 1000
@@ -228,7 +229,7 @@ class _Options:
         streamed = instance.mode == "physical" or task.purpose == "decode"
         here = parts(kernel, scheme, instance.mode, degrees.tensor, routed(instance, degrees))
         whole, weights = output_bytes(kernel, instance), chip_weights(kernel, instance, here.weights)
-        output, rate = whole * here.output, Fraction(memory.reached)
+        output, rate = whole * here.output, dram_rate(memory)
         fetch = ticks_of(fetch_bytes(kernel, instance) * task.samples * here.fetch / rate)
         sharing = degrees.expert if scheme == "E" else 1
         return _Alone(
@@ -285,7 +286,7 @@ def _compute(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, schem
     share = parts(kernel, scheme, instance.mode, degrees.tensor, routed(instance, degrees)).work
     work = flop(kernel) * task.samples * share
     rate = peak(kernel, instance.workload, chip) * efficiency(kernel, chip, work)
-    return ticks_of(work / (Fraction(task.utilisation) * rate))
+    return ticks_of(work / (exact(task.utilisation) * rate))
 
 
 def behind_ticks(instance: DataflowInstance, degrees: Degrees) -> int:

@@ -38,6 +38,7 @@ from chipmap.instances.dataflow.sharding import reads_operand
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.tiles import Shares, shares, thinned
 from chipmap.instances.dataflow.workload import Scheme
+from chipmap.instances.decimals import exact
 from chipmap.instances.graph import neighbours
 from chipmap.records import InputError
 
@@ -81,7 +82,7 @@ class DataflowProblem:
     @property
     def launch(self) -> int:
         """Picoseconds that go by before each partition."""
-        return ticks_of(Fraction(self.instance.system.chip.launch_ns))
+        return ticks_of(exact(self.instance.system.chip.launch_ns))
 
     @property
     def plan(self) -> BatchPlan:

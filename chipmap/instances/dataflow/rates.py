@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from chipmap.instances.dataflow.formats import BITS, Format
-from chipmap.instances.dataflow.system import Chip
+from chipmap.instances.dataflow.system import Chip, Memory
 from chipmap.instances.dataflow.workload import Kernel, Workload
+from chipmap.instances.decimals import exact
 
 
 def number_bytes(workload: Workload, named: Format) -> Fraction:
@@ -41,6 +42,18 @@ def computing_format(kernel: Kernel, workload: Workload) -> Format:
     return max(formats, key=lambda one: number_bytes(workload, one))
 
 
+def peak_rate(chip: Chip) -> Fraction:
+    """FLOP per nanosecond of the chip's one peak, exactly as it is written."""
+    if chip.tflops is not None:
+        return 1000 * exact(chip.tflops)
+    return 2 * chip.tiles * chip.lanes * chip.stages * exact(chip.ghz)
+
+
+def dram_rate(memory: Memory) -> Fraction:
+    """Bytes per nanosecond that transfers from and to DRAM reach, exactly as it is written."""
+    return exact(memory.bytes_per_ns) * exact(memory.efficiency)
+
+
 def peak(kernel: Kernel, workload: Workload, chip: Chip) -> Fraction:
     """FLOP per nanosecond at which ``chip`` computes the kernel at best.
 
@@ -49,9 +62,9 @@ def peak(kernel: Kernel, workload: Workload, chip: Chip) -> Fraction:
     chip has the format.
     """
     if kernel.kind == "elementwise" and chip.vector_tflops is not None:
-        return Fraction(1000.0 * chip.vector_tflops)
+        return 1000 * exact(chip.vector_tflops)
     named = computing_format(kernel, workload) if chip.peaks else ""
-    return Fraction(1000.0 * chip.peaks[named] if named else chip.flop_per_ns)
+    return 1000 * exact(chip.peaks[named]) if named else peak_rate(chip)
 
 
 def efficiency(kernel: Kernel, chip: Chip, flop: Fraction) -> Fraction:
@@ -59,13 +72,13 @@ def efficiency(kernel: Kernel, chip: Chip, flop: Fraction) -> Fraction:
     asks for no more FLOP, or else the first."""
     if not chip.efficiency or kernel.kind == "elementwise":
         return Fraction(1)
-    reached = [share for least, share in chip.efficiency if Fraction(least) <= flop]
-    return Fraction(reached[-1] if reached else chip.efficiency[0][1])
+    reached = [share for least, share in chip.efficiency if exact(least) <= flop]
+    return exact(reached[-1] if reached else chip.efficiency[0][1])
 
 
 def best_rate(kernel: Kernel, workload: Workload, chip: Chip) -> Fraction:
     """FLOP per nanosecond that no share of the kernel exceeds."""
-    most = Fraction(chip.efficiency[-1][1]) if chip.efficiency and kernel.kind != "elementwise" else Fraction(1)
+    most = exact(chip.efficiency[-1][1]) if chip.efficiency and kernel.kind != "elementwise" else Fraction(1)
     return peak(kernel, workload, chip) * most
 
 

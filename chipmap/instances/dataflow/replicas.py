@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, Shard
-from chipmap.instances.dataflow.rates import number_bytes
+from chipmap.instances.dataflow.rates import dram_rate, number_bytes
 from chipmap.instances.dataflow.sharding import Collective, collective_ns
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel
@@ -124,4 +124,4 @@ def step_ns(
     word = number_bytes(instance.workload, instance.workload.weight_format)
     parts = degrees.data if shared(instance, degrees) != "none" else 1
     moved = parameters * layers * 2 * (1 + state_bytes(instance) / word)
-    return moved / parts / Fraction(instance.system.memory.reached)
+    return moved / parts / dram_rate(instance.system.memory)

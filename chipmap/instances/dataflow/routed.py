@@ -14,11 +14,12 @@ from chipmap.instances.dataflow.sharding import Layout, collective_ns, made_layo
 from chipmap.instances.dataflow.sizes import output_bytes
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
+from chipmap.instances.decimals import exact
 
 
 def routed(instance: DataflowInstance, degrees: Degrees) -> Routed:
     """The replicas that share experts, and the load of the fullest chip."""
-    return Routed(degrees.expert, Fraction(instance.task.expert_load))
+    return Routed(degrees.expert, exact(instance.task.expert_load))
 
 
 def routing_ns(

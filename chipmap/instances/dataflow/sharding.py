@@ -15,6 +15,7 @@ from chipmap.instances.dataflow.instance import CostMode
 from chipmap.instances.dataflow.parts import has, parts, splits_tokens
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Exchange, Kernel, Scheme
+from chipmap.instances.decimals import exact
 from chipmap.records import InputError
 
 #: How a tensor lies on the chips of a tensor-parallel group: rows split, columns split, or replicated; or columns where
@@ -108,15 +109,16 @@ def collective_ns(collective: Collective, tensor_bytes: Fraction, dimension: Dim
     reduce-scatter as all-gather; all-to-all: S·n²/(8B) on a ring, S·n/(4B) on a switch, S/B fully connected. Every
     all-reduce adds the latency of 2(n-1) steps (2 fully connected), the others that of n-1 (1). A switch that reduces
     gets S bytes from each chip and sends the sum back meanwhile: an all-reduce takes S/B and the latency of two steps.
+    Where there are no bytes nothing runs, and no step has a latency; so it is for all that is sent (page, "Sharding").
     """
-    n, rate = dimension.size, Fraction(dimension.bytes_per_ns)
-    if collective == "none" or n == 1:
+    n, rate = dimension.size, exact(dimension.bytes_per_ns)
+    if collective == "none" or n == 1 or not tensor_bytes:
         return Fraction(0)
     full = dimension.topology == "full"
     steps = 1 if full else n - 1
-    latency = Fraction(dimension.latency_ns) * steps
+    latency = exact(dimension.latency_ns) * steps
     if collective == "all_reduce" and dimension.reduces:
-        return tensor_bytes / rate + 2 * Fraction(dimension.latency_ns)
+        return tensor_bytes / rate + 2 * exact(dimension.latency_ns)
     if collective == "all_to_all":
         share = {"ring": Fraction(n * n, 8), "switch": Fraction(n, 4), "full": Fraction(1)}[dimension.topology]
         return tensor_bytes * share / rate + latency
@@ -131,12 +133,12 @@ def swap_ns(chip_bytes: Fraction, dimension: Dimension) -> Fraction:
     pair has a link. And the latency of n-1 steps (fully connected 1).
     """
     n = dimension.size
-    if n == 1:
+    if n == 1 or not chip_bytes:
         return Fraction(0)
     sent = {"ring": n * n // 4, "switch": n - 1, "full": 1}[dimension.topology]
     steps = 1 if dimension.topology == "full" else n - 1
-    rate = Fraction(dimension.bytes_per_ns)
-    return chip_bytes * sent / (n * rate) + steps * Fraction(dimension.latency_ns)
+    rate = exact(dimension.bytes_per_ns)
+    return chip_bytes * sent / (n * rate) + steps * exact(dimension.latency_ns)
 
 
 def exchange_ns(exchange: Exchange, chip_bytes: Fraction, dimension: Dimension) -> Fraction:
@@ -146,12 +148,12 @@ def exchange_ns(exchange: Exchange, chip_bytes: Fraction, dimension: Dimension) 
     bytes takes c/B as it is passed on, and the latency of n-1 steps (1 fully connected).
     """
     n = dimension.size
-    if exchange == "none" or n == 1:
+    if exchange == "none" or n == 1 or not chip_bytes:
         return Fraction(0)
     if exchange == "all_to_all":
         return collective_ns("all_to_all", chip_bytes / n, dimension, 1)
     steps = 1 if dimension.topology == "full" else n - 1
-    return chip_bytes / Fraction(dimension.bytes_per_ns) + steps * Fraction(dimension.latency_ns)
+    return chip_bytes / exact(dimension.bytes_per_ns) + steps * exact(dimension.latency_ns)
 
 
 def published_exchange_ns(chip_bytes: Fraction, dimensions: Sequence[Dimension]) -> Fraction:
@@ -163,7 +165,7 @@ def published_exchange_ns(chip_bytes: Fraction, dimensions: Sequence[Dimension])
     messages over 2 (ring), s (switch) or s²/4 (fully connected) links. The slowest dimension counts. Source: the logs
     of DFModel's published runs of section VI-C.
     """
-    sides = [one for one in dimensions if one.size > 1]
+    sides = [one for one in dimensions if one.size > 1 and chip_bytes]
     chips, joined, slowest = prod(one.size for one in sides), 1, Fraction(0)
     torus = all(one.topology == "ring" for one in sides)
     for one in sides:
@@ -172,7 +174,7 @@ def published_exchange_ns(chip_bytes: Fraction, dimensions: Sequence[Dimension])
         links = Fraction(2 * chips, n) if torus else cut
         sent = (Fraction(chips * chips, 2) if torus else Fraction(joined * joined, 4)) * chip_bytes / chips
         steps = 1 if one.topology == "full" else n - 1
-        slowest = max(slowest, sent / (links * Fraction(one.bytes_per_ns)) + steps * Fraction(one.latency_ns))
+        slowest = max(slowest, sent / (links * exact(one.bytes_per_ns)) + steps * exact(one.latency_ns))
     return slowest
 
 

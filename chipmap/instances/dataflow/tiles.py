@@ -22,6 +22,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.parts import parts
 from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.workload import Kernel, Scheme
+from chipmap.instances.decimals import exact
 from chipmap.records import InputError
 
 #: Rows (tiles, picoseconds), tiles rising and picoseconds falling: no other share is as small and as fast.
@@ -76,7 +77,7 @@ def shares(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: 
     if whole >= 2**62:
         what = f"kernel {kernel.name!r} takes {whole:.3g} cycles of a tile"
         raise InputError(what, "workload.kernels", "Numbers of a kernel must stay below 4e18.")
-    listed = _listed(one, chip.tiles, Fraction(chip.ghz))
+    listed = _listed(one, chip.tiles, exact(chip.ghz))
     if len(listed) > MOST_SHARES:
         what = f"kernel {kernel.name!r} can have more than {MOST_SHARES:,} different numbers of tiles"
         raise InputError(what, "task.utilisation", "Give a utilisation, or the kernel's rows and columns.")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
 
+from chipmap.instances.decimals import exact
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.importers.counting import Totals
 from chipmap.records import InputError, unfit
@@ -26,7 +27,8 @@ class ImportedGraph:
 
     ``format`` is the name of the reader, ``notes`` says what a user should know about units and about what was left
     out. ``together`` names groups of computing operations that the format wants on one device. ``totals`` are those of
-    a program. ``scopes``: the module of each operation (``blocks.0.attn``), if the file says any.
+    a program. ``scopes``: the module of each operation (``blocks.0.attn``), if the file says any; ``states``: the
+    operation of each parameter and buffer by the module's name of it (``blocks.0.attn.bias``).
     """
 
     graph: OperationGraph
@@ -36,6 +38,7 @@ class ImportedGraph:
     together: tuple[tuple[str, ...], ...] = ()
     totals: Totals | None = None
     scopes: tuple[str, ...] = ()
+    states: Mapping[str, str] = field(default_factory=dict)
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +78,7 @@ def nanoseconds(value: float, unit_ns: float, where: str) -> float:
     """``value`` times ``unit_ns`` as a time in ns; :class:`InputError` if it is no time."""
     if not 0 <= value * unit_ns <= MAX_NS:
         raise InputError(f"{value} is no time", where, f"Times run from 0 to {MAX_NS / unit_ns:.0e} in this unit.")
-    return value * unit_ns
+    return float(exact(value) * exact(unit_ns))
 
 
 def positions(ids: Sequence[int | str], where: str) -> dict[int | str, int]:

@@ -21,8 +21,10 @@ Kwon et al., MAESTRO (2019), as SCAR uses them (section V); the closed forms are
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import ceil
 
+from chipmap.instances.decimals import exact
 from chipmap.records import InputError, Record, choices
 
 NS_PER_CYCLE = 2
@@ -188,11 +190,11 @@ ROOFLINE = Rates(
 )
 
 
-def roofline(flop: float, moved: int, rates: Rates) -> tuple[int, int]:
+def roofline(flop: int | Fraction, moved: int, rates: Rates) -> tuple[int, int]:
     """(ns, pJ) of a layer that computes ``flop`` and moves ``moved`` bytes once.
 
     ns = ⌈max(flop / ``flop_per_ns``, moved / ``bytes_per_ns``)⌉, pJ = ⌈flop · ``pj_per_flop`` + moved ·
     ``pj_per_byte``⌉.
     """
-    time = max(flop / rates.flop_per_ns, moved / rates.bytes_per_ns)
-    return ceil(time), ceil(flop * rates.pj_per_flop + moved * rates.pj_per_byte)
+    time = max(flop / exact(rates.flop_per_ns), moved / exact(rates.bytes_per_ns))
+    return ceil(time), ceil(flop * exact(rates.pj_per_flop) + moved * exact(rates.pj_per_byte))

@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import ceil, prod
 
+from chipmap.instances.decimals import exact
 from chipmap.instances.graph import Loops, Operation, OperationGraph
 from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.multimodel.cost_files import cost_files, overlay
@@ -155,7 +157,7 @@ def priced(part: Part, kind: str, preset: str, chips: System, model: str) -> tup
         rates = _rates(kind, chips)
         if part.nanoseconds is None:
             return roofline(part.flop, part.moved, rates)
-        worth = max(float(part.flop), part.nanoseconds * rates.flop_per_ns)
+        worth = max(Fraction(part.flop), exact(part.nanoseconds) * exact(rates.flop_per_ns))
         return ceil(part.nanoseconds), roofline(worth, part.moved, rates)[1]
     if kind not in CLASSES:
         what = f"preset {preset!r} has no costs for class {kind!r}, so that layer {part.operation.name!r} has none"

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from chipmap.records import InputError, Record, Unit, Units, counted
+from chipmap.records import InputError, Record, counted
 
 Objective = Literal["latency", "energy", "weighted", "edp"]
 #: Who pays for a transfer between chiplets with its time: the sender, or both ends.
@@ -109,10 +109,6 @@ class MultiInstance(Record, frozen=True, kw_only=True):
         kinds = sorted({chiplet.kind for chiplet in self.module.chiplets})
         for i, model in enumerate(self.models):
             _check_model(model, kinds, f"models[{i}]")
-        if len(self.models) > self.task.windows * len(self.module.chiplets):
-            room = f"{counted(self.task.windows, 'window')} of {counted(len(self.module.chiplets), 'chiplet')}"
-            what = f"{counted(len(self.models), 'model')}, but {room}"
-            raise InputError(what, "task.windows", "A chiplet runs one model in a window: give more windows.")
 
 
 class Piece(Record, frozen=True, kw_only=True):
@@ -130,14 +126,6 @@ class MultiSolution(Record, frozen=True, kw_only=True):
     schema: Literal["multimodel-solution/1"] = "multimodel-solution/1"
     instance: str = ""
     windows: tuple[tuple[Piece, ...], ...]
-
-
-def units(instance: MultiInstance) -> Units:
-    """Latency in s, energy in J, their product in J·s; the terms in s and J."""
-    time, energy = Unit(name="s", per_tick=1e-9), Unit(name="J", per_tick=1e-12)
-    product = Unit(name="J·s", per_tick=1e-12)
-    objective = {"latency": time, "energy": energy, "weighted": energy, "edp": product}[instance.task.objective]
-    return Units(objective=objective, terms={"T1": time, "T2": energy})
 
 
 def in_force(instance: MultiInstance) -> frozenset[str]:

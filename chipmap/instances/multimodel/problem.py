@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.instances.decimals import exact
 from chipmap.instances.multimodel.instance import MAX_TOTAL, Model, MultiInstance, MultiSolution, Piece
 from chipmap.records import InputError
 
@@ -21,6 +22,10 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 #: Stands for an SRAM or a time without a limit.
 UNLIMITED = 2**62
+#: (least tick of EDP in ns · pJ, ticks that models whole stay below) from a scale of COARSE_FROM ns · pJ on, and below.
+COARSE_FROM, COARSE, FINE = 10**13, (10**9, 10**18), (1, 10**15)
+#: (least tick of EDP in ns · pJ, ticks that models whole stay below) from a scale of COARSE_FROM ns · pJ on, and below.
+COARSE_FROM, COARSE, FINE = 10**13, (10**9, 10**18), (1, 10**15)
 #: A segment: model, first and last layer, chiplet (all positions).
 Segment = tuple[int, int, int, int]
 
@@ -120,9 +125,26 @@ class MultiProblem:
     def objective(self, time: int, energy: int) -> int:
         """The objective of T1 and T2, in ticks."""
         task = self.instance.task
+        if task.objective == "edp":
+            return -(-time * energy // self.edp_tick)
         if task.objective == "weighted":
             return -(-watts(self.instance) * time // 1000) + energy
-        return {"latency": time, "energy": energy}.get(task.objective, -(-time * energy // 10**9))
+        return time if task.objective == "latency" else energy
+
+    @cached_property
+    def edp_tick(self) -> int:
+        """A tick of EDP in ns · pJ (page, "Objective"): by the scale of all models whole, each on one chiplet."""
+        least_time, least_energy, most_time, most_energy = 0, 0, 0, 0
+        for model in self.models:
+            times = model.q * (model.time.sum(axis=0) + model.read_time[0] + model.write_time[-1])
+            times += int(model.weight_time.sum())
+            energies = model.run_energy.sum(axis=0) + model.read_energy[0] + model.write_energy[-1]
+            least_time, least_energy = max(least_time, int(times.min())), least_energy + int(energies.min())
+            most_time, most_energy = most_time + int(times.max()), most_energy + int(energies.max())
+        tick, most = COARSE if least_time * least_energy >= COARSE_FROM else FINE
+        while most_time * most_energy >= most * tick:
+            tick *= 10
+        return tick
 
 
 def sums(amounts: IntArray) -> IntArray:
@@ -132,7 +154,7 @@ def sums(amounts: IntArray) -> IntArray:
 
 def watts(instance: MultiInstance) -> int:
     """``task.watts`` in units of 10⁻⁶ W (thousandths of a pJ per ns)."""
-    return round(instance.task.watts * 10**6)
+    return round(exact(instance.task.watts) * 10**6)
 
 
 def multi_problem(instance: MultiInstance) -> MultiProblem:
@@ -161,8 +183,8 @@ def _build(instance: MultiInstance) -> MultiProblem:
 
 def _costs(instance: MultiInstance, model: Model) -> ModelCosts:
     module, b, batch = instance.module, model.mini_batch, model.batch
-    link, dram = Fraction(module.nop_bytes_per_ns), Fraction(module.dram_bytes_per_ns)
-    per_hop, per_access = round(100 * module.hop_pj_per_byte), round(100 * module.dram_pj_per_byte)
+    link, dram = exact(module.nop_bytes_per_ns), exact(module.dram_bytes_per_ns)
+    per_hop, per_access = round(100 * exact(module.hop_pj_per_byte)), round(100 * exact(module.dram_pj_per_byte))
 
     def hundredths(size: int, rate: int) -> int:
         return -(-size * rate // 100)
@@ -174,12 +196,16 @@ def _costs(instance: MultiInstance, model: Model) -> ModelCosts:
             raise InputError(f"a cost of {model.name!r} is {largest:.1e}", instance.name, remedy)
         return np.array(entries, dtype=np.int64)
 
-    chiplets, layers = module.chiplets, model.layers
+    # chiplets of one class that are as far from DRAM have the same costs
+    alike = {(one.kind, one.hops): one for one in module.chiplets}
+    chiplets, layers = tuple(alike.values()), model.layers
+    column = [list(alike).index((one.kind, one.hops)) for one in module.chiplets]
     far_time = [chiplet.hops * module.hop_ns + module.dram_ns for chiplet in chiplets]
     far_rate = [per_access + chiplet.hops * per_hop for chiplet in chiplets]
 
     def dram_time(size: int) -> list[int]:
-        return [math.ceil(b * size / dram) + far for far in far_time]
+        near = math.ceil(b * size / dram)
+        return [near + far for far in far_time]
 
     def dram_energy(size: int, times: int) -> list[int]:
         return [times * hundredths(size, rate) for rate in far_rate]
@@ -187,16 +213,16 @@ def _costs(instance: MultiInstance, model: Model) -> ModelCosts:
     return ModelCosts(
         name=model.name,
         q=batch // b,
-        time=table([[b * layer.costs[chiplet.kind][0] for chiplet in chiplets] for layer in layers]),
-        energy=table([[batch * layer.costs[chiplet.kind][1] for chiplet in chiplets] for layer in layers]),
-        read_time=table([dram_time(layer.in_bytes) for layer in layers]),
-        read_energy=table([dram_energy(layer.in_bytes, batch) for layer in layers]),
-        write_time=table([dram_time(layer.out_bytes) for layer in layers]),
-        write_energy=table([dram_energy(layer.out_bytes, batch) for layer in layers]),
+        time=table([[b * layer.costs[chiplet.kind][0] for chiplet in chiplets] for layer in layers])[:, column],
+        energy=table([[batch * layer.costs[chiplet.kind][1] for chiplet in chiplets] for layer in layers])[:, column],
+        read_time=table([dram_time(layer.in_bytes) for layer in layers])[:, column],
+        read_energy=table([dram_energy(layer.in_bytes, batch) for layer in layers])[:, column],
+        write_time=table([dram_time(layer.out_bytes) for layer in layers])[:, column],
+        write_energy=table([dram_energy(layer.out_bytes, batch) for layer in layers])[:, column],
         send_time=table([[math.ceil(b * layer.out_bytes / link) + module.hop_ns] for layer in layers])[:, 0],
         send_energy=table([[batch * hundredths(layer.out_bytes, per_hop)] for layer in layers])[:, 0],
         weight_time=table([[math.ceil(layer.weight_bytes / dram)] for layer in layers])[:, 0],
-        weight_energy=table([dram_energy(layer.weight_bytes, 1) for layer in layers]),
+        weight_energy=table([dram_energy(layer.weight_bytes, 1) for layer in layers])[:, column],
         need=table([[b * (layer.in_bytes + layer.out_bytes)] for layer in layers])[:, 0],
         weights=table([[layer.weight_bytes] for layer in layers])[:, 0],
     )

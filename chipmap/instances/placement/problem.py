@@ -13,9 +13,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.instances.decimals import exact
 from chipmap.instances.graph import OperationGraph
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution, allowed_devices
-from chipmap.instances.placement.system import DeviceClass, exact, routes_of
+from chipmap.instances.placement.system import DeviceClass, routes_of
 from chipmap.records import InputError
 
 IntArray = NDArray[np.int64]
@@ -185,7 +186,7 @@ def _build(instance: PlacementInstance) -> PlacementProblem:
     order = [index[v] for v in graph.topological_order() if v in index]
     names = [device.name for device in instance.system.devices]
     classes = {one.name: one for one in instance.system.classes}
-    by_class = {name: _times(instance, one, placed) for name, one in classes.items()}
+    by_class = {name: list(map(math.ceil, exact_times(instance, one, placed))) for name, one in classes.items()}
     problem = PlacementProblem(
         instance=instance,
         position=np.array(placed, dtype=np.int64),
@@ -236,8 +237,8 @@ def live(graph: OperationGraph) -> list[bool]:
     return found
 
 
-def _times(instance: PlacementInstance, kind: DeviceClass, placed: list[int]) -> list[int]:
-    """p of the placed operations on a class."""
+def exact_times(instance: PlacementInstance, kind: DeviceClass, placed: list[int]) -> list[Fraction]:
+    """p of the placed operations on a class in ns, before it is rounded up."""
     graph, measured = instance.graph, instance.time_ns.get(kind.name)
     touched = [0] * len(graph.operations)
     for tensor in graph.tensors:
@@ -245,20 +246,35 @@ def _times(instance: PlacementInstance, kind: DeviceClass, placed: list[int]) ->
             touched[v] += tensor.bytes
     peak, memory, launch = exact(kind.flop_per_ns), exact(kind.memory_bytes_per_ns), exact(kind.launch_ns)
     rates = {name: peak * exact(share) for name, share in kind.efficiency.items()}
-    found, known = [], dict[tuple[str, int, int], int]()  # most operations of a large graph are like others
+    found, known = [], dict[tuple[str, int, int], Fraction]()  # most operations of a large graph are like others
     for v in placed:
         one = graph.operations[v]
         if one.role == "constant":
-            found.append(0)
+            found.append(Fraction(0))
         elif measured is not None and (given := measured[v]) is not None:
-            found.append(math.ceil(exact(given)))
+            found.append(exact(given))
         else:
             moved = touched[v] + one.weight_bytes if one.moved_bytes is None else one.moved_bytes
             like = (one.kind, one.flop, moved)
             if like not in known:
-                known[like] = math.ceil(max(one.flop / rates.get(one.kind, peak), moved / memory) + launch)
+                known[like] = max(one.flop / rates.get(one.kind, peak), moved / memory) + launch
             found.append(known[like])
     return found
+
+
+def exact_transfers(instance: PlacementInstance, problem: PlacementProblem) -> list[list[Fraction]]:
+    """c of each storage over each kind of route in ns, before it is rounded up."""
+    kinds, given = _network(instance)[1], instance.transfer_ns
+    return [
+        [_transfer(size, *kind) for kind in kinds] or [Fraction(0)]
+        if not given or (measured := given[t]) is None
+        else [exact(measured)]
+        for t, size in zip(problem.storages.tensor.tolist(), problem.storages.bytes.tolist(), strict=True)
+    ]
+
+
+def _transfer(size: int, latency: Fraction, rate: Fraction | None) -> Fraction:
+    return latency + (0 if rate is None else size / rate)
 
 
 def _network(instance: PlacementInstance) -> tuple[Network, list[tuple[Fraction, Fraction | None]]]:
@@ -295,7 +311,7 @@ def _storages(
     for t in mine:
         size, given = tensors[t].bytes, instance.transfer_ns[t] if instance.transfer_ns else None
         if size not in known:
-            known[size] = [math.ceil(latency + (0 if rate is None else size / rate)) for latency, rate in kinds] or [0]
+            known[size] = [math.ceil(_transfer(size, *kind)) for kind in kinds] or [0]
         times.append(known[size] if given is None else [math.ceil(exact(given)) if kinds else 0] * max(1, len(kinds)))
     storages = Storages(
         tensor=np.array(mine, dtype=np.int64),

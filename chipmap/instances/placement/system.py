@@ -5,8 +5,6 @@ Shorthands of ``links`` stand for a route from each device to each other one; :f
 
 from __future__ import annotations
 
-from fractions import Fraction
-from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -143,12 +141,6 @@ class System(Record, frozen=True, kw_only=True):
             seen.add((route.source, route.target))
             if len(set(route.channels)) < len(route.channels):
                 raise InputError("a channel is named twice", f"{here}.channels", "Name each once.")
-
-
-@lru_cache(maxsize=10_000)
-def exact(value: float) -> Fraction:
-    """A number as it is written: 7.6 is 76/10, not the binary number next to it."""
-    return Fraction(repr(float(value)))
 
 
 def routes_of(system: System) -> dict[tuple[str, str], Route]:

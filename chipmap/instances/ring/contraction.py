@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import lru_cache
 
 import msgspec
@@ -21,9 +20,6 @@ from chipmap.instances.graph import Operation, OperationGraph, Tensor, neighbour
 from chipmap.instances.ring.draft import fresh
 from chipmap.instances.ring.instance import Forbidden, RingInstance, RingSolution
 from chipmap.instances.ring.problem import TICKS_PER_NS, RingProblem, ring_problem
-
-#: From here on a measured time has to allow for the margin with which such times are rounded up (1e-12 of them).
-MARGIN_TICKS = 10**11
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,10 +144,8 @@ def _merges(problem: RingProblem) -> bool:
 
 
 def _measured(ticks: int) -> float:
-    """A measured time that is rounded up to exactly ``ticks`` (the margin of the rounding is a tick from 10 s on)."""
-    if ticks < MARGIN_TICKS:
-        return ticks / TICKS_PER_NS
-    return float(Fraction(2 * ticks - 1, 2 * TICKS_PER_NS) / (1 - Fraction(1, 10**12)))
+    """The measured time of ``ticks``: its text has these two decimals, whatever an instance may have."""
+    return ticks / TICKS_PER_NS
 
 
 def _groups(problem: RingProblem) -> tuple[tuple[int, ...], ...]:

@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.instances.decimals import exact
 from chipmap.instances.graph import neighbours
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.records import InputError
@@ -162,11 +163,6 @@ class RingProblem:
         return int(self.weight_bytes[list(here)].sum()) + constants
 
 
-def ceil_ratio(amount: int, rate: float | Fraction, factor: int = TICKS_PER_NS) -> int:
-    """⌈factor · amount / rate⌉, exact on the rational number that ``rate`` is."""
-    return math.ceil(factor * amount / Fraction(rate))
-
-
 def ring_problem(instance: RingInstance) -> RingProblem:
     """The arrays of ``instance`` (kept on it: a second call is free)."""
     cached = instance.__dict__.get("_problem")
@@ -200,12 +196,13 @@ def _build(instance: RingInstance) -> RingProblem:
             producer=graph.tensors[t].producer,
             readers=tuple(sorted(readers[t])),
             bytes=graph.tensors[t].bytes,
-            ticks=0 if rate is None else ceil_ratio(graph.tensors[t].bytes, rate),
+            ticks=0 if rate is None else math.ceil(TICKS_PER_NS * graph.tensors[t].bytes / exact(rate)),
         )
         for t in sorted(readers)
     )
     on = computing.tolist()
-    ticks = [_operation_ticks(instance, v, reads[v], makes[v], roots) if on[v] else 0 for v in range(n)]
+    times = [_time(instance, v, reads[v], makes[v], roots) if on[v] else [] for v in range(n)]
+    ticks = [max((-(-one // parts) for one, parts in time), default=0) for time in times]
     weights = [graph.operations[v].weight_bytes if on[v] else 0 for v in range(n)]
     shared = _constants(instance, constants, weights)
     _summable([*weights, *(constant.bytes for constant in shared)], "weights (bytes)", instance)
@@ -279,13 +276,24 @@ def storages_behind(
     return roots
 
 
-def _operation_ticks(
+def exact_times(instance: RingInstance, problem: RingProblem) -> dict[int, Fraction]:
+    """time(v) of the page in ticks before it is rounded up, by computing operation."""
+    graph = instance.graph
+    n = len(graph.operations)
+    makes = neighbours(n, ((tensor.producer, t) for t, tensor in enumerate(graph.tensors)))
+    reads = neighbours(n, ((v, t) for t, tensor in enumerate(graph.tensors) for v in set(tensor.readers)))
+    roots = storages_behind(instance, reads, makes, problem.order)
+    computing = np.flatnonzero(problem.computing).tolist()
+    return {v: max(Fraction(*one) for one in _time(instance, v, reads[v], makes[v], roots)) for v in computing}
+
+
+def _time(
     instance: RingInstance, v: int, reads: list[int], makes: list[int], roots: list[frozenset[int]]
-) -> int:
-    """time(v) of the page in ticks: the roofline, or the measured time."""
+) -> list[tuple[int, int]]:
+    """time(v) of the page in ticks, the largest of these (numerator, denominator): roofline, or measured time."""
     measured = instance.time_ns[v] if instance.time_ns is not None else None
     if measured is not None:
-        return math.ceil(TICKS_PER_NS * Fraction(measured) * (1 - Fraction(1, 10**12)))
+        return [(TICKS_PER_NS * exact(measured)).as_integer_ratio()]
     operation, package, tensors = instance.graph.operations[v], instance.package, instance.graph.tensors
     out = sum(tensors[t].bytes for t in makes)
     if instance.traffic == "twice_out":
@@ -296,20 +304,22 @@ def _operation_ticks(
         read = sum(min(tensors[t].bytes, sum(tensors[r].bytes for r in roots[t])) for t in set(reads))
         moved = read + out + operation.weight_bytes
     efficiency = package.efficiency.get(operation.kind, 1.0)
-    compute = _rate_ticks(operation.flop, package.flop_per_ns, efficiency, package.launch_ns)
-    return max(compute, _rate_ticks(moved, package.sram_bytes_per_ns, 1.0, package.launch_ns))
+    return [
+        _rate_ticks(operation.flop, package.flop_per_ns, efficiency, package.launch_ns),
+        _rate_ticks(moved, package.sram_bytes_per_ns, 1.0, package.launch_ns),
+    ]
 
 
-def _rate_ticks(amount: int, rate: float, efficiency: float, launch_ns: float) -> int:
-    """⌈100 · (amount / (rate · efficiency) + launch)⌉, exact."""
+def _rate_ticks(amount: int, rate: float, efficiency: float, launch_ns: float) -> tuple[int, int]:
+    """100 · (amount / (rate · efficiency) + launch), exact: numerator and denominator."""
     factor, constant, divisor = _line(rate, efficiency, launch_ns)
-    return -(-(factor * amount + constant) // divisor)
+    return factor * amount + constant, divisor
 
 
 @lru_cache(maxsize=256)
 def _line(rate: float, efficiency: float, launch_ns: float) -> tuple[int, int, int]:
     """Whole numbers (a, b, d) with (a · amount + b) / d = 100 · (amount / (rate · efficiency) + launch)."""
-    per, start = TICKS_PER_NS / (Fraction(rate) * Fraction(efficiency)), TICKS_PER_NS * Fraction(launch_ns)
+    per, start = TICKS_PER_NS / (exact(rate) * exact(efficiency)), TICKS_PER_NS * exact(launch_ns)
     return (
         per.numerator * start.denominator,
         start.numerator * per.denominator,

@@ -37,7 +37,8 @@ _HEADER: dict[str, tuple[str, str, int, int]] = {
     "wadapter": ("weights", "adapter", 0, MAX_ARGUMENT),
     "memlimit": ("fabric", "memory_words", 1, 10**9),
 }
-_ENTRY = re.compile(r"(\w+)[ \t]*=[ \t]*(\S*)", re.ASCII)
+#: It begins where a word does: else a long word would be asked from each of its letters on.
+_ENTRY = re.compile(r"(?<!\w)(\w+)[ \t]*=[ \t]*(\S*)", re.ASCII)
 _NODE = re.compile(r"\s*(\w+)\s*\[\s*(\d+)\s*\]", re.ASCII)
 _COLON = re.compile(r"\s*:\s*")
 _PORT = re.compile(r":\s*\w+", re.ASCII)

@@ -19,6 +19,7 @@ from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.plans import held_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
+from chipmap.methods.clashes import clashing, labels_of
 from chipmap.methods.dataflow.cases import FIRST_TRY
 from chipmap.methods.dataflow.shortages import (
     AMPLE,
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 REASONS = 0.5
 #: Seconds of that where sums say already what is short.
 PATIENCE = 5.0
+#: Choices of degrees and plan, and kernels, up to which CP-SAT is asked which labels contradict each other.
+FEW_CHOICES, FEW_KERNELS = 8, 16
 
 
 def no_degrees(instance: DataflowInstance) -> Infeasibility:
@@ -59,7 +62,7 @@ def no_degrees(instance: DataflowInstance) -> Infeasibility:
     other = (
         "another task.micro_batch, or other sizes of the network" if task.micro_batch else "other sizes of the network"
     )
-    return lacking("C0", 1, 0, message, _divisible(instance), other)
+    return lacking("C0", 1, 0, message, _divisible(instance), other, labels=("C0",))
 
 
 def _no_pipeline(instance: DataflowInstance) -> bool:
@@ -90,23 +93,49 @@ def _divisible(instance: DataflowInstance) -> str:
 def no_mapping(instance: DataflowInstance, problems: Sequence[DataflowProblem], run: Run) -> None:
     """Record the proof that none of ``problems`` has a mapping, with its reasons as far as the limits allow.
 
-    The search for the least change that would do gets a share of the time that is left. Then sums say what is short:
-    what rests in DRAM, or what one kernel takes of SRAM.
+    The search for the least change that would do gets a share of the time that is left (with ``--deterministic`` its
+    labels are counted instead). Then sums say what is short: what rests in DRAM, or what one kernel takes of SRAM.
     """
     from chipmap.methods.dataflow.wide_infeasibility import kernels_too_large
 
     found = resting(problems) or kernels_too_large(problems)
-    deadline = run.deadline.share(REASONS)
-    if found and not run.options.deterministic:
-        deadline = deadline.within(PATIENCE)
+    deadline = run.deadline
+    if not run.options.deterministic:
+        deadline = deadline.share(REASONS)
+        deadline = deadline.within(PATIENCE) if found else deadline
     try:
         with suppress(Stop), deadline.heeded():
             found = reasons(instance, problems, deadline) or found
+        found = _with_labels(found, problems, run)
         run.checkpoint()
     finally:
         if not found:
             run.note("left out", "no mapping fits; what is short wasn't found")
         run.infeasible(*found)
+
+
+def _with_labels(found: list[Infeasibility], problems: Sequence[DataflowProblem], run: Run) -> list[Infeasibility]:
+    """The reasons with the labels that CP-SAT proves to contradict each other at each choice of degrees and plan.
+
+    Those that name theirs keep them; where choices or kernels are many, or a choice stays open, none are named.
+    """
+    if all(one.labels for one in found) or len(problems) > FEW_CHOICES or max(p.n for p in problems) > FEW_KERNELS:
+        return found
+    from chipmap.formulations.dataflow.cpsat import build
+
+    every = set[str]()
+    for problem in problems:
+        task = problem.instance.task.replace(degrees=problem.degrees)
+        plan = {name: value for name, value in problem.plan._asdict().items() if value is not None}
+        choices = {"labels": "assume", "degrees": problem.degrees, **plan}
+        names = clashing(run, lambda t=task, c=choices, p=problem: build(p.instance.replace(task=t), c))  # type: ignore[misc]
+        if not names:
+            return found
+        every |= set(labels_of(names))
+    if len({kernel.phase for kernel in problems[0].instance.workload.kernels}) > 1:
+        every.add("C3")  # the models know no partition of both phases
+    labels = tuple(sorted(every - {"C0"}))
+    return [one if one.labels or one.label not in labels else one.replace(labels=labels) for one in found]
 
 
 def reasons(instance: DataflowInstance, problems: Sequence[DataflowProblem], deadline: Deadline) -> list[Infeasibility]:
@@ -128,6 +157,8 @@ def _by_program(
     own: list[Program] = []  # what is asked for in all, to try changes of it; not where stages' DRAM is judged apart
     if instance.task.stages == "layers" or instance.system.memory.capacity_bytes is None:
         own = _programs(instance, problems)
+        if _fits(own, deadline, None, *instance.asked[:2]):
+            return []  # the program finds what was said not to exist: it has no reason for that
     if instance.task.stages == "kernels":
         short = stages_short_of_dram(instance, problems, deadline)
         if short is not None:
@@ -152,6 +183,8 @@ def _by_program(
     programs = _programs(pinned, problems)
     if not _fits(programs, deadline):
         return [_groups_too_large(instance)]
+    if instance.task.partitions is None or not own:
+        return []
     return [_partitions(instance, programs, own, deadline)]
 
 
@@ -260,7 +293,8 @@ def _short_of_sram(
     )
     path = "system.chip.sram_bytes"
     remedy = at_least(path, needed, "byte") if enough is None else does(path, enough, "byte")
-    return lacking("C2", needed, limit, message, remedy, smaller_weights(options, limit, tensor))
+    less = smaller_weights(options, limit, tensor)
+    return lacking("C2", needed, limit, message, remedy, less, labels=("C2",))
 
 
 def _groups_too_large(instance: DataflowInstance) -> Infeasibility:

@@ -53,7 +53,7 @@ def _all(instance: DataflowInstance, run: Run, kind: Kind) -> Termination:
             return "solver" if alone and not todo.left else "combinatorial"
 
         proved = solve_each(todo, run, solve)
-        if run.best is not None:
+        if proved:  # a bound is all that is known of a choice that wasn't proved to be without a mapping
             run.bound(min(proved), kind, bound_kind())
         elif all(certain) and not todo.left:
             no_mapping(instance, least_demanding(instance), run)

@@ -35,7 +35,13 @@ MORE_CHIPS = "more tensor or pipeline parallelism"
 
 
 def lacking(
-    label: str, demand: float, limit: float, message: str, *remedies: str, unit: str | None = None
+    label: str,
+    demand: float,
+    limit: float,
+    message: str,
+    *remedies: str,
+    unit: str | None = None,
+    labels: tuple[str, ...] = (),
 ) -> Infeasibility:
     """The reason that a constraint can't be met, in the unit of its resource or another."""
     resource, usual = RESOURCES[label]
@@ -47,6 +53,7 @@ def lacking(
         unit=unit or usual,
         message=message,
         remedies=remedies,
+        labels=labels,
     )
 
 
@@ -61,9 +68,9 @@ def at_least(path: str, value: int, unit: str) -> str:
 
 
 def dram_shortage(limit: int, need: int, message: str, found: bool = True, other: str = MORE_CHIPS) -> Infeasibility:
-    """C6: the reason where ``need`` bytes of DRAM would do (``found``), or are needed at least."""
+    """C6: the reason where ``need`` bytes of DRAM would do (``found``), or rest there at least whatever else holds."""
     remedy = (does if found else at_least)("system.memory.capacity_bytes", need, "byte")
-    return lacking("C6", need, limit, message, remedy, other)
+    return lacking("C6", need, limit, message, remedy, other, labels=() if found else ("C6",))
 
 
 def resting(problems: Sequence[DataflowProblem]) -> list[Infeasibility]:

@@ -20,8 +20,7 @@ from chipmap.methods.dataflow.cases import Case, Choices, cases
 from chipmap.methods.dataflow.chain import auto, solve_degrees
 from chipmap.methods.dataflow.infeasibility import no_degrees
 from chipmap.methods.dataflow.models import build, by_cpsat
-from chipmap.methods.model_solve import Limits, solve_within
-from chipmap.records import InputError
+from chipmap.methods.model_solve import BROKEN, Limits, conclude, solve_within
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -49,6 +48,11 @@ def two_pass(instance: DataflowInstance, run: Run) -> Termination:
         if first is not None:
             run.bound(min([first.bound, *whole.left]), "kernels one by one")
         given = first_pass(todo, run)
+        if given is None:
+            run.note(
+                "left out", "the inter-chip pass found no mapping for any degrees: dataflow/auto takes both at once"
+            )
+            return
         # the first pass doesn't say what is recomputed inside a chip: the case of least bound
         asked = given.degrees, given.micro_batch, given.chunks
         case = next((case for case in Choices(instance) if case.at[:3] == asked), None)
@@ -64,12 +68,13 @@ def two_pass(instance: DataflowInstance, run: Run) -> Termination:
     return run.attempt(work)
 
 
-def first_pass(todo: list[Case], run: Run) -> DataflowSolution:
+def first_pass(todo: list[Case], run: Run) -> DataflowSolution | None:
     """The mapping of the inter-chip pass: the shortest batch over all degrees, by the program over ideals (for wide
-    graphs by CP-SAT), and of those at its degrees the one with the least time in the network, by CP-SAT."""
+    graphs by CP-SAT), and of those at its degrees the one with the least time in the network, by CP-SAT. None where it
+    finds none."""
     best = _by_program(todo, run) or _by_models(todo, run)
     if best is None:
-        raise InputError("has no mapping for any degrees", "the inter-chip pass", "Use the method dataflow/auto.")
+        return None
     case = next(case for case in todo if case.at == (best.mapping.degrees, *best.mapping.plan))
     fewest = _solved(case, run, best.ticks, network=True)
     return (fewest or best).mapping
@@ -104,11 +109,16 @@ def _solved(case: Case, run: Run, upper: int | None, network: bool = False) -> P
     run.checkpoint()
     if outcome.termination.reason not in ("optimal", "infeasible"):
         if not network:
+            conclude(run, outcome, "inter-chip pass")
             raise Stop("time")
         run.note("left out", "inter-chip pass: its least time in the network isn't proved")
-    if outcome.value_of is None or outcome.objective is None:
+    if outcome.value_of is None or outcome.objective is None or outcome.termination.reason in BROKEN:
         return None
-    return Pass(model.decode(outcome.value_of), ceil(outcome.objective))
+    found = Pass(model.decode(outcome.value_of), ceil(outcome.objective))
+    if not run.check(case.problem.instance, found.mapping).feasible:
+        run.trouble("inter-chip pass: the checker refuses the solver's mapping")
+        return None
+    return found
 
 
 def second_pass(problem: DataflowProblem, given: DataflowSolution, run: Run) -> None:

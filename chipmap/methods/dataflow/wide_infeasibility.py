@@ -102,7 +102,7 @@ def kernels_too_large(problems: Sequence[DataflowProblem]) -> list[Infeasibility
         return []
     short, problem = min(found, key=lambda one: one[0].demand)
     message, remedies = _large_kernel(short, problem)
-    return [lacking(short.label, short.demand, short.limit, message, *remedies)]
+    return [lacking(short.label, short.demand, short.limit, message, *remedies, labels=("C2",))]
 
 
 def _large_kernel(short: Shortage, problem: DataflowProblem) -> tuple[str, tuple[str, ...]]:

@@ -13,7 +13,8 @@ from chipmap.heuristics.multimodel.bounds import (
     longest_path,
 )
 from chipmap.instances.multimodel.instance import MultiInstance
-from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
+from chipmap.instances.multimodel.problem import ModelCosts, MultiProblem, multi_problem
+from chipmap.methods.multimodel.reasons import reason
 from chipmap.records import counted
 from chipmap.result import Infeasibility
 from chipmap.run import Run
@@ -29,20 +30,31 @@ def at_once(instance: MultiInstance, run: Run) -> None:
 
 
 def limits(problem: MultiProblem) -> list[Infeasibility]:
-    """Limits and deadlines (C4) below the least."""
+    """Limits and deadlines (C4) below the least.
+
+    C2 takes part where chiplets that run one segment at a time make it so long."""
     task, found = problem.instance.task, []
+    lone = [_unshared(model) for model in problem.models]
     asked = [
-        (least_time(problem), task.latency_limit_ns, "latency", "ns"),
-        (least_energy(problem), task.energy_limit_pj, "energy", "pJ"),
+        (least_time(problem), task.latency_limit_ns, "latency", "ns", max(lone)),
+        (least_energy(problem), task.energy_limit_pj, "energy", "pJ", least_energy(problem)),
     ]
-    for costs, model in zip(problem.models, problem.instance.models, strict=True):
-        asked.append((least_latency(problem, costs), model.deadline_ns, f"latency of {model.name!r}", "ns"))
-    for least, limit, what, unit in asked:
+    for costs, model, own in zip(problem.models, problem.instance.models, lone, strict=True):
+        asked.append((least_latency(problem, costs), model.deadline_ns, f"latency of {model.name!r}", "ns", own))
+    for least, limit, what, unit, plain in asked:
         if limit is not None and least > limit:
             message = f"the {what} is at least {least:,} {unit}, its limit is {limit:,} {unit}"
             remedy = f"a limit of at least {least:,} {unit}, maybe more: {EXPLAIN}"
-            found.append(_infeasible("C4", what, least, limit, unit, message, remedy))
+            labels: tuple[str, ...] = ("C1", "C4") if plain > limit else ("C1", "C2", "C4")
+            found.append(reason("C4", (what, least, limit, unit), message, remedy, labels))
     return found
+
+
+def _unshared(model: ModelCosts) -> int:
+    """A lower bound on the model's latencies in ns, however many segments a chiplet runs at a time."""
+    layers = model.time.min(axis=1)
+    ends = int(model.read_time[0].min() + model.write_time[-1].min() + model.weight_time.sum())
+    return int(layers.sum()) + ends + (model.q - 1) * int(layers.max())
 
 
 def too_large(problem: MultiProblem) -> list[Infeasibility]:
@@ -61,7 +73,7 @@ def too_large(problem: MultiProblem) -> list[Infeasibility]:
     more = f" ({counted(len(needs) - 1, 'other layer')} too large as well)" if len(needs) > 1 else ""
     message = f"{name} needs {need:,} bytes, no chiplet has more than {most:,}{more}"
     remedy = f"a chiplet with at least {need:,} bytes, maybe more; a smaller mini-batch, or smaller layers: {EXPLAIN}"
-    return [_infeasible("C5", "SRAM", need, most, "bytes", message, remedy)]
+    return [reason("C5", ("SRAM", need, most, "bytes"), message, remedy, ("C1", "C5"))]
 
 
 def too_few_links(problem: MultiProblem) -> list[Infeasibility]:
@@ -80,48 +92,24 @@ def too_few_links(problem: MultiProblem) -> list[Infeasibility]:
             remedy = (
                 f"links to {', '.join(lone[:8])}, " if lone else ""
             ) + "more windows, more SRAM or a smaller mini-batch"
-            found.append(_infeasible("C3", "chiplets", need, windows * joined, "segments", message, remedy))
+            labels: tuple[str, ...] = ("C1", "C3", "C5") if joined == 1 else ("C1", "C2", "C3", "C5")
+            found.append(reason("C3", ("chiplets", need, windows * joined, "segments"), message, remedy, labels))
     return found
 
 
 def too_few_places(problem: MultiProblem) -> list[Infeasibility]:
     """More segments than windows have chiplets (C2): all models in as few segments as fit the largest SRAM."""
-    windows = problem.instance.task.windows
+    windows, models = problem.instance.task.windows, len(problem.models)
     need, places = sum(least_segments(problem, model) for model in problem.models), windows * problem.chiplets
     if need <= places:
         return []
-    message = (
-        f"the models fit the SRAM in {counted(need, 'segment')} at least, {counted(windows, 'window')} "
-        f"{'has' if windows == 1 else 'have'} room for {places:,}"
-    )
-    more = -(-need // problem.chiplets)
-    remedy = (
-        f"at least {counted(more, 'window')} (task.windows), maybe more; more SRAM or a smaller mini-batch: {EXPLAIN}"
-    )
-    return [_infeasible("C2", "chiplets", need, places, "segments", message, remedy)]
-
-
-def clash(problem: MultiProblem) -> list[Infeasibility]:
-    """The reason after a proof that no schedule exists, though each demand alone could be met."""
-    instance, task = problem.instance, problem.instance.task
-    windows = counted(task.windows, "window")
-    limits = [name for name in ("latency_limit_ns", "energy_limit_pj") if getattr(task, name) is not None]
-    asked = [f"task.{name}" for name in limits]
-    asked += [f"deadline_ns of {model.name!r}" for model in instance.models if model.deadline_ns is not None]
-    if asked:
-        message = f"no schedule keeps {' and '.join(asked)}"
-        return [_infeasible("C4", "limits", 1, 0, "limits", message, f"a higher {' or '.join(asked)}: {EXPLAIN}")]
-    if any(chiplet.sram_bytes is not None for chiplet in instance.module.chiplets):
-        message = f"the layers don't fit the chiplets' SRAM in {windows}"
-        remedy = f"more SRAM, windows or links: {EXPLAIN}"
-        return [_infeasible("C5", "SRAM", 1, 0, "windows", message, remedy)]
-    message = f"{counted(len(instance.models), 'model')} need more than {windows} of linked chiplets"
-    return [_infeasible("C2", "chiplets", 1, 0, "windows", message, f"more windows: {EXPLAIN}")]
-
-
-def _infeasible(
-    label: str, resource: str, demand: int, limit: int, unit: str, message: str, remedy: str
-) -> Infeasibility:
-    return Infeasibility(
-        label=label, resource=resource, demand=demand, limit=limit, unit=unit, message=message, remedies=(remedy,)
-    )
+    room = f"{counted(windows, 'window')} {'has' if windows == 1 else 'have'} room for {places:,}"
+    least = f"at least {counted(-(-need // problem.chiplets), 'window')} (task.windows), maybe more"
+    if models > places:
+        message = f"{counted(models, 'model')} need a segment each, {room}"
+        labels: tuple[str, ...] = ("C1", "C2")
+        remedy = f"{least}, or more chiplets: {EXPLAIN}"
+    else:
+        message = f"the models fit the SRAM in {counted(need, 'segment')} at least, {room}"
+        labels, remedy = ("C1", "C2", "C5"), f"{least}; more SRAM or a smaller mini-batch: {EXPLAIN}"
+    return [reason("C2", ("chiplets", need, places, "segments"), message, remedy, labels)]

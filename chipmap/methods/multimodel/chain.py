@@ -7,6 +7,7 @@ deadline passes.
 from __future__ import annotations
 
 from math import inf
+from typing import TYPE_CHECKING
 
 from chipmap.heuristics.multimodel.baselines import whole_models
 from chipmap.heuristics.multimodel.bounds import least_energy, least_time
@@ -16,12 +17,17 @@ from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, pl
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import side_by_side
 from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
-from chipmap.methods.multimodel.at_once import clash
 from chipmap.methods.multimodel.baselines import scar_start
+from chipmap.methods.multimodel.energies import model_by_energies
 from chipmap.methods.multimodel.programs import columns
+from chipmap.methods.multimodel.reasons import clash
+from chipmap.methods.multimodel.refutation import SingleModels, above_limits, limited
 from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run
+
+if TYPE_CHECKING:
+    from chipmap.heuristics.multimodel.annealing import Windows
 
 #: EDP's weights for the MIP around the incumbent's T2 / T1, and the share of the time that is left for each.
 RATES, SLICE = (1.0, 0.5, 2.0, 0.25, 4.0), 0.4
@@ -69,10 +75,22 @@ def bound_by_weights(problem: MultiProblem, turn: Turn) -> None:
     for factor in RATES if problem.instance.task.objective == "edp" else RATES[:1]:
         turn.deadline.check()
         turn.bound(bound(program, lines, factor * energy / max(1, time)), "any number of windows")
+        if reasons := above_limits(problem, lines):
+            turn.infeasible(*reasons)
+            turn.deadline.check()
     for _ in range(CORNERS if problem.instance.task.objective == "edp" else 0):
         turn.deadline.check()
         t, e = corner(lines, *program.least)
         turn.bound(bound(program, lines, e / max(1.0, t)), "any number of windows")
+
+
+def single_models(problem: MultiProblem, turn: Turn) -> None:
+    """Where nothing is found yet: whether a model alone breaks its deadline or a limit (C4)."""
+    if turn.run.best is not None or not limited(problem.instance) or small(problem.instance):
+        return
+    if reasons := SingleModels(problem).refute(turn, ALONE):
+        turn.infeasible(*reasons)
+        turn.deadline.check()
 
 
 def one_window(problem: MultiProblem, turn: Turn) -> None:
@@ -92,8 +110,8 @@ def one_window(problem: MultiProblem, turn: Turn) -> None:
         if find.segments is not None:
             turn.solution(schedule(problem, [find.segments]), "one window")
         if single and find.bound == inf:
-            run.infeasible(*clash(problem))
-            run.checkpoint()
+            turn.infeasible(*clash(problem, run))
+            turn.deadline.check()
         elif single and find.bound is not None:
             turn.bound(int(find.bound), "one window")
 
@@ -123,9 +141,21 @@ def search(problem: MultiProblem, turn: Turn) -> None:
     if first is None:
         return
     limited = run.options.time_limit is not None and not run.options.deterministic
-    most = None if limited else ROUNDS
-    for windows in rounds(problem, first, run.options.seed, turn.deadline, 1 if _places(problem) <= SMALL else most):
+    most = 1 if _places(problem) <= SMALL else None if limited else ROUNDS
+    known = _search_one_window(problem, turn) if problem.windows > 1 else None
+    for windows in rounds(problem, first, run.options.seed, turn.deadline, most, known):
         turn.solution(schedule(problem, windows), "annealing")
+
+
+def _search_one_window(problem: MultiProblem, turn: Turn) -> Windows | None:
+    """The best of one round of annealing with a single window, where there are fewer places to look at."""
+    from chipmap.heuristics.multimodel.annealing import rounds
+
+    single, best = multi_problem(problem.instance.replace(task=problem.instance.task.replace(windows=1))), None
+    first = whole_models(single) or packed(single)
+    for best in rounds(single, first, turn.run.options.seed, turn.deadline, 1) if first is not None else ():
+        turn.solution(schedule(problem, best), "annealing, one window")
+    return best
 
 
 def search_and_proof(problem: MultiProblem, turn: Turn) -> None:
@@ -163,11 +193,11 @@ def model_by_cpsat(problem: MultiProblem, turn: Turn) -> None:
         model = build(problem.instance)
     except InputError as error:  # products beyond 64 bits
         run.note("solver", f"cpsat: {error.what}")
-        return model_by_mip(problem, turn)
+        return (model_by_energies if problem.instance.task.objective == "edp" else model_by_mip)(problem, turn)
     run.checkpoint()
     outcome = solve_within(run, model, Finds("cpsat"), run.best.solution if run.best is not None else None)
     if outcome.termination.reason == "infeasible":
-        run.infeasible(*clash(problem))
+        run.infeasible(*clash(problem, run))
     else:
         conclude(run, outcome, "cpsat")
 
@@ -183,7 +213,7 @@ def model_by_mip(problem: MultiProblem, turn: Turn) -> None:
         best = run.best.solution if run.best is not None else None
         outcome = solve_within(run, build(problem.instance), Finds("mip"), best)
         if outcome.termination.reason == "infeasible":
-            run.infeasible(*clash(problem))
+            run.infeasible(*clash(problem, run))
         else:
             conclude(run, outcome, "mip")
         return
@@ -196,22 +226,34 @@ def model_by_mip(problem: MultiProblem, turn: Turn) -> None:
         start = run.best.solution if run.best is not None else None
         model = build(problem.instance, {"rate": rate})
         outcome = solve_within(run, model, Finds("mip"), start, Limits(seconds=seconds))
+        if outcome.termination.reason == "infeasible":  # whatever is minimised: the rows are those of the instance
+            run.infeasible(*clash(problem, run))
+            return
         # the weighted sum's minimum is no bound on EDP; what follows from it is
-        if outcome.bound is not None and outcome.termination.reason != "infeasible":
+        if outcome.bound is not None:
             lines.append(Line(rate / 1000, outcome.bound * (1 - SAFE)))
-            run.bound(product_ticks(lines, least), "mip weights")
+            run.bound(product_ticks(lines, least, problem.edp_tick), "mip weights")
 
 
 def bounds(instance: MultiInstance, run: Run) -> Termination:
     """Every lower bound, no schedule."""
-    return _chain(instance, run, (*CHAIN[1:3], Link("columns", 1.0, columns)))
+    return _chain(instance, run, (*CHAIN[1:3], SINGLE, Link("columns", 1.0, columns)))
 
 
+#: What bounds a model alone.
+ALONE = (
+    Link("start", 1.0, start),
+    Link("weights", 0.5, bound_by_weights),
+    Link("one window", 0.5, one_window),
+    Link("columns", 1.0, columns),
+)
+SINGLE = Link("single models", 0.4, single_models)
 CHAIN = (
     Link("start", 1.0, start),
     Link("energy", 1.0, least_of_energy),
     Link("weights", 0.5, bound_by_weights),
     Link("scar", 0.1, scar_start),
+    SINGLE,
     Link("search and proof", 1.0, search_and_proof),
     Link("cpsat", 1.0, model_if_small),
 )

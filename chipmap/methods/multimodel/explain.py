@@ -16,9 +16,10 @@ from chipmap.explanation import Change, Difference, Explanation, Statement
 from chipmap.family import family_of, resolve
 from chipmap.heuristics.multimodel.any_windows import AnyWindows, Line, bound
 from chipmap.heuristics.multimodel.bounds import least_energy, least_time
-from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, in_force, units
+from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, in_force
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.instances.multimodel.timeline import PARTS, Span, Window, all_energies, energies, timeline
+from chipmap.instances.multimodel.units import units
 from chipmap.methods.explaining import Explaining, Progress, Told, outcome, side, side_by_side
 from chipmap.methods.multimodel.at_once import at_once
 from chipmap.methods.multimodel.chain import RATES, auto

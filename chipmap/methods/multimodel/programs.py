@@ -30,6 +30,7 @@ from chipmap.heuristics.multimodel.tables import build
 from chipmap.instances.multimodel.instance import MultiSolution
 from chipmap.instances.multimodel.problem import IntArray, MultiProblem, placed, schedule, terms, watts
 from chipmap.methods.chain import Turn
+from chipmap.methods.multimodel.refutation import above_limits
 from chipmap.solvers.repeated import Growing
 
 #: Widths of the bottlenecks' cells as shares of the windows' time, round by round; below the share LEAST of them as of
@@ -99,9 +100,10 @@ class ColumnBound:
             return time if not rate else min(time, 1000 * (best - energy) // rate + 1)
         if objective == "energy" or not energy:
             return time
-        high = best * 10**9 // energy + 1
+        tick = self.problem.edp_tick
+        high = best * tick // energy + 1
         for _ in range(50):  # energy is above the lines, too: T falls to the largest one that still pays
-            lower = int(best * 1e9 / above(self.lines, high, energy) * (1 + SAFE)) + 1
+            lower = int(best * tick / above(self.lines, high, energy) * (1 + SAFE)) + 1
             if lower >= high:
                 break
             high = lower
@@ -146,7 +148,7 @@ class ColumnBound:
             return max(int(line.value) for line in self.lines if line.rate == rate)
         if objective == "latency":
             return max(int((line.value * (1 - SAFE) - self.problem.most_energy) / line.rate) for line in self.lines)
-        return product_ticks(self.lines, self.least)
+        return product_ticks(self.lines, self.least, self.problem.edp_tick)
 
     def tell(self, best: int | None, last: bool = False) -> None:
         """Report what the lines prove; schedules worse than ``best`` were left out."""
@@ -154,6 +156,9 @@ class ColumnBound:
         if value > self.told * (1 + (0 if last else TOLD)):
             self.told = value
             self.turn.bound(value, "columns over windows")
+        if best is None and (reasons := above_limits(self.problem, self.lines)):
+            self.turn.infeasible(*reasons)
+            self.turn.deadline.check()
 
     def stage(self, ratio: float) -> WindowColumns:
         """Tables with cells of this width, and the program over them."""

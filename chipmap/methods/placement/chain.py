@@ -15,7 +15,8 @@ from chipmap.instances.placement.problem import PlacementProblem, placement_prob
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.model_solve import Finds, conclude, solve_within
 from chipmap.methods.placement.bounding import bound_by_windows, narrowing
-from chipmap.methods.placement.reasons import clash, impossible
+from chipmap.methods.placement.first import begun_only
+from chipmap.methods.placement.reasons import against_limit, clash, impossible
 from chipmap.methods.placement.search import SMALL, improve, search
 from chipmap.methods.placement.stages import Stages
 from chipmap.methods.placement.subsets import by_turns
@@ -36,6 +37,13 @@ def bound_at_once(stages: Stages, turn: Turn) -> None:
         turn.run.infeasible(*reasons)
         turn.run.checkpoint()
     turn.bound(max(lower.load(stages.problem), unequal.work(stages.problem)), "work")
+
+
+def look_at_limit(stages: Stages, turn: Turn) -> None:
+    """Whether the bounds so far are above the limit on the step."""
+    if reasons := against_limit(stages.problem, turn.run):
+        turn.infeasible(*reasons)
+        turn.deadline.check()
 
 
 def start(stages: Stages, turn: Turn) -> None:
@@ -60,8 +68,8 @@ def start(stages: Stages, turn: Turn) -> None:
 
 
 def start_if_none(stages: Stages, turn: Turn) -> None:
-    """All starts, where nothing was found before."""
-    if turn.run.best is None:
+    """All starts, where nothing was found but what there was at once."""
+    if turn.run.best is None or begun_only(turn.run):
         start(stages, turn)
 
 
@@ -128,7 +136,7 @@ def _solve(problem: PlacementProblem, run: Run, model: object, source: str) -> N
     best = run.best.solution if run.best is not None else None
     outcome = solve_within(run, model, Finds(source), best)  # type: ignore[arg-type]
     if outcome.termination.reason == "infeasible":
-        run.infeasible(*clash(problem))
+        run.infeasible(*clash(problem, run))
     else:
         conclude(run, outcome, source)
 
@@ -148,7 +156,8 @@ THROUGHPUT = (
     REFUTE,
 )
 IMPROVED = Link("improvement", 1.0, improved)
-STEP_TIME = (BOUND, START, IMPROVED, MODEL)
+LIMIT = Link("limit", 1.0, look_at_limit)
+STEP_TIME = (BOUND, LIMIT, START, IMPROVED, LIMIT, MODEL)
 
 
 def auto(instance: PlacementInstance, run: Run) -> Termination:
@@ -188,7 +197,7 @@ def mip(instance: PlacementInstance, run: Run) -> Termination:
 
 def bounds(instance: PlacementInstance, run: Run) -> Termination:
     """Every lower bound, no placement."""
-    return follow_chain(instance, run, (BOUND, WINDOWS))
+    return follow_chain(instance, run, (BOUND, WINDOWS, LIMIT))
 
 
 def follow_chain(instance: PlacementInstance, run: Run, links: tuple[Link, ...]) -> Termination:

@@ -8,9 +8,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.heuristics.placement.shared import joint, part_bytes
+from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
+from chipmap.methods.clashes import clashing, labels_of, not_known
 from chipmap.records import counted
 from chipmap.result import Infeasibility
+from chipmap.run import Run
+
+#: The labels of a contradiction, the one that says most first, and the words for each.
+TOLD = ("C0", "C6", "C7", "C3", "C5", "C4", "C2", "C1")
+WORDS = {
+    "C0": "domain",
+    "C1": "together",
+    "C2": "order",
+    "C3": "transfer",
+    "C4": "device",
+    "C5": "channel",
+    "C6": "memory",
+    "C7": "contiguous",
+}
+#: What may help where a label takes part in a contradiction.
+REMEDIES = {
+    "C0": "raise task.limit_ns, or free a pin or a forbidden device",
+    "C1": "a smaller group in together",
+    "C3": "a route more, or faster routes",
+    "C4": "a device more, or a faster one",
+    "C5": "routes with channels of their own",
+    "C6": "more memory, or fewer operations tied to one device",
+    "C7": "task.contiguous=false",
+}
 
 
 def impossible(problem: PlacementProblem) -> Iterator[Infeasibility]:
@@ -44,7 +70,9 @@ def _too_large(problem: PlacementProblem, needs: IntArray) -> Iterator[Infeasibi
             f" (there {'is' if count == 2 else 'are'} {counted(count - 1, 'more such operation')})" if count > 1 else ""
         )
         remedy = f"a device with at least {need:,} bytes, or the operation split"
-        yield _reason("memory", need, limit, "bytes", f"{message}{limit:,}{more}", remedy)
+        held = int(_needs(problem, inputs=False)[v])
+        labels = ("C6",) if held > limit or not problem.timed else ("C2", "C3", "C6")
+        yield _reason("memory", need, limit, "bytes", f"{message}{limit:,}{more}", remedy, labels=labels)
 
 
 def _too_tied(problem: PlacementProblem) -> Iterator[Infeasibility]:
@@ -60,7 +88,7 @@ def _too_tied(problem: PlacementProblem) -> Iterator[Infeasibility]:
         )
         message = f"{message} bytes for the whole step, no device that may run them has more than {limit:,}"
         remedy = f"a device with at least {need:,} bytes, or a smaller group"
-        yield _reason("memory", need, limit, "bytes", message, remedy, "C1")
+        yield _reason("memory", need, limit, "bytes", message, remedy, "C1", ("C1", "C6"))
     for d, limit in enumerate(problem.memory.tolist()):
         tied = np.flatnonzero(together[:, d] & (together.sum(axis=1) == 1))
         if limit < 0 or len(set(problem.group[tied].tolist())) < 2:
@@ -72,7 +100,8 @@ def _too_tied(problem: PlacementProblem) -> Iterator[Infeasibility]:
             name = problem.device_names[d]
             message = f"device {name!r} has {limit:,} bytes, what may run nowhere else holds {need:,}"
             remedy = f"at least {need:,} bytes for it, or another device allowed to some of it"
-            yield _reason("memory", need, limit, "bytes", message, remedy)
+            labels = ("C1", "C6") if problem.groups else ("C6",)
+            yield _reason("memory", need, limit, "bytes", message, remedy, labels=labels)
 
 
 def _largest_memory(problem: PlacementProblem, allowed: NDArray[np.bool_]) -> IntArray:
@@ -93,6 +122,7 @@ def _unreached(problem: PlacementProblem) -> Iterator[Infeasibility]:
     u = np.repeat(problem.storages.producer, np.diff(problem.storages.reader_at))
     v = problem.storages.readers
     allowed, before = joint(problem), -1
+    labels = ("C1", "C3") if problem.groups else ("C3",)
     while allowed.sum() != before:
         before = int(allowed.sum())
         for one, other, ways in ((u, v, reach.T), (v, u, reach)):
@@ -100,7 +130,7 @@ def _unreached(problem: PlacementProblem) -> Iterator[Infeasibility]:
             np.logical_and.at(kept, one, allowed[other] @ ways)
             lost = np.flatnonzero(~kept[one].any(axis=1))
             if lost.size:
-                yield _no_route(problem, int(u[lost[0]]), int(v[lost[0]]), allowed)
+                yield _no_route(problem, int(u[lost[0]]), int(v[lost[0]]), allowed, labels)
                 return
             np.logical_and.at(allowed, problem.group, kept)
             allowed = allowed[problem.group]
@@ -108,20 +138,24 @@ def _unreached(problem: PlacementProblem) -> Iterator[Infeasibility]:
             if gone.size:
                 name = problem.names[int(gone[0])]
                 message = f"no device of the group of {name!r} has routes to all that it reads and to all that read it"
-                yield _reason("routes", 1, 0, "routes", message, "a route more, or a smaller group", "C3")
+                yield _reason("routes", 1, 0, "routes", message, "a route more, or a smaller group", "C3", labels)
                 return
 
 
-def _no_route(problem: PlacementProblem, u: int, v: int, allowed: NDArray[np.bool_]) -> Infeasibility:
+def _no_route(
+    problem: PlacementProblem, u: int, v: int, allowed: NDArray[np.bool_], labels: tuple[str, ...]
+) -> Infeasibility:
     sides = [
         " or ".join(repr(problem.device_names[d]) for d in np.flatnonzero(allowed[one])[:4].tolist()) for one in (u, v)
     ]
     message = f"{problem.names[v]!r} reads {problem.names[u]!r}, but no route leads from {sides[0]} to {sides[1]}"
-    return _reason("routes", 1, 0, "routes", message, "a route there, or a pin, a ban or a group less", "C3")
+    return _reason("routes", 1, 0, "routes", message, "a route there, or a pin, a ban or a group less", "C3", labels)
 
 
-def _needs(problem: PlacementProblem) -> IntArray:
-    """The bytes that the device of each operation must have while it runs: weights, inputs and outputs [N]."""
+def _needs(problem: PlacementProblem, inputs: bool = True) -> IntArray:
+    """The bytes that the device of each operation must have while it runs: weights, inputs and outputs [N].
+
+    Without ``inputs``: those that depend on no transfer and no order."""
     storages, needs, task = problem.storages, problem.weights.copy(), problem.instance.task
     # whether an operation takes time on each device that may run it: what takes none holds its output for none
     runs = np.where(problem.allowed, problem.time, 1).min(axis=1) > 0
@@ -129,33 +163,100 @@ def _needs(problem: PlacementProblem) -> IntArray:
     np.add.at(needs, storages.producer[rests], storages.bytes[rests])
     number = np.repeat(np.arange(len(storages)), np.diff(storages.reader_at))
     other = storages.readers != storages.producer[number]
-    np.add.at(needs, storages.readers[other], storages.bytes[number[other]])
+    if inputs or task.memory == "static":
+        np.add.at(needs, storages.readers[other], storages.bytes[number[other]])
     for size, readers in problem.copies:
         needs[list(readers)] += size
     return np.where(runs, needs, problem.weights) if task.memory == "live" else needs
 
 
-def clash(problem: PlacementProblem) -> list[Infeasibility]:
-    """Reasons after a proof that no placement exists, though each demand alone could be met."""
-    instance, task = problem.instance, problem.instance.task
-    limits = problem.memory[problem.memory >= 0]
-    if task.limit_ns is not None:
-        message = f"no placement takes {task.limit_ns:,} ns or less"
-        return [_reason("limit", 1, 0, "limits", message, "raise task.limit_ns", "C0")]
-    if task.memory != "none" and limits.size:
-        parts = ["groups of task together"] if instance.together else []
-        parts += ["blocks"] if task.contiguous else []
-        parts += ["missing routes"] if (problem.network.kind < 0).sum() > problem.devices else []
-        also = f", with {' and '.join(parts)}" if parts else ""
-        message = f"no placement fits the devices' memories{also}"
-        return [_reason("memory", 1, 0, "devices", message, "more memory, or fewer operations tied to one device")]
-    message = "devices, groups and routes allow no placement"
-    return [_reason("devices", 1, 0, "devices", message, "free a group or a pin, or add a route", "C1")]
+def clash(problem: PlacementProblem, run: Run) -> list[Infeasibility]:
+    """The reason after a proof that no placement exists, though each demand alone could be met: the labels that CP-SAT
+    proves to contradict each other. None where that isn't found; the run's notes say so."""
+    names = _names(problem.instance, run)
+    if not names:
+        not_known(run, "placement")
+        return []
+    labels = labels_of(names)
+    label = next((one for one in TOLD if one in labels), labels[0])
+    words = [f"{one} {WORDS[one]}" for one in labels if one != "C0" or len(labels) == 1]
+    limit = problem.instance.task.limit_ns
+    if label == "C0" and limit is not None:
+        also = f" that keeps {' and '.join(words)}" if "C0" not in words[0] else ""
+        message = f"no placement{also} ends within {limit:,} ns"
+        resource, demand, most, unit = "limit", 1, 0, "limits"
+        if run.lower is not None and run.lower.value > limit:
+            demand, most, unit = run.lower.value, limit, "ns"
+            message = f"{message}: the step takes {demand:,} ns at least"
+    else:
+        message = f"no placement keeps {' and '.join(words)} at a time, on the devices that are allowed"
+        resource, demand, most, unit = "devices", 1, 0, "placements"
+    remedies = [REMEDIES[one] for one in labels if one in REMEDIES]
+    return [
+        Infeasibility(
+            label=label,
+            resource=resource,
+            demand=demand,
+            limit=most,
+            unit=unit,
+            message=message,
+            remedies=tuple(remedies),
+            labels=labels,
+        )
+    ]
+
+
+def beyond_limit(least: int, limit: int, labels: tuple[str, ...]) -> Infeasibility:
+    """C0: a bound on the step, which rests on ``labels``, is above its limit; both in ns."""
+    message = f"no placement ends within {limit:,} ns: the step takes {least:,} ns at least"
+    remedy = f"a limit of at least {least:,} ns (task.limit_ns), maybe more"
+    return _reason("limit", least, limit, "ns", message, remedy, "C0", labels)
+
+
+def against_limit(problem: PlacementProblem, run: Run) -> list[Infeasibility]:
+    """The reason where the best bound is above the limit on the step; none where it isn't.
+
+    The labels that contradict each other are asked for; where they aren't found, all those in force are named."""
+    limit = problem.instance.task.limit_ns
+    if not problem.timed or limit is None or run.lower is None or run.lower.value <= limit or run.best is not None:
+        return []
+    names = _names(problem.instance, run)
+    labels = labels_of(names) if "c0_domain" in names else ("C0", "C1", "C2", "C3", "C4", "C5", "C6")
+    return [beyond_limit(run.lower.value, limit, labels)]
+
+
+def _names(instance: PlacementInstance, run: Run) -> tuple[str, ...]:
+    """The constraints that clash, C0 among them only where the limit on T1 takes part (it is the model's horizon)."""
+    from chipmap.formulations.placement.cpsat import build
+    from chipmap.formulations.placement.cpsat_builder import PlacementCpChoices
+
+    choices = PlacementCpChoices(labels="assume")
+    free = instance.replace(task=instance.task.replace(limit_ns=None))
+    names = clashing(run, lambda: build(free, choices))
+    names = tuple(name for name in names if name != "c0_domain" or len(names) == 1)
+    if names or instance.task.limit_ns is None:
+        return names
+    names = clashing(run, lambda: build(instance, choices))
+    return tuple(sorted({"c0_domain", *names})) if names else ()
 
 
 def _reason(
-    resource: str, demand: int, limit: int, unit: str, message: str, remedy: str, label: str = "C6"
+    resource: str,
+    demand: int,
+    limit: int,
+    unit: str,
+    message: str,
+    remedy: str,
+    label: str = "C6",
+    labels: tuple[str, ...] = ("C6",),
 ) -> Infeasibility:
     return Infeasibility(
-        label=label, resource=resource, demand=demand, limit=limit, unit=unit, message=message, remedies=(remedy,)
+        label=label,
+        resource=resource,
+        demand=demand,
+        limit=limit,
+        unit=unit,
+        message=message,
+        remedies=(remedy,),
+        labels=labels,
     )

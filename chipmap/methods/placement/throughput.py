@@ -63,7 +63,7 @@ def blocks(stages: Stages, turn: Turn) -> None:
     elif upper is not None:
         turn.bound(upper, "ideals")
     elif not whole.free.any():
-        turn.run.infeasible(*clash(problem))
+        turn.infeasible(*clash(problem, turn.run))
 
 
 def search_loads(stages: Stages, turn: Turn) -> None:
@@ -114,7 +114,7 @@ def refute(stages: Stages, turn: Turn) -> None:
     if outcome.termination.reason != "infeasible":
         conclude(run, outcome, "refutation")
     elif upper is None:
-        run.infeasible(*clash(stages.problem))
+        run.infeasible(*clash(stages.problem, run))
     else:
         turn.bound(upper, "refutation")
 

@@ -66,9 +66,10 @@ def plain_reasons(problem: RingProblem) -> list[Infeasibility]:
         remedy = "remove one of the pins or groups that name it"
         text = "pins, forbidden chips and keep-together groups leave no chip for"
         names = [problem.instance.graph.operations[v].name for v in shut]
-        return [reason("C0", f"chips for {name}", (1, 0, "chips"), f"{text} {name}", remedy) for name in names]
+        short = (1, 0, "chips")
+        return [reason("C0", f"chips for {name}", short, f"{text} {name}", remedy, labels=("C0",)) for name in names]
     if problem.has("C4") and _floor(problem) > problem.sram_bytes:
-        return [memory(problem, 0, None)]
+        return [memory(problem, 0, None, ("C4",))]
     return []
 
 
@@ -88,8 +89,8 @@ def _floor(problem: RingProblem) -> int:
     return max(problem.least_weights, _heaviest(problem)[0])
 
 
-def memory(problem: RingProblem, demand: int, reached: int | None) -> Infeasibility:
-    """C4 is to blame: some chip needs at least ``demand`` bytes (or more, for weights alone).
+def memory(problem: RingProblem, demand: int, reached: int | None, labels: tuple[str, ...] = ()) -> Infeasibility:
+    """C4 is to blame: some chip needs at least ``demand`` bytes (or more, for weights alone) where ``labels`` hold.
 
     ``reached`` bytes are known to do (None: not known). Remedies are those that can help: with an operation that is too
     large for any chip, more chips don't.
@@ -118,12 +119,22 @@ def memory(problem: RingProblem, demand: int, reached: int | None) -> Infeasibil
     else:
         more = max(chips + 1, -(-total // limit)) if limit else chips + 1
         remedies += [f"more chips, at least {more:,}, if any number does: {EXPLAIN}", "fewer bytes per word"]
-    return reason("C4", f"SRAM of each of {chips} chips", (demand, limit, "bytes"), text, *remedies)
+    what = f"SRAM of each of {chips} chips"
+    return reason("C4", what, (demand, limit, "bytes"), text, *remedies, labels=labels)
 
 
-def reason(label: str, resource: str, short: tuple[int, int, str], message: str, *remedies: str) -> Infeasibility:
+def reason(
+    label: str, resource: str, short: tuple[int, int, str], message: str, *remedies: str, labels: tuple[str, ...] = ()
+) -> Infeasibility:
     """A reason; ``short`` says the demand, the limit and their unit."""
     demand, limit, unit = short
     return Infeasibility(
-        label=label, resource=resource, demand=demand, limit=limit, unit=unit, message=message, remedies=remedies
+        label=label,
+        resource=resource,
+        demand=demand,
+        limit=limit,
+        unit=unit,
+        message=message,
+        remedies=remedies,
+        labels=labels,
     )

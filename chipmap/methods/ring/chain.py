@@ -9,6 +9,7 @@ from chipmap.heuristics.ring.programs.ideals import TooManyIdealsError
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.ring.at_once import at_once
+from chipmap.methods.ring.fewer_chips import search_on_fewer_chips
 from chipmap.methods.ring.local_search import improve
 from chipmap.methods.ring.programs import (
     CUT_NODES,
@@ -41,6 +42,8 @@ CUT_SHARE, CUT_SECONDS = 0.8, 60.0
 BLOCK_SHARE = 0.5
 #: Where links decide, the shares of the time left: of cuts of prefixes before the station search, and of this one.
 LINKS_CUTS, LINKS_STATIONS = 0.5, 0.3
+#: The share of the time left for packages of fewer chips.
+FEWER_SHARE = 0.2
 #: Rounds of the station search that come after the neighbourhoods.
 WIDE_ROUNDS = 2
 
@@ -176,6 +179,7 @@ CHAIN: tuple[Link, ...] = (
     Link("simple bounds", 1.0, lambda state, _: simple_bounds(state)),
     Link("slicing", 1.0, _slice),
     Link("ideals", 1.0, _list_ideals),
+    Link("fewer chips", FEWER_SHARE, search_on_fewer_chips),
     Link("eigenvalues", 1.0, _eigenvalues),
     _over_ideals("program n1", _n1),
     _over_ideals("program path", lambda state: solve_rule(state, "path", state.below)),  # C3's sufficient part

@@ -125,13 +125,19 @@ class State:
         """Why no chain of ideals exists: memory, if there is one without C4; else what the models say."""
         from chipmap.heuristics.ring.bounds.shortages import least_sram
         from chipmap.methods.ring.at_once import memory
-        from chipmap.methods.ring.infeasibility import EXPLAIN_SECONDS, reasons
+        from chipmap.methods.ring.infeasibility import EXPLAIN_SECONDS, FEW, clashing_labels, does, reasons
 
-        ideals, limit = self.list_ideals(), self.run.deadline.within(EXPLAIN_SECONDS)
+        ideals, limit = self.list_ideals(), self.run.deadline
+        if not self.run.options.deterministic:
+            limit = limit.within(EXPLAIN_SECONDS)
         try:
             known = least_sram(self.programs, ideals, limit) if self.problem.has("C4") else None
         except Stop:
             known = None
         if known is not None and known[0] > self.problem.sram_bytes:
-            return [memory(self.problem, known[0], known[0])]
-        return self.cuts.reason() or reasons(self.contraction.instance, self.run.remaining)
+            mapping = RingSolution(instance=self.contraction.instance.name, chips=known[1])
+            reached = known[0] if does(self.instance, self.run, known[0], self.contraction.lift(mapping)) else None
+            labels = clashing_labels(self.contraction.instance, self.run) if self.problem.n <= FEW else ()
+            in_force = tuple(label for label in ("C1", "C2", "C3", "C4") if self.problem.has(label))
+            return [memory(self.problem, known[0], reached, labels if "C4" in labels else in_force)]
+        return self.cuts.reason() or reasons(self.contraction.instance, self.run)

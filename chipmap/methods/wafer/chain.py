@@ -17,6 +17,7 @@ from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import side_by_side
 from chipmap.methods.wafer.greedy import exhausted, packed, sized
 from chipmap.methods.wafer.neighbourhoods import SOURCE, search_neighbourhoods
+from chipmap.methods.wafer.reasons import no_floorplan
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -213,10 +214,14 @@ def _path_bound(state: State, turn: Turn) -> None:
 
 def _bounds(state: State, turn: Turn) -> None:
     """Lower bounds, with the incumbent of the moment as the score to beat."""
-    from chipmap.heuristics.wafer.bounds.score import bounds
+    from chipmap.heuristics.wafer.bounds.score import NoFloorplanError, bounds
 
     _path_bound(state, turn)
-    bounds(state.problem, turn.run.upper, turn.deadline, turn.bound)
+    try:
+        bounds(state.problem, turn.run.upper, turn.deadline, turn.bound)
+    except NoFloorplanError:
+        turn.infeasible(no_floorplan(state.problem, turn.run))
+        turn.deadline.check()
 
 
 #: Floorplans where adapters cost nothing. The search goes on from the best rows, and it is the better the better they

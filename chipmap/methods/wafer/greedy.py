@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipmap.heuristics.wafer.bounds.single_kernel import SingleKernel, least_score, no_joint_floorplan, single_kernels
+from chipmap.heuristics.wafer.bounds.single_kernel import SingleKernel, least_score, single_kernels
 from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import WaferProblem, evaluate, wafer_problem
+from chipmap.methods.wafer.reasons import no_floorplan
 from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run
@@ -70,7 +71,9 @@ def exhausted(problem: WaferProblem, run: Run) -> bool:
     from chipmap.heuristics.wafer.exhaustive import TooLargeError, solve
 
     try:
-        score, placements = solve(problem, run.upper, run.deadline)
+        score, placements = solve(
+            problem, run.upper, run.deadline, lambda found: report(problem, run, found, "branch and bound")
+        )
     except TooLargeError:
         return False
     if placements is not None and score is not None:
@@ -79,5 +82,5 @@ def exhausted(problem: WaferProblem, run: Run) -> bool:
     elif run.upper is not None:
         run.bound(run.upper, "branch and bound")
     else:
-        run.infeasible(no_joint_floorplan(problem))
+        run.infeasible(no_floorplan(problem, run))
     return True

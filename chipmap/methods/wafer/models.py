@@ -11,16 +11,15 @@ from typing import Any, Literal
 
 from chipmap.family import Model
 from chipmap.formulations.wafer.options import least_time
-from chipmap.heuristics.wafer.bounds.single_kernel import no_joint_floorplan, single_kernels
+from chipmap.heuristics.wafer.bounds.single_kernel import single_kernels
 from chipmap.instances.wafer.instance import WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import WaferProblem, wafer_problem
 from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
 from chipmap.methods.wafer.neighbourhoods import SOURCE, search_neighbourhoods
+from chipmap.methods.wafer.reasons import SMALL_SIDE, no_floorplan
 from chipmap.result import Infeasibility, Termination
 from chipmap.run import Run
 
-#: Fabrics with both sides up to this many tiles are solved by models with every sizing.
-SMALL_SIDE = 40
 #: Target times on large fabrics: this share above the area bound, from the easiest to the hardest.
 SHARES = (0.5, 0.25, 0.12, 0.06, 0.03)
 #: Share of the remaining time for one target time.
@@ -108,4 +107,4 @@ def _targets(problem: WaferProblem, run: Run, kind: Literal["mip", "cpsat"]) -> 
 def _reasons(problem: WaferProblem, run: Run) -> list[Infeasibility]:
     """Why there is no floorplan: kernels that have no box, or no room beside each other."""
     _, reasons = single_kernels(problem, run.deadline)
-    return list(reasons) or [no_joint_floorplan(problem)]
+    return list(reasons) or [no_floorplan(problem, run)]

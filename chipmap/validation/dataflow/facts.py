@@ -16,6 +16,7 @@ from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degr
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import rates
+from chipmap.validation.decimals import written
 
 #: Picoseconds, the family's tick, per nanosecond.
 PS = 1000
@@ -73,7 +74,7 @@ def share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: D
     if scheme == "NONE":
         return Fraction(1)
     if scheme == "E":
-        fullest = own_experts(kernel, degrees) * Fraction(instance.task.expert_load)
+        fullest = own_experts(kernel, degrees) * written(instance.task.expert_load)
         return degrees.expert * min(fullest, Fraction(1))
     chips = degrees.tensor
     counted = {"OUTER": kernel.outer, "M": kernel.outer * kernel.M, "N": kernel.N}.get(scheme, kernel.K)
@@ -206,33 +207,37 @@ def steps(dimension: Dimension) -> int:
 
 def latency(dimension: Dimension) -> Fraction:
     """Nanoseconds of a collective's steps, whatever they carry."""
-    return steps(dimension) * Fraction(dimension.latency_ns)
+    return steps(dimension) * written(dimension.latency_ns)
 
 
 def all_reduce(size: Fraction, dimension: Dimension, factor: int) -> Fraction:
     """Nanoseconds: ``factor`` times S(n-1)/(nB), or S/(nB) fully connected, and the latency of 2(n-1) (or 2) steps; S/B
-    and that of two through a switch that adds up."""
-    rate = Fraction(dimension.bytes_per_ns)
+    and that of two through a switch that adds up. Without bytes it doesn't take place."""
+    if size == 0:
+        return Fraction(0)
+    rate = written(dimension.bytes_per_ns)
     if dimension.reduces:
-        return size / rate + 2 * Fraction(dimension.latency_ns)
+        return size / rate + 2 * written(dimension.latency_ns)
     return factor * size * steps(dimension) / (dimension.size * rate) + 2 * latency(dimension)
 
 
 def reduce_scatter(size: Fraction, dimension: Dimension) -> Fraction:
-    """Nanoseconds: S(n-1)/(nB), or S/(nB) fully connected, and the latency of n-1 (or 1) steps."""
-    rate = Fraction(dimension.bytes_per_ns)
+    """Nanoseconds: S(n-1)/(nB), or S/(nB) fully connected, and the latency of n-1 (or 1) steps; none without bytes."""
+    if size == 0:
+        return Fraction(0)
+    rate = written(dimension.bytes_per_ns)
     return size * steps(dimension) / (dimension.size * rate) + latency(dimension)
 
 
 def exchange(kind: str, held: Fraction, dimension: Dimension) -> Fraction:
     """Nanoseconds until each of n chips has sent the ``held`` bytes to all others: a part to each (all_to_all) or all
-    of it to each (broadcast)."""
+    of it to each (broadcast); none where they have nothing."""
     n = dimension.size
-    if kind == "none" or n == 1:
+    if kind == "none" or n == 1 or held == 0:
         return Fraction(0)
     parts = {"ring": Fraction(n, 8), "switch": Fraction(1, 4), "full": Fraction(1, n)}[dimension.topology]
     each = held if kind == "broadcast" else held * parts
-    return each / Fraction(dimension.bytes_per_ns) + latency(dimension)
+    return each / written(dimension.bytes_per_ns) + latency(dimension)
 
 
 def published_exchange(held: Fraction, dimensions: list[Dimension]) -> Fraction:
@@ -244,7 +249,7 @@ def published_exchange(held: Fraction, dimensions: list[Dimension]) -> Fraction:
     chips = math.prod(one.size for one in dimensions)
     message = held / max(1, chips)
     times = [Fraction(0)]
-    for i, one in enumerate(dimensions):
+    for i, one in enumerate(dimensions if held else []):
         inside = math.prod(other.size for other in dimensions[: i + 1])
         links = Fraction(2) if one.topology == "ring" else Fraction(one.size)
         if one.topology == "full":
@@ -252,7 +257,7 @@ def published_exchange(held: Fraction, dimensions: list[Dimension]) -> Fraction:
         messages = Fraction(inside, 2) * inside
         if {other.topology for other in dimensions} == {"ring"}:
             messages, links = Fraction(chips**2), links * chips / one.size
-        times.append(message * messages / (2 * links * Fraction(one.bytes_per_ns)) + latency(one))
+        times.append(message * messages / (2 * links * written(one.bytes_per_ns)) + latency(one))
     return max(times)
 
 
@@ -344,10 +349,13 @@ def sent(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: De
 
 
 def sending(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
-    """Nanoseconds that a micro-batch of an output takes on a link to the next stage, with the latency of a step."""
+    """Nanoseconds that a micro-batch of an output takes on a link to the next stage, with the latency of a step; none
+    where it has no bytes."""
     (link,) = uses(instance, degrees, "pipeline")
     size = local_output(kernel, scheme, instance, degrees)
-    return size / Fraction(link.bytes_per_ns) + Fraction(link.latency_ns)
+    if size == 0:
+        return Fraction(0)
+    return size / written(link.bytes_per_ns) + written(link.latency_ns)
 
 
 def own_exchange(kernel: Kernel, instance: DataflowInstance, degrees: Degrees) -> Fraction:

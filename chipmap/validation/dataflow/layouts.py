@@ -9,6 +9,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import facts
+from chipmap.validation.decimals import written
 
 #: A kernel with its scheme.
 End = tuple[Kernel, Scheme]
@@ -100,11 +101,13 @@ def to_each(held: Fraction, dimension: Dimension) -> Fraction:
     """Nanoseconds until each chip has sent an n-th of what it has, ``held`` bytes, to each other one.
 
     Its links carry that n-th n - 1 times through a switch; in a ring once for each link on the way, both ways round; a
-    link for each pair carries it once.
+    link for each pair carries it once. Who has nothing sends nothing.
     """
+    if held == 0:
+        return Fraction(0)
     n = dimension.size
     if dimension.topology == "ring":
         times = sum(min(far, n - far) for far in range(n))
     else:
         times = facts.steps(dimension)
-    return held / n * times / Fraction(dimension.bytes_per_ns) + facts.latency(dimension)
+    return held / n * times / written(dimension.bytes_per_ns) + facts.latency(dimension)

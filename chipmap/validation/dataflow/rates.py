@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.workload import Kernel
+from chipmap.validation.decimals import written
 
 #: Bits of a number in memory, by format.
 _BITS = {"fp64": 64, "fp32": 32, "tf32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp6": 6, "fp4": 4, "int4": 4}
@@ -42,7 +43,7 @@ def peak(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     format that the kernel computes with (activations before parameters before what it fetches)."""
     chip, workload = instance.system.chip, instance.workload
     if kernel.kind == "elementwise" and chip.vector_tflops is not None:
-        return Fraction(chip.vector_tflops * 1000.0)
+        return 1000 * written(chip.vector_tflops)
     widest = workload.activation_format
     others = []
     if kernel.weights or kernel.weight_bytes or kernel.whole_bytes:
@@ -53,10 +54,10 @@ def peak(kernel: Kernel, instance: DataflowInstance) -> Fraction:
         if bits(instance, one) > bits(instance, widest):
             widest = one
     if chip.peaks and widest:
-        return Fraction(chip.peaks[widest] * 1000.0)
+        return 1000 * written(chip.peaks[widest])
     if chip.tflops is not None:
-        return Fraction(chip.tflops * 1000.0)
-    return Fraction(2.0 * chip.tiles * chip.lanes * chip.stages * chip.ghz)
+        return 1000 * written(chip.tflops)
+    return 2 * chip.tiles * chip.lanes * chip.stages * written(chip.ghz)
 
 
 def reached(kernel: Kernel, instance: DataflowInstance, flop: Fraction) -> Fraction:
@@ -64,12 +65,12 @@ def reached(kernel: Kernel, instance: DataflowInstance, flop: Fraction) -> Fract
     share = Fraction(1)
     if kernel.kind != "elementwise":
         for i, (least, part) in enumerate(instance.system.chip.efficiency):
-            if i == 0 or Fraction(least) <= flop:
-                share = Fraction(part)
+            if i == 0 or written(least) <= flop:
+                share = written(part)
     return share
 
 
 def dram(instance: DataflowInstance) -> Fraction:
     """Bytes per nanosecond between a chip and its DRAM."""
     memory = instance.system.memory
-    return Fraction(memory.bytes_per_ns * memory.efficiency)
+    return written(memory.bytes_per_ns) * written(memory.efficiency)

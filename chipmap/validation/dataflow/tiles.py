@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import facts
+from chipmap.validation.decimals import written
 
 #: Blocks of rows, blocks of columns, cycles of a pair.
 Blocks = tuple[int, int, int]
@@ -25,19 +25,19 @@ def compute(instance: DataflowInstance, kernels: Sequence[tuple[Kernel, Scheme]]
     cycles = least_cycles(each, chip.tiles)
     if cycles is None:
         cycles = sum(least_cycles([one], chip.tiles) or 0 for one in each)
-    return facts.up(cycles / Fraction(chip.ghz))
+    return facts.up(cycles / written(chip.ghz))
 
 
 def utilisation(
     instance: DataflowInstance, kernels: Sequence[tuple[Kernel, Scheme]], degrees: Degrees, picoseconds: int
 ) -> float:
     """The share of the peak that a chip reaches while it computes: FLOP of its kernels / (peak · time)."""
-    samples = instance.task.samples
+    chip, samples = instance.system.chip, instance.task.samples
     flop = sum(
         facts.whole_flop(kernel) * samples * facts.share(kernel, scheme, instance, degrees)
         for kernel, scheme in kernels
     )
-    peak = Fraction(instance.system.chip.flop_per_ns) * picoseconds / facts.PS
+    peak = 2 * chip.tiles * chip.lanes * chip.stages * written(chip.ghz) * picoseconds / facts.PS
     return float(flop / peak) if picoseconds else 0.0
 
 

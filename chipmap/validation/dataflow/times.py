@@ -14,6 +14,7 @@ from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import facts, rates, tiles, training
 from chipmap.validation.dataflow.layouts import change
 from chipmap.validation.dataflow.mapping import Mapping
+from chipmap.validation.decimals import written
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def times_of(mapping: Mapping) -> Times:
     """The times of every partition in use."""
     runs, kinds = _runs(mapping), (compute(mapping), memory(mapping), network(mapping))
     join = max if mapping.instance.task.overlap else sum
-    launch = facts.up(Fraction(mapping.instance.system.chip.launch_ns))
+    launch = facts.up(written(mapping.instance.system.chip.launch_ns))
     return Times(runs, *kinds, {p: runs[p] * (launch + join([times[p] for times in kinds])) for p in runs})
 
 

@@ -13,6 +13,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import facts, rates
+from chipmap.validation.decimals import written
 
 #: What is in parts, one per replica, by what they share out.
 _IN_PARTS = {
@@ -178,7 +179,7 @@ def late(instance: DataflowInstance, degrees: Degrees) -> int:
 def computed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
     """T1: picoseconds of a kernel's share of FLOP at the utilisation of what it reaches of its peak."""
     flop = facts.whole_flop(kernel) * instance.task.samples * facts.share(kernel, scheme, instance, degrees)
-    share = Fraction(instance.task.utilisation or 1) * rates.reached(kernel, instance, flop)
+    share = written(instance.task.utilisation or 1) * rates.reached(kernel, instance, flop)
     return facts.up(flop / (share * rates.peak(kernel, instance)))
 
 

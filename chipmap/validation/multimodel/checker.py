@@ -9,12 +9,13 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import count, pairwise
 
 from chipmap.certificate import Certificate
 from chipmap.instances.multimodel.instance import Chiplet, Model, MultiInstance, MultiSolution
 from chipmap.records import counted
 from chipmap.validation.certify import Finding, certify
+from chipmap.validation.decimals import written
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,22 @@ def _objective(instance: MultiInstance, terms: dict[str, int]) -> int:
     if instance.task.objective == "energy":
         return energy
     if instance.task.objective == "weighted":
-        return math.ceil(Fraction(round(instance.task.watts * 10**6), 1000) * time) + energy
-    return math.ceil(Fraction(time * energy, 10**9))
+        return math.ceil(Fraction(round(written(instance.task.watts) * 10**6), 1000) * time) + energy
+    return math.ceil(Fraction(time * energy, edp_tick(instance)))
+
+
+def edp_tick(instance: MultiInstance) -> int:
+    """A tick of EDP in ns · pJ, by the models whole on one chiplet each. Where the product of their least is 10^13 or
+    more: the first of 10^9, 10^10, … with fewer than 10^18 ticks in that of their most; else of 1, 10, … with 10^15."""
+    least, most = (0, 0), (0, 0)
+    for model in instance.models:
+        whole = [[Segment(0, len(model.layers) - 1, chiplet)] for chiplet in instance.module.chiplets]
+        times = [latency(instance, model, one) for one in whole]
+        energies = [energy(instance, model, one) for one in whole]
+        least = max(least[0], min(times)), least[1] + min(energies)
+        most = most[0] + max(times), most[1] + max(energies)
+    first, ticks = (9, 18) if least[0] * least[1] >= 10**13 else (0, 15)
+    return next(10**k for k in count(first) if most[0] * most[1] < 10 ** (ticks + k))
 
 
 def c0_domain(instance: MultiInstance, solution: MultiSolution) -> Iterator[Finding]:
@@ -190,7 +205,7 @@ def _slowest(instance: MultiInstance, ranges: dict[int, list[Segment]]) -> int:
 def latency(instance: MultiInstance, model: Model, segments: list[Segment]) -> int:
     """Lat of a model's range in a window: Σ t + weights + (q - 1) · max t, in ns."""
     module, b = instance.module, model.mini_batch
-    link, dram = Fraction(module.nop_bytes_per_ns), Fraction(module.dram_bytes_per_ns)
+    link, dram = written(module.nop_bytes_per_ns), written(module.dram_bytes_per_ns)
     times, weights = [], 0
     for i, segment in enumerate(segments):
         layers = model.layers[segment.first : segment.last + 1]
@@ -212,20 +227,21 @@ def latency(instance: MultiInstance, model: Model, segments: list[Segment]) -> i
 
 def t2_energy(instance: MultiInstance, windows: Windows) -> int:
     """Layers, transfers and weights, in pJ."""
-    module = instance.module
+    return sum(energy(instance, instance.models[m], segments) for ranges in windows for m, segments in ranges.items())
+
+
+def energy(instance: MultiInstance, model: Model, segments: list[Segment]) -> int:
+    """What a model's range in a window takes, in pJ."""
+    module, total = instance.module, 0
     per_hop, per_access = (
-        Fraction(round(100 * amount), 100) for amount in (module.hop_pj_per_byte, module.dram_pj_per_byte)
+        Fraction(round(100 * written(amount)), 100) for amount in (module.hop_pj_per_byte, module.dram_pj_per_byte)
     )
-    total = 0
-    for ranges in windows:
-        for m, segments in ranges.items():
-            model = instance.models[m]
-            for i, segment in enumerate(segments):
-                layers = model.layers[segment.first : segment.last + 1]
-                far = per_access + segment.chiplet.hops * per_hop
-                sample = sum(layer.costs[segment.chiplet.kind][1] for layer in layers)
-                if i == 0:
-                    sample += math.ceil(layers[0].in_bytes * far)
-                sample += math.ceil(layers[-1].out_bytes * (far if i == len(segments) - 1 else per_hop))
-                total += model.batch * sample + sum(math.ceil(layer.weight_bytes * far) for layer in layers)
+    for i, segment in enumerate(segments):
+        layers = model.layers[segment.first : segment.last + 1]
+        far = per_access + segment.chiplet.hops * per_hop
+        sample = sum(layer.costs[segment.chiplet.kind][1] for layer in layers)
+        if i == 0:
+            sample += math.ceil(layers[0].in_bytes * far)
+        sample += math.ceil(layers[-1].out_bytes * (far if i == len(segments) - 1 else per_hop))
+        total += model.batch * sample + sum(math.ceil(layer.weight_bytes * far) for layer in layers)
     return total

@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from chipmap.instances.placement.instance import PlacementInstance, allowed_devices
-from chipmap.instances.placement.system import Device, DeviceClass, Route, exact, routes_of
+from chipmap.instances.placement.system import Device, DeviceClass, Route, routes_of
+from chipmap.validation.decimals import written
 
 
 class Storage(NamedTuple):
@@ -112,25 +113,25 @@ class Facts:
             return 0
         measured = self.instance.time_ns.get(kind.name)
         if measured is not None and measured[v] is not None:
-            return math.ceil(exact(measured[v] or 0))
+            return math.ceil(written(measured[v] or 0))
         size = operation.moved_bytes
         if size is None:
             touched = {*self.inputs[v], *self.outputs[v]}
             size = operation.weight_bytes + sum(self.graph.tensors[t].bytes for t in touched)
         like = (kind.name, operation.kind, operation.flop, size)
         if like not in self._like:
-            rate = exact(kind.flop_per_ns) * exact(kind.efficiency.get(operation.kind, 1.0))
-            busy = max(operation.flop / rate, size / exact(kind.memory_bytes_per_ns))
-            self._like[like] = math.ceil(busy + exact(kind.launch_ns))
+            rate = written(kind.flop_per_ns) * written(kind.efficiency.get(operation.kind, 1.0))
+            busy = max(operation.flop / rate, size / written(kind.memory_bytes_per_ns))
+            self._like[like] = math.ceil(busy + written(kind.launch_ns))
         return self._like[like]
 
     def send(self, storage: Storage, route: Route) -> int:
         """c of a storage over a route in ns."""
         measured = self.instance.transfer_ns[storage.tensor] if self.instance.transfer_ns else None
         if measured is not None:
-            return math.ceil(exact(measured))
+            return math.ceil(written(measured))
         rate, like = route.bytes_per_ns, (storage.bytes, route.latency_ns, route.bytes_per_ns)
         if like not in self._like:
-            moved = storage.bytes / exact(rate) if rate is not None else Fraction(0)
-            self._like[like] = math.ceil(exact(route.latency_ns) + moved)
+            moved = storage.bytes / written(rate) if rate is not None else Fraction(0)
+            self._like[like] = math.ceil(written(route.latency_ns) + moved)
         return self._like[like]

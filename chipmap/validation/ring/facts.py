@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 from chipmap.instances.graph import Tensor
 from chipmap.instances.ring.instance import RingInstance
+from chipmap.validation.decimals import written
 
 TICKS_PER_NS = 100
 
@@ -134,20 +134,20 @@ def _storages_behind(instance: RingInstance, reads: list[set[int]], t: int) -> s
 def operation_ticks(instance: RingInstance, v: int, moved_in: int, moved_out: int) -> int:
     """time(v) in ticks: ⌈100 · (max(F / (peak · efficiency), bytes / SRAM rate) + launch)⌉, or the measured time."""
     if instance.time_ns is not None and (measured := instance.time_ns[v]) is not None:
-        return math.ceil(TICKS_PER_NS * Fraction(measured) * (1 - Fraction(1, 10**12)))
+        return math.ceil(TICKS_PER_NS * written(measured))
     operation, package = instance.graph.operations[v], instance.package
     if instance.traffic == "in_out":
         stated = operation.moved_bytes
         moved = stated if stated is not None else moved_in + moved_out + operation.weight_bytes
     else:
         moved = 2 * moved_out + operation.weight_bytes
-    peak = Fraction(package.flop_per_ns) * Fraction(package.efficiency.get(operation.kind, 1))
+    peak = written(package.flop_per_ns) * written(package.efficiency.get(operation.kind, 1))
     compute = operation.flop / peak
-    memory = moved / Fraction(package.sram_bytes_per_ns)
-    return math.ceil(TICKS_PER_NS * (max(compute, memory) + Fraction(package.launch_ns)))
+    memory = moved / written(package.sram_bytes_per_ns)
+    return math.ceil(TICKS_PER_NS * (max(compute, memory) + written(package.launch_ns)))
 
 
 def link_ticks(instance: RingInstance, size: int) -> int:
     """⌈100 · bytes / B⌉: a storage's time on one link, 0 when links are free."""
     rate = instance.package.link_bytes_per_ns
-    return 0 if rate is None else math.ceil(TICKS_PER_NS * size / Fraction(rate))
+    return 0 if rate is None else math.ceil(TICKS_PER_NS * size / written(rate))

@@ -97,6 +97,19 @@ def fail(instance: RingInstance, run: Run) -> Termination:
     raise ZeroDivisionError("a defect")
 
 
+def fail_at_once(instance: RingInstance, run: Run) -> Termination:
+    """A defect, before anything was found."""
+    raise ZeroDivisionError("a defect")
+
+
+def endless_bounds(instance: RingInstance, run: Run) -> Termination:
+    """A solution, and bounds that are no numbers."""
+    run.solution(spread(instance, 2), "block 2")
+    for value in (float("inf"), float("-inf"), float("nan")):
+        run.bound(value, "division by 0")  # type: ignore[arg-type]
+    return run.terminate()
+
+
 def noise(instance: RingInstance, run: Run) -> Termination:
     """Solver chatter on standard output, from Python and from below it, some of it like the protocol."""
     print('{"type":"Ended"}')
@@ -157,6 +170,8 @@ NAMES = (
     "crash",
     "vanish",
     "fail",
+    "fail_at_once",
+    "endless_bounds",
     "noise",
     "hog",
     "contradict",

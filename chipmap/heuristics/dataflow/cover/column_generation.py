@@ -307,7 +307,7 @@ def one_partition(classes: Classes, deadline: Deadline, solver: IntegerSolver, *
         rows.append((row, float(classes.size(c)), float(classes.size(c))))
     program = solver(pricing.upper, pricing.integer, [*pricing.rows, *rows])
     answer = program.minimise(pricing.costs(np.zeros(len(classes.kernels)), {}), min(LONGEST, deadline.seconds), GAP)
-    return None if answer.bound is None else max(0, int(np.ceil(answer.bound * unit * (1 - NOISE))))
+    return None if answer.bound is None else max(0, int(np.ceil(max(0.0, answer.bound) * unit * (1 - NOISE))))
 
 
 def _patience(deadline: Deadline) -> float:

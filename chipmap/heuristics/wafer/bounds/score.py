@@ -33,6 +33,10 @@ WAY_UP = 0.4
 COARSE, FINE = 8, 2
 
 
+class NoFloorplanError(Exception):
+    """Every part is refuted: its boxes don't fit together, or its bound is above the score of any floorplan."""
+
+
 @dataclass(order=True)
 class Part:
     """Times low to high (quarters) in a strip, the least score in it, and the searches for multipliers."""
@@ -49,7 +53,8 @@ def bounds(problem: WaferProblem, upper: int | None, deadline: Deadline, report:
     """The best bound on the score (ticks) found until ``deadline``; each better one goes to ``report``.
 
     ``upper``: the score of a known floorplan; times and parts that can't beat it aren't looked at, and the bound never
-    exceeds it. Returns ``upper`` where it is proved optimal, 0 where nothing was found in time.
+    exceeds it. Returns ``upper`` where it is proved optimal, 0 where nothing was found in time. Raises
+    :class:`NoFloorplanError` where it is proved that there is no floorplan.
     """
     search = _Search(problem, upper, deadline, report)
     with contextlib.suppress(Stop):
@@ -70,6 +75,9 @@ class _Search:
         self.fine = Elimination(problem, self.tables, arguments=True) if self.tables.adapters else None
         self.whole = Strip(0, 2 * problem.height)
         self.best = 0
+        #: No floorplan has a higher score: each edge is shorter than the fabric's sides together, with three adapters.
+        edges = len(problem.edges)
+        self.most = problem.score(problem.longest, 2 * (problem.width + problem.height) * edges, 3 * edges)
         self.heap: list[Part] = []
         self._cached: dict[bool, tuple[int, list[States]]] = {}
 
@@ -85,8 +93,9 @@ class _Search:
                 return
             if not self._refine(part):
                 return
-        if self.upper is not None:
-            self._improve(self.upper, "elimination")
+        if self.upper is None:
+            raise NoFloorplanError
+        self._improve(self.upper, "elimination")
 
     def _improve(self, bound: int, source: str) -> None:
         bound = bound if self.upper is None else min(bound, self.upper)
@@ -144,7 +153,7 @@ class _Search:
             self._push(part)
 
     def _push(self, part: Part) -> None:
-        if self.upper is None or part.bound < self.upper:
+        if part.bound <= self.most if self.upper is None else part.bound < self.upper:
             heapq.heappush(self.heap, part)
 
     def _states(self, time: int, arguments: bool) -> list[States]:

@@ -18,9 +18,17 @@ class SingleKernel(NamedTuple):
     tiles: int
 
 
+#: Words per tile that hold any kernel.
+ANY_MEMORY = 2**31
+
+
 def tiles(problem: WaferProblem, convs: IntArray, tau: int) -> int:
     """The fewest tiles of a kernel within ``tau`` quarters and within the fabric, rotated or not; 0 if it can't."""
-    widths, _, fits = _fitting(problem, convs, tau, problem.memory)
+    return _tiles(problem, convs, tau, problem.memory)
+
+
+def _tiles(problem: WaferProblem, convs: IntArray, tau: int, memory: int) -> int:
+    widths, _, fits = _fitting(problem, convs, tau, memory)
     return int((widths[fits] * fits).min()) if len(fits) else 0
 
 
@@ -58,7 +66,9 @@ def single_kernels(
     if not reasons and total > problem.width * problem.height:
         room = problem.width * problem.height
         message = f"the {problem.n} kernels cover at least {total} tiles without overlap; the fabric has {room}"
-        reasons.append(_no_room(total, room, "tiles", message))
+        each = [int(_tiles(problem, convs, problem.longest, ANY_MEMORY)) for convs in problem.type_arrays]
+        alone = sum(each[int(t)] for t in problem.types) > room  # C1 and C2 suffice, whatever the memory
+        reasons.append(_no_room(total, room, "tiles", message, ("C1", "C2") if alone else ("C1", "C2", "C3")))
     return found, reasons
 
 
@@ -77,6 +87,7 @@ def _unplaceable(problem: WaferProblem, number: int, convs: IntArray) -> Infeasi
             unit="tiles",
             message=f"kernel {name!r} covers at least {large} x {small} tiles; the fabric has {fabric}",
             remedies=("Enlarge the fabric (fabric.width, fabric.height).",),
+            labels=("C1",),
         )
     words, arguments = _least_words(problem, convs)
     return Infeasibility(
@@ -90,6 +101,7 @@ def _unplaceable(problem: WaferProblem, number: int, convs: IntArray) -> Infeasi
             f"(h = {arguments[0]}, w = {arguments[1]}, c = {arguments[2]}); a tile has {problem.memory}"
         ),
         remedies=("Enlarge the memory (fabric.memory_words) or the fabric.", f"Split kernel {name!r}."),
+        labels=("C1", "C3"),
     )
 
 
@@ -109,7 +121,7 @@ def _least_words(problem: WaferProblem, convs: IntArray) -> tuple[float, tuple[i
     return float(high), fitting(high) or (1, 1, 1)
 
 
-def _no_room(demand: int, limit: int, unit: str, message: str) -> Infeasibility:
+def _no_room(demand: int, limit: int, unit: str, message: str, labels: tuple[str, ...]) -> Infeasibility:
     return Infeasibility(
         label="C2",
         resource="fabric",
@@ -118,14 +130,16 @@ def _no_room(demand: int, limit: int, unit: str, message: str) -> Infeasibility:
         unit=unit,
         message=message,
         remedies=("Enlarge the fabric (fabric.width, fabric.height) or the memory (fabric.memory_words).",),
+        labels=labels,
     )
 
 
-def no_joint_floorplan(problem: WaferProblem) -> Infeasibility:
-    """The reason where every kernel fits by itself, yet no floorplan of all of them without overlap was left."""
+def no_joint_floorplan(problem: WaferProblem, labels: tuple[str, ...]) -> Infeasibility:
+    """The reason where every kernel fits by itself, yet no floorplan of all of them without overlap was left: these
+    ``labels`` contradict each other, C2 among them."""
     fabric = f"{problem.width} x {problem.height}"
     message = f"the {problem.n} kernels fit on the fabric of {fabric} one by one, but not together without overlap"
-    return _no_room(1, 0, "floorplans", message)  # how many tiles would do isn't known
+    return _no_room(1, 0, "floorplans", message, labels)  # how many tiles would do isn't known
 
 
 def least_score(problem: WaferProblem, found: list[SingleKernel]) -> int:

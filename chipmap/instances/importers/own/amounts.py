@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from chipmap.instances.decimals import exact
 from chipmap.instances.importers.common import MAX_BYTES, MAX_NS
-from chipmap.records import InputError
+from chipmap.records import InputError, shown
 
 #: More work than this is taken for a mistake.
 MAX_FLOP = 10**18
@@ -41,9 +42,9 @@ class Measure:
             return None
         amount = self._of_text(text) if isinstance(text, str) else _of_number(text)
         if amount is None:
-            raise InputError(f"{name} is {value!r}", where, f"Give a number: {self.example}.")
+            raise InputError(f"{name} is {shown(value)}", where, f"Give a number: {self.example}.")
         if not 0 <= amount <= self.most:
-            what = f"{name} is {value!r}: it runs from 0 to {self.most:.0e}"
+            what = f"{name} is {shown(value)}: it runs from 0 to {self.most:.0e}"
             raise InputError(what, where, f"Give a number within these: {self.example}.")
         return amount
 
@@ -54,10 +55,12 @@ class Measure:
 
 
 def _of_number(value: Any) -> Fraction | None:
-    """A finite number; truth values are none."""
+    """A finite number, a whole one of any size; truth values are none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return Fraction(value) if math.isfinite(value) else None
+    if isinstance(value, int):
+        return Fraction(value)
+    return exact(value) if math.isfinite(value) else None
 
 
 def _units(word: str, prefixes: Mapping[str, int]) -> dict[str, Fraction]:

@@ -9,6 +9,7 @@ Graphviz, a node must have a statement of its own, so that a misspelt name in an
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -20,15 +21,18 @@ from chipmap.records import InputError
 FORMAT = "dot"
 #: Graphs nested more deeply than this are refused.
 MAX_DEPTH = 50
-#: Two sets of nodes in one short statement can have very many edges between them: more are refused.
-MAX_EDGES = 1_000_000
+#: Two sets of nodes in one short statement can have very many edges between them, and few defaults count for very many
+#: nodes. More edges between sets, and more values that statements take from defaults, are refused.
+MAX_EDGES = 100_000
+MAX_INHERITED = 1_000_000
 
-_START = re.compile(
-    r"(?:\s|//[^\n]*|#[^\n]*|/\*.*?\*/)*(?:strict\s+)?(?:di)?graph\b[^{;,=]*\{", re.IGNORECASE | re.DOTALL
-)
+#: White space and comments; how a graph begins behind them. One expression for both would try every way to divide a
+#: line of 30 ``#`` into comments.
+_SPACE = re.compile(r"\s+|//[^\n]*|/\*.*?\*/|#[^\n]*", re.DOTALL)
+_HEAD = re.compile(r"(?:strict\s+)?(?:di)?graph\b[^{;,=]*\{", re.IGNORECASE)
 _TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/|\#[^\n]*)
-      | (?P<quoted>"(?:[^"\\]|\\.)*")
+      | (?P<quoted>"[^"\\]*(?:\\.[^"\\]*)*")
       | (?P<arrow>->|--)
       | (?P<word>[^\W\d]\w*|-?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?[^\W\d_]*)
       | (?P<sign>[][{}=;,:+])
@@ -39,7 +43,7 @@ _TOKEN = re.compile(
 _FORM = "Write: digraph { a [flop=1e9, bytes=4096]; b [flop=2e9]; a -> b }"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Token:
     """A sign, or a name with its quotes taken off (``quoted``: it had some, so it is no keyword)."""
 
@@ -63,7 +67,15 @@ class Scope:
 
 def accepts(data: bytes, where: str) -> bool:
     """Whether it is called .dot or .gv, or begins as DOT does."""
-    return where.lower().endswith((".dot", ".gv")) or _START.match(data[:4000].decode(errors="replace")) is not None
+    return where.lower().endswith((".dot", ".gv")) or _begins(data[:4000].decode(errors="replace"))
+
+
+def _begins(text: str) -> bool:
+    """Whether a graph follows the comments at the beginning."""
+    at = 0
+    while found := _SPACE.match(text, at):
+        at = found.end()
+    return _HEAD.match(text, at) is not None
 
 
 def read(data: bytes, where: str) -> ImportedGraph:
@@ -73,7 +85,7 @@ def read(data: bytes, where: str) -> ImportedGraph:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise InputError("isn't UTF-8 text", f"{where}: line {line}", "Save it in UTF-8.") from None
-    reader = _Reader(list(_tokens(text, where)), where)
+    reader = _Reader(_tokens(text, where), where)
     name = reader.graph()
     rows = Rows()
     described = reader.nodes | {node: it for node, it in reader.named.items() if node not in reader.nodes}
@@ -122,8 +134,10 @@ class _Reader:
     describes them.
     """
 
-    def __init__(self, tokens: list[Token], where: str) -> None:
-        self.tokens, self.where, self.at, self.depth = tokens, where, 0, 0
+    def __init__(self, tokens: Iterator[Token], where: str) -> None:
+        self.tokens, self.where, self.depth, self.line = tokens, where, 0, 1
+        self.ahead: deque[Token] = deque()  # read, but not used
+        self.between = self.inherited = 0  # edges between sets; values that came from defaults
         self.nodes: dict[str, tuple[dict[str, str], int]] = {}
         self.named: dict[str, tuple[dict[str, str], int]] = {}
         self.edges: list[tuple[str, str, dict[str, str], int]] = []
@@ -131,7 +145,7 @@ class _Reader:
     def graph(self) -> str:
         """The whole file; returns the graph's name."""
         if self._here().is_word("strict"):
-            self.at += 1
+            self._next()
         first = self._next()
         if not first.is_word("digraph"):
             graph = first.is_word("graph")
@@ -157,7 +171,7 @@ class _Reader:
     def _statement(self, scope: Scope) -> None:
         first = self._here()
         if first.is_word("graph", "node", "edge") and self._after().text == "[":
-            self.at += 1
+            self._next()
             given = self._attributes()
             if not first.is_word("graph"):
                 (scope.node if first.is_word("node") else scope.edge).update(given)
@@ -177,24 +191,44 @@ class _Reader:
             lines.append(arrow.line)
             groups.append(self._group(scope))
         given = self._attributes()
-        for line, sources, targets in zip(lines, groups, groups[1:], strict=False):
-            if len(self.edges) + len(sources) * len(targets) > MAX_EDGES:
-                raise self._error(f"more than {MAX_EDGES:,} edges", first, "Give a smaller graph.")
-            self.edges += [(u, v, scope.edge | given, line) for u in sources for v in targets]
+        if lines:
+            self._edges(groups, lines, self._with_defaults(scope.edge, given, first), first)
         if not lines and not opened and not first.is_word("subgraph"):
             (name,) = groups[0]
             if not given:
-                self.named.setdefault(name, (dict(scope.node), first.line))
+                if name not in self.named:
+                    self.named[name] = self._with_defaults(scope.node, {}, first), first.line
                 return
             if name in self.nodes:
                 what = f"node {name!r} is described twice (also in line {self.nodes[name][1]})"
                 raise self._error(what, first, "Put its attributes in one statement.")
-            self.nodes[name] = (scope.node | given, first.line)
+            self.nodes[name] = self._with_defaults(scope.node, given, first), first.line
+
+    def _edges(self, groups: list[list[str]], lines: list[int], values: dict[str, str], first: Token) -> None:
+        """Edges from all nodes of a group to all of the next one, with these values."""
+        for line, sources, targets in zip(lines, groups, groups[1:], strict=False):
+            count = len(sources) * len(targets)
+            self.between += count if count > 1 else 0
+            if self.between > MAX_EDGES:
+                raise self._error(f"more than {MAX_EDGES:,} edges between sets of nodes", first, "Give fewer.")
+            self._count(count * len(values) if count > 1 else 0, first)
+            self.edges += [(u, v, values, line) for u in sources for v in targets]
+
+    def _with_defaults(self, defaults: dict[str, str], given: dict[str, str], first: Token) -> dict[str, str]:
+        self._count(len(defaults), first)
+        return defaults | given
+
+    def _count(self, values: int, first: Token) -> None:
+        """Bear these values of defaults in mind."""
+        self.inherited += values
+        if self.inherited > MAX_INHERITED:
+            what = f"defaults give more than {MAX_INHERITED:,} values"
+            raise self._error(what, first, "Leave out attributes of node and edge that chipmap doesn't read.")
 
     def _group(self, scope: Scope) -> list[str]:
         """A node, or all nodes of a subgraph."""
         if self._here().is_word("subgraph"):
-            self.at += 1
+            self._next()
             if not self._opens():
                 self._name()
         if not self._opens():
@@ -203,6 +237,7 @@ class _Reader:
                 self._name()
             scope.names[name] = None
             return [name]
+        self._count(len(scope.node) + len(scope.edge), self._here())
         inner = Scope(dict(scope.node), dict(scope.edge))
         self._body(inner)
         scope.names |= inner.names
@@ -224,29 +259,40 @@ class _Reader:
         return given
 
     def _name(self) -> str:
+        """A word, or a text in quotes with those that are joined to it by ``+``."""
+        token = self._name_part()
+        parts = [token.text]
+        while token.kind == "quoted" and self._skip("+"):
+            token = self._name_part()
+            parts.append(token.text)
+        return "".join(parts)
+
+    def _name_part(self) -> Token:
         token = self._next()
         if token.kind not in ("word", "quoted"):
             raise self._error(f"a name is missing before {token.text or 'the end'!r}", token, _FORM)
-        text = token.text
-        while token.kind == "quoted" and self._skip("+"):
-            text += self._name()
-        return text
+        return token
 
     def _opens(self) -> bool:
         return self._here().kind == "sign" and self._here().text == "{"
 
     def _here(self) -> Token:
-        return self.tokens[self.at] if self.at < len(self.tokens) else self._end()
+        return self.ahead[0] if self.ahead else self._peek(0)
 
     def _after(self) -> Token:
-        return self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else self._end()
+        return self._peek(1)
 
-    def _end(self) -> Token:
-        return Token("", self.tokens[-1].line if self.tokens else 1, "end")
+    def _peek(self, ahead: int) -> Token:
+        """The token so many places ahead; behind the last one there are ends."""
+        while len(self.ahead) <= ahead:
+            token = next(self.tokens, None)
+            self.line = self.line if token is None else token.line
+            self.ahead.append(token or Token("", self.line, "end"))
+        return self.ahead[ahead]
 
     def _next(self) -> Token:
         token = self._here()
-        self.at += 1
+        self.ahead.popleft()
         return token
 
     def _skip(self, *signs: str) -> bool:
@@ -254,7 +300,8 @@ class _Reader:
         if token.kind == "end":
             raise self._error("the graph isn't closed", token, "A bracket or brace is open: close it.")
         found = token.kind == "sign" and token.text in signs
-        self.at += found
+        if found:
+            self._next()
         return found
 
     def _sign(self, sign: str) -> None:

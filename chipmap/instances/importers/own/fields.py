@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from chipmap.records import InputError
@@ -23,6 +24,8 @@ ALIASES = {
 }
 #: How near to a field's name another one is a misspelling of it; farther off it is something else, and not used.
 _NEAR = 0.7
+#: More fields that mean nothing here aren't read: each is looked at for a misspelling.
+MAX_UNKNOWN = 1_000
 
 
 @dataclass(frozen=True)
@@ -44,15 +47,29 @@ def columns(given: Iterable[Hashable], known: tuple[str, ...], where: str) -> Co
         name = plain(key)
         field = ALIASES.get(name, name)
         if field not in known:
-            near = difflib.get_close_matches(name[:50], known, n=1, cutoff=_NEAR)
+            near = _meant(name[:50], known)
             if near:
-                raise InputError(f"no field is called {str(key)!r}", where, f"Did you mean {near[0]}?")
+                raise InputError(f"no field is called {str(key)!r}", where, f"Did you mean {near}?")
             ignored.append(str(key))
+            if len(ignored) > MAX_UNKNOWN:
+                raise too_many(where)
         elif field in fields.values():
             raise InputError(f"{field} is given twice", where, f"Keep one {field} (other names of it count as well).")
         else:
             fields[key] = field
     return Columns(fields, tuple(ignored))
+
+
+def too_many(where: str) -> InputError:
+    """The error for a graph with too many unknown fields."""
+    what = f"there are more than {MAX_UNKNOWN:,} fields that chipmap doesn't know"
+    return InputError(what, where, f"Leave them out. The fields are: {', '.join(dict.fromkeys(NODE + EDGE))}.")
+
+
+@lru_cache(maxsize=4096)  # each node of a graph has the same ones
+def _meant(name: str, known: tuple[str, ...]) -> str:
+    """The field that ``name`` is a misspelling of, or nothing."""
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=_NEAR)), "")
 
 
 def plain(key: Hashable) -> str:

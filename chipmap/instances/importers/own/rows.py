@@ -28,8 +28,8 @@ from typing import Any, get_args
 from chipmap.instances.graph import Operation, Role
 from chipmap.instances.importers.common import ImportedGraph, graph_of_edges
 from chipmap.instances.importers.own.amounts import BYTES, FLOP, TIME
-from chipmap.instances.importers.own.fields import EDGE, NODE, columns
-from chipmap.records import InputError
+from chipmap.instances.importers.own.fields import EDGE, MAX_UNKNOWN, NODE, columns, too_many
+from chipmap.records import InputError, shortened, shown
 
 ROLES: tuple[Role, ...] = get_args(Role)
 _KIND = "op"
@@ -74,7 +74,7 @@ class Rows:
         if name in self.nodes:
             what = f"the name {name!r} is used twice (also in {self.nodes[name].where})"
             raise InputError(what, where, "Names identify nodes: make them unique.")
-        role = str(given.get("role") or "compute").strip().lower()
+        role = shown(given.get("role") or "compute", str).strip().lower()
         if role not in ROLES:
             raise InputError(f"role is {role!r}", where, f"Choose from: {', '.join(ROLES)}; or leave it out.")
         kind = given.get("kind")
@@ -107,6 +107,8 @@ class Rows:
     def _fields(self, values: Mapping[Any, Any], known: tuple[str, ...], where: str) -> dict[str, Any]:
         found = columns(values, known, where)
         self.ignored |= dict.fromkeys(found.ignored)
+        if len(self.ignored) > MAX_UNKNOWN:
+            raise too_many(where)
         return {name: values[key] for key, name in found.fields.items()}
 
     def graph(self, name: str, form: str, source: str, where: str, notes: Sequence[str] = ()) -> ImportedGraph:
@@ -126,7 +128,7 @@ class Rows:
         times = tuple(None if node.time_ns is None else float(node.time_ns) for node in nodes)
         graph = graph_of_edges(name, operations, edges, source, where, results)
         if self.ignored:
-            notes = (*notes, f"fields not used: {', '.join(self.ignored)}")
+            notes = (*notes, f"fields not used: {shortened(', '.join(self.ignored))}")
         return ImportedGraph(graph, times if any(time is not None for time in times) else None, form, tuple(notes))
 
     def _ends(self, edge: Edge, at: Mapping[str, int]) -> tuple[int, int]:
@@ -164,8 +166,8 @@ def named(value: Hashable, what: str, where: str) -> str:
     if absent(value):
         raise InputError(f"{what} is missing", where, f"Give the {what}, a word or a number.")
     if isinstance(value, bool | list | dict):
-        raise InputError(f"{what} is {value!r}", where, f"Give the {what}, a word or a number.")
-    text = str(value).strip()
+        raise InputError(f"{what} is {shown(value)}", where, f"Give the {what}, a word or a number.")
+    text = (value if isinstance(value, str) else shown(value, str)).strip()
     if not text.isprintable():
         raise InputError(f"{what} {text!r} holds a control character", where, "Leave that character out.")
     return text
@@ -185,7 +187,7 @@ def _inputs(value: Any, where: str) -> list[str]:
     if isinstance(value, str):
         return [part.strip() for part in value.split(";") if part.strip()]
     if not isinstance(value, list | tuple):
-        raise InputError(f"inputs is {value!r}", where, "Give names, separated by semicolons (in JSON: a list).")
+        raise InputError(f"inputs is {shown(value)}", where, "Give names, separated by semicolons (in JSON: a list).")
     return [named(part, "an input's name", where) for part in value]
 
 

@@ -41,7 +41,8 @@ def accepts(data: bytes, where: str) -> bool:
     """Whether it is called .csv, or looks like a table of nodes or edges."""
     if where.lower().endswith(".csv"):
         return True
-    first = data[:2000].decode(errors="replace").lstrip().partition("\n")[0]
+    lines = (line.strip() for line in data[:4000].decode(errors="replace").split("\n"))
+    first = next((line for line in lines if line and not line.startswith("#")), "")
     cells = {_field(cell) for cell in re.split(r"[,;\t|]", first)}
     return len(cells) > 1 and bool(cells & _KNOWN)
 
