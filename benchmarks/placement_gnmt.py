@@ -12,11 +12,11 @@ import os
 import time
 from pathlib import Path
 
-from chipmap.heuristics.placement.in_order import in_order
 from chipmap.instances.placement.generators import training_step
 from chipmap.instances.placement.problem import placement_problem
-from chipmap.methods.placement.at_once import candidates
+from chipmap.methods.placement.first import first
 from chipmap.methods.placement.reasons import impossible
+from chipmap.run import Run, SolveOptions
 from chipmap.validation.placement.checker import check
 
 STEPS = (40, 144, 290, 560)
@@ -31,14 +31,10 @@ def row(steps: int, saved: str) -> str:
     reasons = list(impossible(problem))
     if reasons:
         return f"{start} infeasible: {reasons[0].message} | | {time.process_time() - began:.1f} |"
-    tried = 0
-    for device in candidates(problem):
-        solution = in_order(problem, device)
-        tried += 1
-        if solution is not None and (found := check(instance, solution)).feasible:
-            step = f"{(found.objective or 0) / 1e6:,.1f}"
-            return f"{start} feasible, the {tried}. schedule | {step} | {time.process_time() - began:.1f} |"
-    return f"{start} none of {tried} schedules fits | | {time.process_time() - began:.1f} |"
+    run = Run(instance, SolveOptions(threads=1), check)
+    first(instance, run)
+    found = "none fits | " if run.upper is None else f"feasible | {run.upper / 1e6:,.1f}"
+    return f"{start} {found} | {time.process_time() - began:.1f} |"
 
 
 def main() -> None:

@@ -7,7 +7,6 @@ import re
 import pytest
 
 from benchmarks.placement_gdp import TABLE_1, follows, speed_up
-from chipmap.heuristics.placement.in_order import in_order
 from chipmap.inputs.reading import read
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.placement import PlacementInstance
@@ -15,9 +14,10 @@ from chipmap.instances.placement.generators import NETWORKS, inference, training
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.placement.shipped import SHIPPED
 from chipmap.instances.placement.training import training
-from chipmap.methods.placement.at_once import candidates
+from chipmap.methods.placement.first import first
 from chipmap.methods.placement.reasons import impossible
 from chipmap.records import InputError
+from chipmap.run import Run, SolveOptions
 from chipmap.validation.placement.checker import check
 from tests.docs.pages import ROOT
 
@@ -171,5 +171,6 @@ def test_an_encoder_with_many_readers_fits_where_it_does() -> None:
     )
     assert "encoder.memory/sum" in next(iter(impossible(before))).message
     assert not list(impossible(now))
-    schedules = (in_order(now, device) for device in candidates(now))
-    assert any(check(now.instance, one).feasible for one in schedules if one is not None)
+    run = Run(now.instance, SolveOptions(threads=1), check)
+    first(now.instance, run)
+    assert run.best is not None
