@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+JUDGES := .judges
 DEMO := demo
 INSTANCE := ring/bert-large-36
 # what `make test` and `make quick` pass to pytest; PYTEST_ARGS="tests/report" runs a part
@@ -18,12 +19,13 @@ LOCK := $(VENV)/lock/bin/uv pip compile --quiet --upgrade --universal --python-v
 COMPILE := @$(BIN)/chipmap doctor --warm >/dev/null || true
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test lint install wheel lock clean
+.PHONY: help demo quick test judges lint install wheel lock clean
 
 help:
 	@echo "make demo   solve $(INSTANCE), print its gap, write plot and report to $(DEMO)/"
 	@echo "make quick  ruff, mypy and the quick lane of the tests: about a minute"
 	@echo "make test   ruff, mypy and the whole test suite: minutes"
+	@echo "make judges the tests against torch, accelerate, onnx, onnxruntime and JAX, in $(JUDGES): about half an hour at first"
 	@echo "make wheel  build the wheel, install and try it with every supported Python that is found"
 	@echo "make lock   write requirements*.lock anew, with the latest versions that pyproject.toml allows"
 	@echo "make clean  remove .venv, $(DEMO)/ and caches"
@@ -59,6 +61,17 @@ test: $(VENV)/installed-dev lint
 quick: $(VENV)/installed-dev lint
 	$(BIN)/python -m pytest -n $(WORKERS) --quick $(PYTEST_ARGS)
 
+# an environment of its own: torch first, as others would bring a build of it that is many times larger
+$(JUDGES)/installed: pyproject.toml requirements-dev.lock
+	$(PYTHON) -m venv $(JUDGES)
+	$(JUDGES)/bin/python -m pip --disable-pip-version-check --quiet install torch==2.13.0
+	$(JUDGES)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes --requirement requirements-dev.lock
+	$(JUDGES)/bin/python -m pip --disable-pip-version-check --quiet install --no-build-isolation --editable ".[judges]"
+	@touch $@
+
+judges: $(JUDGES)/installed
+	$(JUDGES)/bin/python -m benchmarks.judges $(JUDGES_ARGS)
+
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -75,4 +88,4 @@ lock: | $(VENV)/made
 	$(LOCK) --constraint requirements-dev.lock --output-file requirements.lock
 
 clean:
-	rm -rf $(VENV) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(JUDGES) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,7 +3,7 @@
     python -m benchmarks.fuzz_importers [--files 100000] [--formats traced onnx] [--markdown FILE]
 
 Even seeds change bytes, odd ones change values so that the file mostly still parses. The files are read in a child
-process whose address space may grow by 1 GiB, and an alarm ends it after ten seconds on one file; a child that dies is
+process whose address space may grow by 1 GiB, and an alarm ends it after five seconds on one file; a child that dies is
 started again at the next seed. Formats of family placement must be asked for: its instances are solved as well, with a
 limit of a second, and its solutions checked.
 """
@@ -37,7 +37,7 @@ from tests.wafer.samples import FORMATS as WAFER
 #: A file of each format of graphs (of ONNX a second one, with control flow).
 SAMPLES = {**GRAPH_SAMPLES, "onnx-control": ONNX_CONTROL}
 FORMATS = (*GRAPHS, "onnx-control", *WAFER)
-SECONDS = 10
+SECONDS = 5
 ROOM = 2**30
 COUNTS = ("accepted", "refused", "tracebacks", "over memory", "hangs", "deaths")
 _PACK = struct.Struct("q" * (1 + len(COUNTS)))

@@ -81,12 +81,14 @@ class Method:
     """A named way to solve: ``function`` is ``"module:function"`` (instance, run) -> Termination.
 
     ``measured``: with an evaluator it looks for the mapping of least measured cost (:mod:`chipmap.evaluator`).
+    ``alone``: a baseline, whose figures are to be its own: no mapping is made before it (:attr:`Family.first`).
     """
 
     name: str
     function: str
     summary: str
     measured: bool = False
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,11 +100,16 @@ class Generator:
     summary: str
 
 
-def methods(family: str, *table: tuple[str, str, str], measured: tuple[str, ...] = ()) -> tuple[Method, ...]:
+def methods(
+    family: str, *table: tuple[str, str, str], measured: tuple[str, ...] = (), alone: tuple[str, ...] = ()
+) -> tuple[Method, ...]:
     """Methods from (name, ``module:function`` within ``chipmap.methods.<family>``, summary); the names of those that
-    take an evaluator, the best first."""
+    take an evaluator, the best first, and of baselines that start alone."""
     where = f"chipmap.methods.{family}"
-    return tuple(Method(f"{family}/{name}", f"{where}.{spec}", text, name in measured) for name, spec, text in table)
+    return tuple(
+        Method(f"{family}/{name}", f"{where}.{spec}", text, name in measured, name in alone)
+        for name, spec, text in table
+    )
 
 
 def generators(family: str, *table: tuple[str, str, str]) -> tuple[Generator, ...]:
@@ -159,6 +166,8 @@ class Family:
                       ``from_graphs`` takes these two as well (what `convert --system` and `--costs` say, as strings)
     ``at_once``       (instance, run) -> None: bounds and proofs of infeasibility that cost next to nothing, told before
                       any method or start
+    ``first``         (instance, run) -> anything: valid mappings within a fraction of a second and without compiled
+                      code, told in the process that keeps the time, before any method
     ``advice``        (instance, run) -> None: what would help, as notes at the end of a run
     ``small``         (instance) -> bool: whether compiling kernels takes longer than solving it without: they run as
                       plain Python then (:func:`chipmap.kernels.plainly`)
@@ -214,6 +223,7 @@ class Family:
     from_graphs: str = ""
     equip: str = ""
     at_once: str = ""
+    first: str = ""
     advice: str = ""
     small: str = ""
     warm: tuple[tuple[str, str], ...] = ()

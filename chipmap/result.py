@@ -32,6 +32,7 @@ NoteKind = Literal[
     "advice",
     "start",
     "unused start",
+    "plan",
     "unused option",
     "oracle",
     "evaluator",

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from itertools import groupby
@@ -21,6 +23,12 @@ AS_USERS = ("runtime", "docs", "cli")
 
 # readline, which pytest loads, tells child processes a width of 80 even where there is no terminal
 os.environ.pop("COLUMNS", None)
+
+#: What a test may skip for want of -> the extra of pyproject.toml that brings it.
+EXTRAS: dict[str, str] = {
+    **dict.fromkeys(("torch", "transformers", "accelerate", "jax", "onnxruntime", "onnxscript"), "judges"),
+    **{"onnx": "onnx", "pandas": "pandas", "pymetis": "metis", "matplotlib": "dev"},
+}
 
 ALL = 10**9
 #: Files of the quick lane, or functions in them (``*`` is anything within a name) -> how many cases of each of their
@@ -62,6 +70,9 @@ QUICK: dict[str, int] = {
     "dataflow/test_tiles.py": 1,
     "dataflow/test_wide.py::test_covers_bound_the_optimum": 1,
     "dataflow/test_wide.py::test_the_wide_method_is_brute_force": 1,
+    "dataflow/test_page.py": 1,
+    "placement/test_page.py": ALL,
+    "placement/test_training_graphs.py": ALL,
     "wafer/test_bounds.py": 3,
     "wafer/test_cpsat.py::test_the_optimum_is_that_of_enumeration": 5,
     "wafer/test_mip.py::test_the_optimum_is_that_of_enumeration": 5,
@@ -73,6 +84,12 @@ QUICK: dict[str, int] = {
     "multimodel/test_agreement.py": ALL,
     "multimodel/test_any_windows.py": 1,
     "multimodel/test_columns.py": 2,
+    "multimodel/test_ticks.py::test_edp_of_any_scale_is_the_least_product": 0,
+    "multimodel/test_ticks.py": ALL,
+    "instances/test_decimals.py": ALL,
+    "learned/test_features.py": ALL,
+    "learned/test_bases.py::test_the_pool_holds_the_best_distinct_mappings": ALL,
+    "learned/test_policy.py::test_a_checkpoint_comes_back_and_a_poisoned_one_is_refused": ALL,
     "report/test_rows.py": ALL,
     "runtime/test_solve.py": ALL,
     "solvers/test_lowering.py": ALL,
@@ -133,3 +150,45 @@ def sampled(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
         cases = list(group)
         most = min(quick_cases(cases[0].path, function.rpartition("::")[2]), len(cases))
         yield from (cases[i] for i in sorted(Random(function).sample(range(len(cases)), most)))
+
+
+def wanting(reason: str) -> str:
+    """The extra that a skipped test lacks, by the reason that pytest gives; "" for another reason.
+
+    >>> wanting("Skipped: could not import 'torch': No module named 'torch'")
+    'judges'
+    >>> wanting("Skipped: needs the extra learned")
+    'judges'
+    """
+    missing = re.search(r"(?:could not import|No module named) '(\w+)", reason)
+    extra = re.search(r"needs the extra (\w+)", reason)
+    if missing:
+        return EXTRAS.get(missing[1], "")
+    return {"learned": "judges", "zoo": "judges"}.get(extra[1], extra[1]) if extra else ""
+
+
+def lacking(reports: Iterable[pytest.TestReport | pytest.CollectReport]) -> Counter[str]:
+    """How many tests were skipped, by the extra that they lack ("": for another reason).
+
+    A file that is skipped whole counts as many tests as it has functions. Workers say the same file each.
+    """
+    found: Counter[str] = Counter()
+    for report in {report.nodeid: report for report in reports}.values():
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        path = TESTS.parent / report.nodeid
+        whole = report.nodeid.endswith(".py") and path.is_file()
+        tests = re.findall(r"^def test_", path.read_text(encoding="utf-8"), re.MULTILINE) if whole else [""]
+        found[wanting(reason)] += len(tests)
+    return found
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many tests were skipped, and for want of which extra: they run elsewhere, by ``make judges``."""
+    found = lacking(terminalreporter.stats.get("skipped", []))
+    if parts := [f"{count} of extra {extra}" for extra, count in sorted(found.items()) if extra]:
+        total = sum(count for extra, count in found.items() if extra)
+        terminalreporter.write_line(
+            f"skipped {total} tests for want of packages: {', '.join(parts)} (make judges runs them)"
+        )
+    if found[""]:
+        terminalreporter.write_line(f"skipped {found['']} tests for other reasons (pytest -rs names them)")

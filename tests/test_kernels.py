@@ -161,3 +161,33 @@ def test_a_kernel_within_a_kernel_is_compiled_with_it() -> None:
     assert outer(3) == 7
     with kernels.plainly():
         assert outer(3) == 7
+
+
+SOLVED = """
+import json
+from chipmap import kernels
+from chipmap.family import get_family
+from chipmap.process.warming import is_warm
+from chipmap.run import SolveOptions
+from chipmap.solve import solve
+kernels.PLAIN = {seconds}
+result = solve("wafer/tiny-adapters", "rows", SolveOptions(threads=1), isolate=False)
+notes = [note.text for note in result.notes if note.kind == "cache"]
+print(json.dumps([result.solution, result.objective, notes, is_warm(get_family("wafer"))]))
+"""
+
+
+def test_without_compiling_results_are_the_same_and_it_is_said() -> None:
+    """NUMBA_DISABLE_JIT makes everything slow, not wrong: what was compiled gives what it gives as plain Python."""
+    found = []
+    for setting, seconds in (("0", 1e9), ("1", 0.0)):
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_DISABLE_JIT": setting}
+        code = SOLVED.format(seconds=seconds)
+        ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True, text=True)
+        assert "Warning" not in ran.stderr
+        found.append(json.loads(ran.stdout))
+    (solution, objective, notes, _), (other, its, said, warm) = found
+    assert (solution, objective) == (other, its) and solution is not None
+    assert not any("NUMBA_DISABLE_JIT" in note for note in notes)
+    assert len(said) == 1 and "NUMBA_DISABLE_JIT is set" in said[0] and "slower" in said[0]
+    assert warm  # nothing is compiled before a run, and no marker says that it was

@@ -38,7 +38,7 @@ def _missing() -> dict[Any, Any]:
 class _Noted:
     """What is noted of the nodes of a program and of the graphs in its wrappers.
 
-    By name (``wrapper.node``), by operator, or by storage.
+    By name (``wrapper.node``), by operator, or by storage. ``trained``: the storages of the parameters.
     """
 
     flop: dict[str, int] = field(default_factory=dict)
@@ -46,13 +46,14 @@ class _Noted:
     read: dict[int, int] = field(default_factory=dict)
     results: dict[str, int] = field(default_factory=dict)
     constants: dict[str, int] = field(default_factory=dict)
+    trained: set[int] = field(default_factory=set)
 
 
 class _Counting(fx.Interpreter):  # type: ignore[misc]
     """Runs a graph on fake tensors; notes each node's FLOP, and which data known beforehand are read.
 
-    ``moving`` are nodes whose result depends on an input. ``noted.read``: storages of other results that a moving node
-    reads, with their bytes.
+    ``moving`` are nodes that each run computes: their result depends on an input, or is made of a parameter and no view
+    of it. ``noted.read``: storages of other results that a moving node reads, with their bytes.
     """
 
     def __init__(self, module: fx.GraphModule, noted: _Noted, moving: set[str], prefix: str = "") -> None:
@@ -62,13 +63,15 @@ class _Counting(fx.Interpreter):  # type: ignore[misc]
     def run_node(self, n: fx.Node) -> Any:
         """Run a node, or the graph inside a wrapper."""
         moves = any(node.name in self.moving for node in n.all_input_nodes)
-        if moves:
-            self.moving.add(n.name)
         if n.op != "call_function":
             return super().run_node(n)
         if getattr(n.target, "__name__", "").startswith(_WRAPPERS):
+            if moves:
+                self.moving.add(n.name)
             return self._wrapped(n)
+        moves = moves or self._made_of_a_parameter(n)
         if moves:
+            self.moving.add(n.name)
             for node in n.all_input_nodes:
                 if node.name not in self.moving:
                     tensors = [value for value in tree_leaves(self.env[node]) if isinstance(value, torch.Tensor)]
@@ -82,6 +85,14 @@ class _Counting(fx.Interpreter):  # type: ignore[misc]
         size = sum(value.numel() * value.element_size() for value in tensors)
         (self.noted.results if moves else self.noted.constants)[self.prefix + n.name] = size
         return made
+
+    def _made_of_a_parameter(self, n: fx.Node) -> bool:
+        """Whether a node reads a parameter, or a view of one, and what it makes is no view of one."""
+        read = [value for node in n.all_input_nodes for value in tree_leaves(self.env[node])]
+        if not any(isinstance(value, torch.Tensor) and _storage(value) in self.noted.trained for value in read):
+            return False
+        made = [value for value in tree_leaves(super().run_node(n)) if isinstance(value, torch.Tensor)]
+        return any(_storage(value) not in self.noted.trained for value in made)
 
     def _wrapped(self, n: fx.Node) -> Any:
         args, _ = self.fetch_args_kwargs_from_env(n)
@@ -102,8 +113,8 @@ class Counts:
 
     ``flop`` of each node and ``operators``: of each operator (``aten.mm``), where its counter counts them. Bytes of the
     parameters, buffers and constants that a moving node reads, and of those ``folded`` into others, by name, tied ones
-    once; ``made``: of these others. ``results``: bytes of the tensors that each node makes whose result depends on an
-    input, and ``constants``: of each other node.
+    once; ``made``: of these others. ``results``: bytes of the tensors that each node makes that each run computes, and
+    ``constants``: of each other node.
     """
 
     flop: dict[str, int]
@@ -136,6 +147,8 @@ def count(program: Any) -> Counts:
             # one fake tensor for each tensor of the module, so that tied ones stay one
             said = tensors[spec.target]
             held = fresh.setdefault(_storage(said), torch.empty_like(value))
+            if spec.kind.name == "PARAMETER":
+                noted.trained.add(_storage(held))
             if node.users:
                 own.setdefault(_storage(held), (spec.target, held.untyped_storage().nbytes()))
             inputs.append(held)

@@ -101,7 +101,18 @@ def exit_code(result: Result) -> int:
 
 
 #: Kinds of notes that users always read.
-TOLD = ("unused start", "unused option", "not reproducible", "oracle", "evaluator", "cache", "advice", "no proof")
+TOLD = (
+    "plan",
+    "unused start",
+    "unused option",
+    "not reproducible",
+    "oracle",
+    "evaluator",
+    "cache",
+    "advice",
+    "no proof",
+    "coarse",
+)
 
 
 def remarks(result: Result) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.family import Family, Formulation, generators, methods
+from chipmap.family import Family, FileFormat, Formulation, generators, methods
 
 PAPER = "GDP: Generalized Device Placement for Dataflow Graphs, 2019"
 MODELS = "Efficient Algorithms for Device Placement of DNN Graph Operators, NeurIPS 2020"
@@ -55,6 +55,7 @@ FAMILY = Family(
         ("mip", "chain:mip", "the MIP, by HiGHS or Gurobi"),
         ("cpsat", "chain:cpsat", "the CP-SAT model"),
         ("bounds", "chain:bounds", "every lower bound, no placement"),
+        alone=("one-device", "human", "metis", "heft", "heft-units", "cpop", "etf", "m-etf", "random", "policy"),
     ),
     small="chipmap.instances.placement.instance:small",
     warm=(
@@ -62,9 +63,19 @@ FAMILY = Family(
         ("placement/tiny-bus", "auto"),  # not settled by paths: all bounds are computed
         *(("placement/tiny-pair", method) for method in ("auto", "search", "cpop", "m-etf", "partition")),
     ),
-    read_split="chipmap.instances.placement.splits:read_split",
+    read_split="chipmap.methods.placement.plans:read_plan",
+    formats=(
+        FileFormat(
+            ".devices.csv",
+            r"\s*(what[,;\t])?(operation|name)[,;\t](device|place)[,;\t\r\n]",
+            "solution",
+            "chipmap.methods.placement.plans:read_table",
+            "chipmap.instances.placement.splits:write_table",
+        ),
+    ),
     at_once="chipmap.methods.placement.at_once:at_once",
-    warm_starts={"greedy": "chipmap.methods.placement.at_once:first"}
+    first="chipmap.methods.placement.first:first",
+    warm_starts={"greedy": "chipmap.methods.placement.first:first"}
     | {
         name: f"chipmap.methods.placement.baselines:{function}"
         for name, function in (

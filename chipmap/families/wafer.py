@@ -47,6 +47,8 @@ FAMILY = Family(
     ),
     attempts=("greedy", "exact", "rows"),
     default_method="wafer/auto",
+    at_once="chipmap.methods.wafer.first:at_once",
+    first="chipmap.methods.wafer.first:first",
     warm_starts={"greedy": "chipmap.methods.wafer.greedy:greedy"},
     formulations=(
         Formulation("wafer/mip", "mip", "chipmap.formulations.wafer.mip:build", PAPER),

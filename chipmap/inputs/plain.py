@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from chipmap.family import Family, resolve
+from chipmap.family import Family, get_family, resolve
 from chipmap.inputs.reading import checked, decode, read
 from chipmap.inputs.solutions import decode_solution, read_solution
 from chipmap.records import InputError, Record, choices
@@ -70,9 +70,8 @@ def chips_by_name(instance: Any, given: Mapping[str, Any]) -> Record:
 
 def devices_by_name(instance: Any, given: Mapping[str, Any]) -> Record:
     """``placement``: what a device map says."""
-    from chipmap.instances.placement.splits import read_split
-
-    return read_split(_json(given, "solution"), "solution", instance)
+    found: Record = resolve(get_family("placement").read_split)(_json(given, "solution"), "solution", instance)
+    return found
 
 
 def _only_field(known: Mapping[str, Any], family: Family) -> str:

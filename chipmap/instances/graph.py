@@ -185,6 +185,28 @@ class OperationGraph(Record, frozen=True, kw_only=True):
                     read[reader] |= behind
         return [tuple(read[v]) if o.role == "compute" else () for v, o in enumerate(self.operations)]
 
+    def computing_readers(self, operations: Iterable[int]) -> dict[int, list[int]]:
+        """For each of these the operations that compute with what it makes, directly or through views and constants, in
+        topological order; one that computes itself is its own only one.
+        """
+        at = {v: i for i, v in enumerate(self.topological_order())}
+        made: list[list[int]] = [[] for _ in self.operations]
+        for tensor in self.tensors:
+            made[tensor.producer] += tensor.readers
+        found: dict[int, list[int]] = {}
+        for start in operations:
+            seen, left, computing = {start}, [start], list[int]()
+            while left:
+                v = left.pop()
+                if self.operations[v].role == "compute":
+                    computing.append(v)
+                    continue
+                fresh = [reader for reader in dict.fromkeys(made[v]) if reader not in seen]
+                seen.update(fresh)
+                left += fresh
+            found[start] = sorted(computing, key=at.__getitem__)
+        return found
+
     def stored_bytes(self, read: Sequence[Sequence[int]]) -> int:
         """Bytes of the parameters and constants that computing operations read, each once; ``read`` is
         :meth:`constants_read`.

@@ -9,11 +9,15 @@ few operations the same code as plain Python is through before that. So within :
 Python, until they have taken :data:`PLAIN` seconds in all; from then on they run compiled. Results are the same: what
 overflows wraps around in both. A kernel with ``long=True``, whose loops don't shrink with the instance (an annealing),
 always runs compiled.
+
+Where numba's NUMBA_DISABLE_JIT is set, all of them run as plain Python. That takes about a hundred times as long, so
+that a time limit ends with worse results; :data:`TROUBLE` says so.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,9 +31,18 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 _ROOMS = (_PACKAGE / "heuristics", _PACKAGE / "instances")
 #: Seconds of the processor that kernels may take as plain Python: about what loading compiled ones takes.
 PLAIN = 1.0
-#: What went wrong with the cache in this process, each once; without folders, as results are passed on.
+#: What went wrong with compiled functions in this process, each once; without folders, as results are passed on.
 TROUBLE: dict[str, None] = {}
+_DISABLED = (
+    "NUMBA_DISABLE_JIT is set, so that they run as plain Python, about a hundred times slower: unset it for results as "
+    "good as elsewhere"
+)
 _MAKING = Lock()
+
+
+def disabled() -> bool:
+    """Whether nothing is compiled in this process and its children, as numba is told so."""
+    return os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
 
 
 class Unready(BaseException):
@@ -37,10 +50,10 @@ class Unready(BaseException):
 
 
 class _Allowance:
-    """What is left of :data:`PLAIN`; whether a kernel runs; whether others may run compiled."""
+    """What is left of :data:`PLAIN`; whether a kernel runs; whether others may run compiled (``never``: not at all)."""
 
-    def __init__(self, ready: bool) -> None:
-        self.seconds, self.inside, self.ready = PLAIN, False, ready
+    def __init__(self, ready: bool, never: bool = False) -> None:
+        self.seconds, self.inside, self.ready, self.never = PLAIN, False, ready, never
 
 
 _plain: ContextVar[_Allowance | None] = ContextVar("plain", default=None)
@@ -63,18 +76,34 @@ def plainly(wanted: bool = True, ready: bool = True) -> Iterator[None]:
         _plain.reset(token)
 
 
+@contextmanager
+def uncompiled() -> Iterator[None]:
+    """Within it all kernels run as plain Python, however long they take: numba isn't imported."""
+    import numpy as np
+
+    token = _plain.set(_Allowance(ready=True, never=True))
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        _plain.reset(token)
+
+
 class Kernel:
     """A function and, once it is needed, its compiled twin (numba's dispatcher, whose attributes it has too)."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any], long: bool) -> None:
         functools.update_wrapper(self, function)
-        self.py_func, self._options, self._long, self._compiled = function, options, long, None
+        self.py_func, self._options, self._long = function, options, long
+        self._compiled: Any = None
 
     def __call__(self, *args: Any) -> Any:
         """The function's value, as numba gives it."""
         allowance = _plain.get()
         if allowance is None:
             return self.compiled(*args)
+        if allowance.never:
+            return _boxed(self.py_func(*args))
         if allowance.inside and not self._long:
             return self.py_func(*args)
         if self._long or allowance.seconds <= 0.0:
@@ -97,6 +126,10 @@ class Kernel:
     def compiled(self) -> Any:
         """The compiled twin."""
         if self._compiled is None:
+            if disabled():
+                _trouble(_DISABLED)
+                self._compiled = _interpreted(self.py_func)
+                return self._compiled
             from chipmap.kernels.compiled import compiled
 
             with _MAKING:
@@ -110,6 +143,18 @@ def njit(function: Callable[..., Any] | None = None, long: bool = False, **optio
     if function is None:
         return lambda found: Kernel(found, options, long)
     return Kernel(function, options, long)
+
+
+def _interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as plain Python, with the values of a compiled one and as silent."""
+    import numpy as np
+
+    @functools.wraps(function)
+    def interpreted(*args: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return _boxed(function(*args))
+
+    return interpreted
 
 
 def _boxed(value: Any) -> Any:

@@ -32,11 +32,14 @@ class Around:
     cut: Callable[[], bool] = lambda: False
 
 
-def near_start(run: Run, source: str, begin: Callable[[], object], state: Callable[[Record], Around]) -> Termination:
-    """Solve the model that ``state`` makes of the run's best solution; without one, of the one that ``begin`` finds."""
+def near_start(
+    run: Run, source: str, begin: Callable[[], object], state: Callable[[Record], Around], anew: bool = False
+) -> Termination:
+    """Solve the model that ``state`` makes of the run's best solution; without one, or ``anew``, of the one that
+    ``begin`` finds."""
 
     def work() -> None:
-        if run.best is None:
+        if run.best is None or anew:
             begin()
         run.checkpoint()
         if run.best is None:

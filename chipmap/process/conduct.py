@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from chipmap.evaluator import EvaluatorError
 from chipmap.evaluator import note as evaluator_note
 from chipmap.family import Family, Method, resolve
 from chipmap.inputs.solutions import read_solution
-from chipmap.kernels import TROUBLE, Unready, plainly
+from chipmap.kernels import TROUBLE, Unready, plainly, uncompiled
 from chipmap.oracle import Oracle, OracleError
 from chipmap.process.doubt import doubted
 from chipmap.process.warming import warm
@@ -98,22 +98,36 @@ def plain(run: Run, family: Family) -> AbstractContextManager[None]:
 def at_once(run: Run, family: Family) -> None:
     """What the family knows of an instance at next to no cost. Raises :class:`Stop` where that is the end.
 
-    A passed time limit isn't: a start is made however short it is.
+    A passed time limit isn't: a first mapping is made however short it is.
     """
     if family.at_once:
-        resolve(family.at_once)(run.instance, run)
+        with uncompiled():
+            resolve(family.at_once)(run.instance, run)
         if run.closed or run.cancelled:
             run.checkpoint()
 
 
-def start_method(family: Family, chosen: Method, wanted: str | None) -> str | None:
-    """The function of the warm start to run before ``chosen``: ``wanted``, or the family's light greedy start.
+def first(run: Run, family: Family, chosen: Method) -> None:
+    """Have the family's first mappings made, by plain code: what is returned whatever becomes of ``chosen``.
 
-    None for ``none``, for a file, and when the method is that start itself.
+    Not where one is known, where the user wants none, and for baselines, whose figures are to be their own.
+    """
+    named = run.options.warm_start in family.warm_starts  # a baseline from a start that the user names
+    unwanted = run.options.warm_start == "none" or (chosen.alone and not named)
+    if not family.first or unwanted or run.best is not None or family.first == chosen.function:
+        return
+    with uncompiled(), suppress(Stop):
+        resolve(family.first)(run.instance, run)
+
+
+def start_method(family: Family, chosen: Method, wanted: str | None) -> str | None:
+    """The function of the warm start to run before ``chosen``: ``wanted``, or the family's greedy start.
+
+    None for ``none``, for a file, and when the method is that start itself, or :func:`first` makes it.
     """
     name = "greedy" if wanted is None else wanted
     spec = family.warm_starts.get(name)
-    return None if spec == chosen.function else spec
+    return None if spec in (chosen.function, family.first) else spec
 
 
 def start_from_file(run: Run, family: Family) -> None:
@@ -124,7 +138,10 @@ def start_from_file(run: Run, family: Family) -> None:
     if not Path(wanted).exists():
         what = f"no warm start and no file is called {wanted!r}"
         raise InputError(what, "--warm-start", choices(wanted, [*family.warm_starts, "none"]))
-    certificate = run.solution(read_solution(wanted, family, run.instance), "warm start")
+    start = read_solution(wanted, family, run.instance)
+    if start.remark:
+        run.note("plan", f"the warm start {Path(wanted).name} is {start.remark}")
+    certificate = run.solution(start, "warm start")
     if not certificate.feasible:
         run.note("unused start", f"the warm start {Path(wanted).name} is not used: {_refusal(certificate)}")
         run.rejected.pop()
@@ -140,7 +157,7 @@ def notes_of(run: Run) -> tuple[Note, ...]:
     if run.evaluation is not None and not any(note.kind == "evaluator" for note in run.notes):
         run.note("evaluator", evaluator_note(run.evaluation))
     for trouble in TROUBLE:
-        run.note("cache", f"compiled functions on disk: {trouble}")
+        run.note("cache", f"compiled functions: {trouble}")
     for source, all_ in refused.items():
         words = f"{len(all_)} of {source} refused by the checker: {_refusal(all_[0])}"
         run.note("refused", words, source=source, count=len(all_))
@@ -179,6 +196,7 @@ def in_process(run: Run, family: Family, chosen: Method) -> Termination:
 def _in_process(run: Run, family: Family, chosen: Method) -> Termination:
     start_from_file(run, family)
     at_once(run, family)
+    first(run, family, chosen)
     before = start_method(family, chosen, run.options.warm_start)
     if before is not None:
         resolve(before)(run.instance, run)

@@ -1,7 +1,7 @@
 """The parent's side of a solve in a child process (:mod:`chipmap.process.worker`): hard limits, and nothing found is
 lost.
 
-The child starts while the parent makes the greedy start itself, so that there is a result however short the limit.
+The child starts while the parent makes the first mapping itself, so that there is a result however short the limit.
 Every solution that the child reports is checked again here. The child is killed, with its process group, at the time
 limit plus a grace; what it had reported stands.
 """
@@ -13,17 +13,24 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import BinaryIO
 
 import msgspec
 
-from chipmap.deadline import Stop
 from chipmap.family import Family, Method, resolve
 from chipmap.kernels import Unready
 from chipmap.process.child import Child
-from chipmap.process.conduct import SHORT_OF_MEMORY, at_once, ended, guarded, plain, start_from_file, start_method
+from chipmap.process.conduct import (
+    SHORT_OF_MEMORY,
+    at_once,
+    ended,
+    first,
+    guarded,
+    plain,
+    start_from_file,
+    start_method,
+)
 from chipmap.process.memory import room
 from chipmap.process.messages import Bounded, Ended, Failed, Found, Halt, Job, Measured, Start, ToParent
 from chipmap.process.signals import Interrupts
@@ -87,7 +94,7 @@ class _Watch:
         try:
             with room(run.options.memory_limit):
                 at_once(run, self.family)
-                self._light_start(chosen)
+                first(run, self.family, chosen)
         except MemoryError:
             run.note("left out", "no start was made: the memory limit leaves too little for it")
         start = self._start(chosen)
@@ -99,24 +106,14 @@ class _Watch:
         end = self._listen()
         return self._died() if end is None else self._conclude(end)
 
-    def _light_start(self, chosen: Method) -> None:
-        """Make the light start here, before the child may solve."""
-        light = start_method(self.family, chosen, None) if self.run.options.warm_start != "none" else None
-        if light is not None:
-            with suppress(Stop):
-                resolve(light)(self.run.instance, self.run)
-
     def _start(self, chosen: Method) -> Start:
-        """What the child starts from; a heavy start is left to it."""
-        run, wanted = self.run, self.run.options.warm_start
-        light = start_method(self.family, chosen, None) if wanted != "none" else None
-        heavy = start_method(self.family, chosen, wanted)
-        best = run.best
+        """What the child starts from; a warm start that may take long is left to it."""
+        run, best = self.run, self.run.best
         return Start(
             solution=msgspec.Raw(msgspec.json.encode(best.solution if best else None)),
             source=best.source if best else "",
             bounds=tuple(run.bounds),
-            before=heavy if heavy != light else None,
+            before=start_method(self.family, chosen, run.options.warm_start),
         )
 
     def _listen(self) -> Ended | Failed | None:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chipmap.family import Family
+from chipmap.kernels import disabled
 from chipmap.process.child import environment
 
 #: The most seconds that compiling may take, and those between two looks at what it does.
@@ -42,8 +43,8 @@ class _Solve(NamedTuple):
 
 
 def is_warm(family: Family) -> bool:
-    """Whether what ``family`` needs was compiled."""
-    return not family.warm or any(not _missing(family, folder) for folder in _folders(family))
+    """Whether what ``family`` needs was compiled, or nothing is."""
+    return not family.warm or disabled() or any(not _missing(family, folder) for folder in _folders(family))
 
 
 def warm(

@@ -77,7 +77,7 @@ def test_folders_have_names_that_the_file_system_takes(instance: Path, tmp_path:
         os.fsencode(instance),
         os.fsencode(tmp_path) + b"/odd\xff.json",
     ]
-    command += ["--out", tmp_path / "runs", "--method", "greedy"]
+    command += ["--out", os.fsencode(tmp_path / "runs"), "--method", "greedy"]
     done = subprocess.run(command, env=given, capture_output=True)
     assert done.returncode == 0, done.stderr
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {"Netz", "Netz-2"}

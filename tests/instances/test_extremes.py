@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from typing import Any
 
 import pytest
 
 import chipmap
+from chipmap.instances.importers.onnx.state import LONGEST
 from chipmap.instances.importers.own import dot
 from chipmap.instances.importers.own.fields import MAX_UNKNOWN
 from chipmap.instances.importers.reading import import_graph
+from chipmap.instances.importers.torch import file as pt2_file
 from chipmap.records import InputError
+from tests.instances.programs import TORCH
 
 BANNER = "#" * 60 + "\n# my network\n" + "#" * 60 + "\n"
 CSV = "name,flop,bytes,inputs\na,1e6,1000,\nb,1e6,1000,a\n"
@@ -105,3 +110,76 @@ def test_a_chain_of_edges_is_no_set() -> None:
     names = [f"n{i}" for i in range(300)]
     text = f"digraph {{ {'; '.join(f'{n} [flop=1, bytes=1]' for n in names)}; {'->'.join(names)} }}"
     assert len(import_graph("x.dot", text.encode()).graph.tensors) == 300
+
+
+def packed(text: str, method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """A .pt2 file whose graph is this text."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        archive.writestr("small/models/model.json", text)
+    return out.getvalue()
+
+
+def pt2_refusal(data: bytes) -> str:
+    with pytest.raises(InputError) as error:
+        import_graph("x.pt2", data)
+    assert error.value.remedy
+    return str(error.value)
+
+
+PROGRAM = json.dumps(TORCH)
+
+
+def test_a_short_archive_unpacks_to_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more is unpacked than a network's graph can need; what PyTorch writes, unpacked, may be larger."""
+    asked: list[int] = []
+    read = zipfile.ZipExtFile.read
+
+    def counting(self: zipfile.ZipExtFile, count: int = -1) -> bytes:
+        asked.append(count)
+        return read(self, count)
+
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", counting)
+    blown = PROGRAM[:-1] + " " * 12_000_000 + "}"
+    data = packed(blown)
+    most = pt2_file.FREE_JSON + pt2_file.MAX_RATIO * len(data)
+    assert len(data) < 20_000 and f"its graph has more than {most // 2**20} MiB" in pt2_refusal(data)
+    assert "unpacked" in pt2_refusal(data) and max(asked) <= most + 1
+    assert len(import_graph("x.pt2", packed(blown, zipfile.ZIP_STORED)).graph.operations) == 10
+    assert len(import_graph("x.pt2", packed(PROGRAM)).graph.operations) == 10
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_other_ways_to_pack_are_refused(method: int) -> None:
+    assert "packed in a way that isn't read" in pt2_refusal(packed(PROGRAM, method))
+
+
+def test_very_many_values_are_refused_before_they_are_read() -> None:
+    start = PROGRAM.index('"outputs": [') + len('"outputs": [')
+    text = PROGRAM[:start] + "{}," * pt2_file.MAX_VALUES + PROGRAM[start:]
+    assert "objects and lists, more than 2,500,000" in pt2_refusal(packed(text, zipfile.ZIP_STORED))
+
+
+def test_names_that_begin_many_others_are_short() -> None:
+    """A name of a million characters stands once in a file, and a million times in a graph."""
+    program = json.loads(PROGRAM)
+    node = program["graph_module"]["graph"]["nodes"][0]
+    node["name"], node["outputs"] = "n" * 10_000, [{}] * 2_000
+    assert "has 2,000 results and a name of 10,000 characters" in pt2_refusal(packed(json.dumps(program)))
+    onnx = pytest.importorskip("onnx")
+    from chipmap.instances.importers.onnx.state import Place
+
+    inner = Place().inside(onnx.NodeProto(name="n" * 500))
+    with pytest.raises(InputError, match=f"more than {LONGEST:,} characters"):
+        for _ in range(5):
+            inner = inner.inside(onnx.NodeProto(name="n" * 500))
+
+
+def test_suggestions_for_many_dimensions_are_looked_up() -> None:
+    """Each of thousands of dimensions has its own value in the export."""
+    program = json.loads(PROGRAM)
+    values = program["graph_module"]["graph"]["tensor_values"]
+    first = next(iter(values.values()))
+    sizes = [{"as_expr": {"expr_str": f"s{i}", "hint": {"as_int": i + 2}}} for i in range(3_000)]
+    first["sizes"] = sizes
+    assert "--dim s0=2 --dim s1=3" in pt2_refusal(packed(json.dumps(program)))

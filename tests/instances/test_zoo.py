@@ -94,8 +94,8 @@ def test_every_tensor_has_the_bytes_that_torch_gives_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TORCH)
-def test_what_depends_on_an_input_is_no_constant(name: str) -> None:
-    """But for operators that read a tensor's shape alone; and what depends on no input never computes."""
+def test_what_each_run_computes_is_no_constant(name: str) -> None:
+    """Nor is what is made of a parameter, but for operators that read a tensor's shape alone. The rest is known."""
     own = by_name(imported(name).graph)
     shapes = {"full_like", "empty_like", "ones_like", "zeros_like", "new_ones", "new_zeros", "new_full"}
     assert {own[node].kind for node in EXPECTED[name]["results"] if own[node].role == "constant"} <= shapes
@@ -105,7 +105,12 @@ def test_what_depends_on_an_input_is_no_constant(name: str) -> None:
 @pytest.mark.parametrize("name", TORCH)
 def test_parameters_have_the_bytes_of_the_module(name: str) -> None:
     expected, found = EXPECTED[name], imported(name)
-    assert stored_bytes(found.graph) == sum(expected["parameters"].values())
+    most = sum(expected["parameters"].values())
+    places = sum(
+        size for own, size in expected["parameters"].items() if own.endswith("_ids")
+    )  # of which a part is read
+    assert most - places <= stored_bytes(found.graph) <= most
+    assert not [one for one in expected["folded"] if one.endswith((".weight", ".bias"))]  # tables of positions too
     assert found.totals is not None and found.totals.bytes == expected["module_bytes"]
 
 

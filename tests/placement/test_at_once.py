@@ -1,4 +1,4 @@
-"""What is there before a method begins: two bounds, and on large instances a schedule."""
+"""What is there before a method begins: two bounds and a schedule."""
 
 from __future__ import annotations
 
@@ -54,9 +54,8 @@ def test_bounds_at_once_hold_and_meet_what_is_plain() -> None:
 
 
 @pytest.mark.parametrize("method", ["placement/auto", "placement/bounds"])
-def test_a_passed_limit_still_leaves_a_schedule_and_a_bound(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_passed_limit_still_leaves_a_schedule_and_a_bound(method: str) -> None:
     """As if the limit had passed while the file was read."""
-    monkeypatch.setattr(at_once, "LARGE", 100)
     instance = training_step("rnnlm", {"steps": 3, "hidden": 32, "batch": 4, "vocabulary": 50})
     assert placement_problem(instance).operations >= 100
     found = solve(instance, method, time_limit=1e-6, isolate=False)

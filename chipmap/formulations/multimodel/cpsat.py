@@ -309,11 +309,11 @@ def _cost(builder: Builder) -> Any:
             raise _too_large(problem)
         model.add(1000 * cost >= rate * builder.time + 1000 * builder.energy)
         return cost
-    _def_product(builder, cost)
+    def_product(builder, cost)
     return cost
 
 
-def _def_product(builder: Builder, cost: Any) -> None:
+def def_product(builder: Builder, cost: Any) -> None:
     """``edp_tick`` · cost >= T1 · T2 = Σ_k 2^k · (digit k of the smaller factor) · (the other factor).
 
     Linear, as CP-SAT's presolve (9.15.6755) calls feasible models with a product in the objective infeasible. A tick of

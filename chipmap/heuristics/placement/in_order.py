@@ -1,10 +1,13 @@
-"""A schedule at once: operations one after the other by falling upward rank, each as early as its device allows.
+"""A schedule at once: operations one after the other in an order, each as early as its device allows.
 
 It isn't the decoder's schedule, which is shorter as a rule, but it needs no compiled code: it is there while that is
 still being loaded.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,8 +16,40 @@ from chipmap.instances.placement.instance import PlacementSolution, Transfer
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 
 
+class Times(NamedTuple):
+    """A schedule on given devices: the ``start`` [N] of each operation, ``moves`` (storage, device, start), and when
+    the last operation ends, ns."""
+
+    start: list[int]
+    moves: list[tuple[int, int, int]]
+    step: int
+
+
 def in_order(problem: PlacementProblem, device: IntArray) -> PlacementSolution | None:
-    """The schedule on these devices [N]; None where a transfer has no route.
+    """The schedule on these devices [N] by falling upward rank; None where a transfer has no route."""
+    times = times_in_order(problem, device, by_rank(problem))
+    return None if times is None else solution_of(problem, device, times)
+
+
+def by_rank(problem: PlacementProblem) -> list[int]:
+    """The operations by falling upward rank, producers before readers."""
+    found: list[int] = np.lexsort((topological(problem), -upward_rank(problem))).tolist()
+    return found
+
+
+def solution_of(problem: PlacementProblem, device: IntArray, times: Times) -> PlacementSolution:
+    """The schedule as a record."""
+    tensors, names = problem.storages.tensor.tolist(), problem.device_names
+    return PlacementSolution(
+        instance=problem.instance.name,
+        devices=problem.names_of(device),
+        start=dict(zip(problem.names, times.start, strict=True)),
+        transfers=tuple(Transfer(tensor=tensors[s], to=names[d], start=leaves) for s, d, leaves in times.moves),
+    )
+
+
+def times_in_order(problem: PlacementProblem, device: IntArray, order: Iterable[int]) -> Times | None:
+    """The schedule on these devices [N] in a topological ``order``; None where a transfer has no route.
 
     An operation starts when its inputs are there and its device is free. A transfer starts when its producer has ended
     and all its channels are free.
@@ -24,18 +59,16 @@ def in_order(problem: PlacementProblem, device: IntArray) -> PlacementSolution |
     kinds, rests = network.kind.tolist(), network.gap.tolist()
     low, channels = network.channel_at.tolist(), network.channels.tolist()
     homes, gap = device.tolist(), problem.gap.tolist()
-    busy: list[int] = np.take_along_axis(problem.time, device[:, None], axis=1)[:, 0].tolist()
-    made: list[list[int]] = [[] for _ in homes]
-    for s, u in enumerate(storages.producer.tolist()):
-        made[u].append(s)
-    ready, start, moves = [0] * len(homes), [0] * len(homes), list[tuple[int, int, int]]()
+    busy, made = busy_on(problem, device), made_by(problem)
+    ready, start, moves, step = [0] * len(homes), [0] * len(homes), list[tuple[int, int, int]](), 0
     free, held = [0] * count, [0] * max(1, network.count)
-    for v in np.lexsort((topological(problem), -upward_rank(problem))).tolist():
+    for v in order:
         home, begin = homes[v], ready[v]
         if busy[v]:
             begin = max(begin, free[home])
             free[home] = begin + busy[v] + gap[home]
         start[v], end = begin, begin + busy[v]
+        step = max(step, end)
         for s in made[v]:
             arrival = {home: end}
             for w in readers[at[s] : at[s + 1]]:
@@ -51,10 +84,54 @@ def in_order(problem: PlacementProblem, device: IntArray) -> PlacementSolution |
                         held[c] = arrival[d] + rests[home][d]
                     moves.append((s, d, leaves))
                 ready[w] = max(ready[w], arrival[d])
-    tensors, names = storages.tensor.tolist(), problem.device_names
-    return PlacementSolution(
-        instance=problem.instance.name,
-        devices=problem.names_of(device),
-        start=dict(zip(problem.names, start, strict=True)),
-        transfers=tuple(Transfer(tensor=tensors[s], to=names[d], start=leaves) for s, d, leaves in moves),
-    )
+    return Times(start, moves, step)
+
+
+def times_alone(problem: PlacementProblem, device: IntArray, order: Iterable[int]) -> Times | None:
+    """The schedule on these devices [N] in which one thing happens at a time, in a topological ``order``: what an
+    operation lacks is sent right before it, then it runs. None where a transfer has no route.
+
+    It is long, but holds little at a time: copies come as late as they can.
+    """
+    storages, network, count = problem.storages, problem.network, problem.devices
+    kinds, rests, homes, gap = network.kind.tolist(), network.gap.tolist(), device.tolist(), problem.gap.tolist()
+    producer, sends, busy = storages.producer.tolist(), storages.time.tolist(), busy_on(problem, device)
+    low, channels = network.channel_at.tolist(), network.channels.tolist()
+    start, moves, now = [0] * len(homes), list[tuple[int, int, int]](), 0
+    free, held, there = [0] * count, [0] * max(1, network.count), set[tuple[int, int]]()
+    for v in order:
+        home = homes[v]
+        for s in problem.producers[v]:
+            source = homes[producer[s]]
+            if source == home or (s, home) in there:
+                continue
+            kind, route = kinds[source][home], source * count + home
+            if kind < 0:
+                return None
+            mine = channels[low[route] : low[route + 1]]
+            leaves = max([now, *(held[c] for c in mine)])
+            now = leaves + sends[s][kind]
+            for c in mine:
+                held[c] = now + rests[source][home]
+            there.add((s, home))
+            moves.append((s, home, leaves))
+        if busy[v]:
+            now = max(now, free[home])
+        start[v] = now
+        now += busy[v]
+        free[home] = now + gap[home] if busy[v] else free[home]
+    return Times(start, moves, now)
+
+
+def busy_on(problem: PlacementProblem, device: IntArray) -> list[int]:
+    """The time of each operation on its device [N], ns."""
+    found: list[int] = np.take_along_axis(problem.time, device[:, None], axis=1)[:, 0].tolist()
+    return found
+
+
+def made_by(problem: PlacementProblem) -> list[list[int]]:
+    """The storages that each operation makes."""
+    made: list[list[int]] = [[] for _ in range(problem.operations)]
+    for s, u in enumerate(problem.storages.producer.tolist()):
+        made[u].append(s)
+    return made

@@ -9,6 +9,7 @@ that obeys memory and pins wins.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heappop, heappush
 
 import numpy as np
@@ -28,11 +29,15 @@ PRECISION = 0.002
 PATIENCE = 1.0
 
 
-def greedy(problem: RingProblem, deadline: Deadline = Deadline()) -> tuple[int, ...] | None:
+def greedy(
+    problem: RingProblem,
+    deadline: Deadline = Deadline(),
+    tell: Callable[[tuple[int, ...]], object] = lambda chips: None,
+) -> tuple[int, ...] | None:
     """The best greedy mapping (chip per operation, -1 where not computing); None if none obeys memory and pins.
 
-    Ends at ``deadline`` with the best so far. While there is none, it goes on for :data:`PATIENCE` seconds more, so
-    that there is a result however short the time is.
+    ``tell`` hears of the first one. Ends at ``deadline`` with the best so far. While there is none, it goes on for
+    :data:`PATIENCE` seconds more, so that there is a result however short the time is.
     """
     flows = _Flows(problem)
     if not flows.order:
@@ -48,6 +53,8 @@ def greedy(problem: RingProblem, deadline: Deadline = Deadline()) -> tuple[int, 
         value = max(terms(problem, np.maximum(np.array(chips), 0))) if chips is not None else 0
         if chips is None or (best is not None and value >= best[0]):
             return False
+        if best is None:
+            tell(chips)
         best = (value, chips)
         return True
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
@@ -27,7 +27,8 @@ class ImportedGraph:
 
     ``format`` is the name of the reader, ``notes`` says what a user should know about units and about what was left
     out. ``together`` names groups of computing operations that the format wants on one device. ``totals`` are those of
-    a program. ``scopes``: the module of each operation (``blocks.0.attn``), if the file says any.
+    a program. ``scopes``: the module of each operation (``blocks.0.attn``), if the file says any; ``states``: the
+    operation of each parameter and buffer by the module's name of it (``blocks.0.attn.bias``).
     """
 
     graph: OperationGraph
@@ -37,6 +38,7 @@ class ImportedGraph:
     together: tuple[tuple[str, ...], ...] = ()
     totals: Totals | None = None
     scopes: tuple[str, ...] = ()
+    states: Mapping[str, str] = field(default_factory=dict)
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):

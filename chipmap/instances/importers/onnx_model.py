@@ -44,6 +44,7 @@ def read(source: Source, dimensions: Dimensions | None = None, counting: Countin
     if graph.sparse_initializer:
         raise InputError("it holds sparse initializers", where, "Save the model with dense weights.")
     program = Program(PurePath(where).stem, f"ONNX {model.producer_name[:60]}".strip(), parameter_nodes=False)
+    program.recomputes = "look-ups"
     versions = {"" if opset.domain == "ai.onnx" else opset.domain: opset.version for opset in model.opset_import}
     inputs, declared = _types(graph, given, where)
     walk = Walk(program, versions, given, declared, where)

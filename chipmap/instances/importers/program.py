@@ -4,7 +4,7 @@
 ``operators/aten.py`` and ``operators/onnx.py`` say which operator follows which.
 
 **Weights.** :mod:`.weights` says where the bytes of parameters stand. What else depends on no input is a constant with
-bytes.
+bytes, unless :mod:`.recomputed` says that each run computes it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from chipmap.instances.graph import Operation, OperationGraph, Role, Tensor
 from chipmap.instances.importers.common import MAX_BYTES, ImportedGraph, unique_names
 from chipmap.instances.importers.counting import Counting, complex_notes, totals
 from chipmap.instances.importers.loops import with_loops
+from chipmap.instances.importers.recomputed import is_dequantised, recomputed
 from chipmap.instances.importers.steps import Program as Program
 from chipmap.instances.importers.steps import Shape as Shape
 from chipmap.instances.importers.steps import Step as Step
@@ -65,12 +66,15 @@ def imported(
     computing = [step for step, role in zip(building.steps, building.roles, strict=True) if role == "compute"]
     notes = (*notes, *counting.notes(program, computing, where), *complex_notes(program, computing))
     scopes = building.scopes if any(building.scopes) else ()
-    return ImportedGraph(graph, None, reader, notes, totals=totals(program, computing), scopes=scopes)
+    return ImportedGraph(
+        graph, None, reader, notes, totals=totals(program, computing), scopes=scopes, states=building.states
+    )
 
 
 class _Building:
     def __init__(self, program: Program, where: str) -> None:
         self.program, self.where = program, where
+        self.recomputed = recomputed(program)
         self.parameters = 0  # how many operations, after the inputs, stand for parameters
         self.steps: list[Step] = []
         self.roles: list[Role] = []
@@ -81,6 +85,7 @@ class _Building:
         self.behind: dict[str, Stored] = {}  # a constant's value -> what is stored of it
         self.shared: list[str] = []
         self.scopes: tuple[str, ...] = ()  # of the operations of the graph
+        self.states: dict[str, str] = {}  # the module's name of a parameter -> its operation
 
     def step(self, step: Step) -> None:
         """Add an operator of the program in the role that what it reads gives it."""
@@ -89,6 +94,7 @@ class _Building:
                 remedy = "Operators must stand in an order in which each reads what those before it make."
                 raise InputError(f"{step.name!r} reads {name!r}, which nothing before it makes", self.where, remedy)
         moving = not step.fixed and any(name in self.dynamic for name in step.reads)
+        moving = moving or any(name in self.recomputed for name in step.makes)
         role: Role = "constant"
         if moving:
             role = "view" if step.view and step.reads[0] in self.dynamic else "compute"
@@ -124,7 +130,7 @@ class _Building:
         """A constant's value: a storage of its own, a part that a view cuts out of one, or another name of one."""
         value = self.program.values.get(name)
         size, single = (value.bytes, value.elements == 1) if value else (0, False)
-        same = step.view or _last_part(step.kind).startswith("dequantize")
+        same = step.view or is_dequantised(step)
         source = self.behind.get(step.reads[0]) if same and step.reads else None
         if source is not None and size >= source.bytes:
             source.names.append(name)
@@ -170,7 +176,11 @@ class _Building:
             tensors.append(Tensor(producer=kept[v], readers=readers, bytes=size, output=name in outputs))
         self.scopes = tuple(program.scopes.get(self.steps[v].name, "") for v in kept)
         names = unique_names([self.steps[v].name for v in kept], range(len(kept)))
-        operations = [self._operation(v, name, weights[v]) for v, name in zip(kept, names, strict=True)]
+        called = dict(zip(kept, names, strict=True))
+        self.states = {
+            own: called[v] for name, own in program.states.items() if (v := self.makers.get(name, -1)) in called
+        }
+        operations = [self._operation(v, name, weights[v]) for v, name in called.items()]
         return OperationGraph.checked(program.name, operations, tensors, program.source, self.where)
 
     def _kept(self, outputs: set[str]) -> dict[int, int]:
@@ -198,8 +208,3 @@ class _Building:
             moved_bytes=step.moved if computes else None,
             loops=step.loops if computes else None,
         )
-
-
-def _last_part(kind: str) -> str:
-    """``dequantize_per_channel`` of ``quantized_decomposed.dequantize_per_channel``."""
-    return kind.rpartition(".")[2].lower()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 from chipmap.instances.graph import Loops
 
@@ -61,8 +61,10 @@ class Program:
     """A program: its values by name, inputs, parameters and outputs (names of values), and its operators in order.
 
     ``parameter_nodes``: parameters are nodes of the program and become operations (constants), whoever reads them.
-    ``scopes``: the module of a step or a parameter (``blocks.0.attn``), where the file says it. ``complex``: the values
-    that are complex numbers. ``buffers``: the parameters that no optimiser changes, where the file tells them apart.
+    ``scopes``: the module of a step or a parameter (``blocks.0.attn``), where the file says it, and ``states``: the
+    module's own name of a parameter or buffer (``blocks.0.attn.bias``). ``complex``: the values that are complex
+    numbers. ``buffers``: the parameters that no optimiser changes, where the file tells them apart. ``recomputes``:
+    what of that which depends on parameters alone isn't known beforehand (:mod:`.recomputed`).
     """
 
     name: str
@@ -74,8 +76,10 @@ class Program:
     outputs: list[str] = field(default_factory=list)
     parameter_nodes: bool = True
     scopes: dict[str, str] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
     complex: set[str] = field(default_factory=set)
     buffers: set[str] = field(default_factory=set)
+    recomputes: Literal["nothing", "look-ups", "all"] = "nothing"
 
 
 def words(text: str) -> frozenset[str]:

@@ -65,7 +65,7 @@ def import_exported(
 
 
 def _imported(read: TorchProgram, where: str, given: Dimensions, counting: Counting | None) -> ImportedGraph:
-    program = Program(read.name, read.source)
+    program = Program(read.name, read.source, recomputes="all")
     Steps(program, _values(read, given, where), where).run(read.graph)
     settle_fixed(program)
     return imported(program, where, FORMAT, counting=counting)
@@ -95,10 +95,14 @@ def _first(graph: TorchGraph, symbol: str, inputs: Iterable[str]) -> str:
 
 def _suggested(read: TorchProgram, missing: list[str]) -> list[str]:
     """``s77=6`` for each symbol: its value in the export, or one in its range."""
+    hints: dict[str, int] = {}
+    for text, value in read.hints.items():
+        if _is_symbol(text):
+            hints.setdefault(symbols(text)[0], value)
     options = []
     for name in missing:
         least, most = read.ranges.get(name, (None, None))
-        hint = next((value for text, value in read.hints.items() if symbols(text) == [name] and _is_symbol(text)), 8)
+        hint = hints.get(name, 8)
         options.append(f"{name}={max(least or 0, min(hint, hint if most is None else most))}")
     return options
 

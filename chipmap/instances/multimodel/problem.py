@@ -196,12 +196,16 @@ def _costs(instance: MultiInstance, model: Model) -> ModelCosts:
             raise InputError(f"a cost of {model.name!r} is {largest:.1e}", instance.name, remedy)
         return np.array(entries, dtype=np.int64)
 
-    chiplets, layers = module.chiplets, model.layers
+    # chiplets of one class that are as far from DRAM have the same costs
+    alike = {(one.kind, one.hops): one for one in module.chiplets}
+    chiplets, layers = tuple(alike.values()), model.layers
+    column = [list(alike).index((one.kind, one.hops)) for one in module.chiplets]
     far_time = [chiplet.hops * module.hop_ns + module.dram_ns for chiplet in chiplets]
     far_rate = [per_access + chiplet.hops * per_hop for chiplet in chiplets]
 
     def dram_time(size: int) -> list[int]:
-        return [math.ceil(b * size / dram) + far for far in far_time]
+        near = math.ceil(b * size / dram)
+        return [near + far for far in far_time]
 
     def dram_energy(size: int, times: int) -> list[int]:
         return [times * hundredths(size, rate) for rate in far_rate]
@@ -209,16 +213,16 @@ def _costs(instance: MultiInstance, model: Model) -> ModelCosts:
     return ModelCosts(
         name=model.name,
         q=batch // b,
-        time=table([[b * layer.costs[chiplet.kind][0] for chiplet in chiplets] for layer in layers]),
-        energy=table([[batch * layer.costs[chiplet.kind][1] for chiplet in chiplets] for layer in layers]),
-        read_time=table([dram_time(layer.in_bytes) for layer in layers]),
-        read_energy=table([dram_energy(layer.in_bytes, batch) for layer in layers]),
-        write_time=table([dram_time(layer.out_bytes) for layer in layers]),
-        write_energy=table([dram_energy(layer.out_bytes, batch) for layer in layers]),
+        time=table([[b * layer.costs[chiplet.kind][0] for chiplet in chiplets] for layer in layers])[:, column],
+        energy=table([[batch * layer.costs[chiplet.kind][1] for chiplet in chiplets] for layer in layers])[:, column],
+        read_time=table([dram_time(layer.in_bytes) for layer in layers])[:, column],
+        read_energy=table([dram_energy(layer.in_bytes, batch) for layer in layers])[:, column],
+        write_time=table([dram_time(layer.out_bytes) for layer in layers])[:, column],
+        write_energy=table([dram_energy(layer.out_bytes, batch) for layer in layers])[:, column],
         send_time=table([[math.ceil(b * layer.out_bytes / link) + module.hop_ns] for layer in layers])[:, 0],
         send_energy=table([[batch * hundredths(layer.out_bytes, per_hop)] for layer in layers])[:, 0],
         weight_time=table([[math.ceil(layer.weight_bytes / dram)] for layer in layers])[:, 0],
-        weight_energy=table([dram_energy(layer.weight_bytes, 1) for layer in layers]),
+        weight_energy=table([dram_energy(layer.weight_bytes, 1) for layer in layers])[:, column],
         need=table([[b * (layer.in_bytes + layer.out_bytes)] for layer in layers])[:, 0],
         weights=table([[layer.weight_bytes] for layer in layers])[:, 0],
     )

@@ -39,6 +39,7 @@ def from_graph(imported: ImportedGraph, name: str) -> PlacementInstance:
         together=imported.together,
         notes="; ".join(notes),
         scopes=imported.scopes,
+        states=dict(imported.states),
     )
     instance.check()
     return instance
@@ -99,10 +100,26 @@ def training_step(instance: PlacementInstance, names: Sequence[str] = ()) -> Cha
         together=(*instance.together, *step.together),
         backward=step.backward,
         scopes=tuple(_scope(one.name, scopes) for one in step.graph.operations) if scopes else (),
+        states=_states(instance, names_now),
         notes="; ".join([*filter(None, [instance.notes]), "a training step made of the forward graph"]),
     )
     backward = len(step.backward)
     return Changed(changed, {"operations of the backward pass": backward, "weights placed": len(step.together)})
+
+
+def _states(instance: PlacementInstance, there: set[str]) -> dict[str, str]:
+    """The operation of each parameter in the training step, whose operations are ``there``.
+
+    It is a weight of its own, or that of its first reader; "" where nothing reads the parameter.
+    """
+    operations = instance.graph.operations
+    position = {one.name: v for v, one in enumerate(operations)}
+    readers = instance.graph.computing_readers({position[name] for name in instance.states.values() if name})
+    found: dict[str, str] = {}
+    for state, name in instance.states.items():
+        first = next((operations[v].name for v in readers[position[name]]), "") if name else ""
+        found[state] = next((one for one in (name, f"{first}/weight", first) if one in there), "")
+    return found
 
 
 def _scope(name: str, scopes: dict[str, str]) -> str:

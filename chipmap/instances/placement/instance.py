@@ -53,10 +53,12 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
     ``time_ns``: measured times of the operations, by class, in the order of ``graph.operations`` (null: the roofline).
     ``transfer_ns``: measured times of sending each of ``graph.tensors``, over whatever route (null: by the route).
     ``together``: groups of operations that share a device. ``backward``: operations that C7 says nothing of.
-    ``scopes``: the module of each of ``graph.operations`` (``blocks.0.attn``), where the file says it.
+    ``scopes``: the module of each of ``graph.operations`` (``blocks.0.attn``), where the file says it. ``states``: the
+    operation that holds or reads each parameter and buffer, by the module's name of it (``blocks.0.attn.bias``); ""
+    where none does.
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("scopes",)
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("scopes", "states")
 
     schema: Literal["placement/1"] = "placement/1"
     name: str
@@ -71,6 +73,7 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
     backward: tuple[str, ...] = ()
     notes: str = ""
     scopes: tuple[str, ...] = ()
+    states: dict[str, str] = {}
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude."""
@@ -149,6 +152,10 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
             if roles[name] not in placed:
                 what = f"{name!r} has role {roles[name]!r} and is not placed"
                 raise InputError(what, where, "Name the computing operation that makes or reads its data.")
+        for state, name in self.states.items():
+            if name and name not in roles:
+                what = f"no operation is called {name!r}"
+                raise InputError(what, f"states[{state!r}]", "Use a name from graph.operations.")
         asked = [(f"pins[{i}].device", pin.device) for i, pin in enumerate(self.pins)]
         asked += [(f"forbidden[{i}].devices", name) for i, one in enumerate(self.forbidden) for name in one.devices]
         for where, name in asked:
@@ -201,14 +208,23 @@ class Transfer(Record, frozen=True, kw_only=True):
 class PlacementSolution(Record, frozen=True, kw_only=True):
     """A placement: the device of each operation; with objective ``step_time`` all starts in ns as well.
 
-    ``devices`` and ``start`` are by operation, ``transfers`` in any order.
+    ``devices`` and ``start`` are by operation, ``transfers`` in any order. ``keys``: the rule of the decoder's keys,
+    where devices alone were given and it made the starts.
     """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("keys",)
 
     schema: Literal["placement-solution/1"] = "placement-solution/1"
     instance: str = ""
     devices: dict[str, str]
     start: dict[str, int] = {}
     transfers: tuple[Transfer, ...] = ()
+    keys: str = ""
+
+    @property
+    def remark(self) -> str:
+        """How the starts were made, where the plan had none."""
+        return f"a plan of devices: its starts are the decoder's, by {self.keys}" if self.keys else ""
 
 
 def allowed_devices(instance: PlacementInstance) -> dict[str, set[str]]:

@@ -1,27 +1,39 @@
-"""Placements in files of others, for objective ``throughput``: who is on which device, and no more.
+"""Plans of devices in files of others: who is on which device, and no more.
 
 - **A split by hand** of the dnn-partitioning inputs: ``{"fpgas": [{"nodes": [1, 2]}], "cpus": [{"nodes": []}]}`` with
   the nodes' ids; the first list is on the first accelerator.
 - **A device map**: ``{"embed": 0, "blocks.0": 0, "blocks.1.attn": 1, "lm_head": "cpu"}``. The longest key that the
   scope and name of an operation begin with counts, ``""`` for all. A number is the n-th accelerator, ``cpu`` the first
-  host (a class that pays no transfers, or is called ``cpu``), any other text the name of a device.
+  host (a class that pays no transfers, or is called ``cpu``), any other text the name of a device. Keys may be the
+  names of parameters and buffers; these are of no operation, but of a weight that is placed.
+- **A mapping**: the device of each operation by its name, as JSON or as a table with the columns ``operation`` and
+  ``device`` (or ``name`` and ``place``, as ``schedule.csv`` has them).
 
-Operations that a file leaves out go with those that they share a device with (C1).
+Operations that a file leaves out go with those that they share a device with (C1). Where a device map names the modules
+inside a module, operations that stand between these (a residual sum) go where the first of their operands is, as
+frameworks compute them there; gradients go where the forward operation is.
+
+With objective ``step_time`` starts are still to be made (:mod:`chipmap.methods.placement.plans`).
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
-from chipmap.records import InputError
+from chipmap.records import InputError, csv_text
 
 _CPU = "cpu"
 _REMEDY = "Give a device map, a split with fpgas and cpus, or a placement-solution/1."
+#: Columns of a table with the operation, and with its device; the first ones are written.
+_NAMES, _PLACES = ("operation", "name"), ("device", "place")
 
 
 def read_split(data: bytes, where: str, instance: PlacementInstance | None) -> PlacementSolution:
@@ -34,19 +46,110 @@ def read_split(data: bytes, where: str, instance: PlacementInstance | None) -> P
         return PlacementSolution.from_json(data, where)
     if instance is None:
         raise InputError("names no instance", where, "Give the instance as well.")
-    if instance.task.objective != "throughput":
-        what = "says devices only, and objective 'step_time' needs starts as well"
-        raise InputError(what, where, "Take an instance with task.objective=throughput.")
     problem = placement_problem(instance)
-    named = _by_hand(given, where, problem) if "fpgas" in given else _mapped(given, where, problem)
-    for group in problem.groups:
-        known = [named[problem.names[v]] for v in group if problem.names[v] in named]
-        for v in group if known else ():
-            named.setdefault(problem.names[v], known[0])
+    if "fpgas" in given:
+        return _completed(problem, _by_hand(given, where, problem), where)
+    if given and given.keys() <= set(problem.names):
+        by_name = _grouped(problem, {name: _device(value, where, problem) for name, value in given.items()})
+        if len(by_name) == problem.operations:
+            return _completed(problem, by_name, where)
+    return _completed(problem, _between(problem, _grouped(problem, _mapped(given, where, problem)), given), where)
+
+
+def read_table(data: bytes, where: str, instance: PlacementInstance) -> PlacementSolution:
+    """The placement in a table with a line per operation; other columns, and lines of transfers, say nothing."""
+    problem, found = placement_problem(instance), dict[str, str]()
+    remedy = f"Give a table with the columns {_NAMES[0]} and {_PLACES[0]}."
+    try:
+        text = data.decode()
+        rows = csv.reader(io.StringIO(text), delimiter=max(",;\t", key=text.partition("\n")[0].count))
+        columns = [one.strip() for one in next(rows, [])]
+        what = columns.index("what") if "what" in columns else None
+        name_at, place_at = (next(columns.index(n) for n in names if n in columns) for names in (_NAMES, _PLACES))
+        lines = [(rows.line_num, row) for row in rows if row]
+    except StopIteration:
+        raise InputError("has no column for operations, or none for devices", where, remedy) from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"is no table: {error}", where, remedy) from None
+    known = set(problem.names)
+    for line, row in lines:
+        here = f"{where}: line {line}"
+        if len(row) <= max(name_at, place_at):
+            raise InputError(f"has {len(row)} cells", here, remedy)
+        if what is not None and row[what] != "operation":
+            continue
+        name = row[name_at] if row[name_at] in known else row[name_at].removeprefix("'")  # before what looks a formula
+        if name not in known:
+            raise InputError(f"no operation is called {name!r}", here, "Use names of the graph's operations.")
+        if found.setdefault(name, row[place_at]) != row[place_at]:
+            raise InputError(f"operation {name!r} is on {found[name]!r} already", here, "Name it once.")
+    placed = {name: _device(device, f"{where}: {name!r}", problem) for name, device in found.items()}
+    return _completed(problem, placed, where)
+
+
+def write_table(instance: PlacementInstance, solution: PlacementSolution) -> bytes:
+    """A line per operation with its device."""
+    return csv_text((_NAMES[0], _PLACES[0]), solution.devices.items()).encode()
+
+
+def _completed(problem: PlacementProblem, named: dict[str, str], where: str) -> PlacementSolution:
+    """The plan, with what shares a device with what it names."""
+    named = _grouped(problem, named)
     for name in problem.names:
         if name not in named:
             raise InputError(f"operation {name!r} is on no device", where, "Name each operation, or one of its group.")
-    return PlacementSolution(instance=instance.name, devices=named)
+    return PlacementSolution(instance=problem.instance.name, devices=named)
+
+
+def _grouped(problem: PlacementProblem, named: dict[str, str]) -> dict[str, str]:
+    """The devices, and those of groups (C1) of which one is known."""
+    found = dict(named)
+    for group in problem.groups:
+        known = [found[problem.names[v]] for v in group if problem.names[v] in found]
+        for v in group if known else ():
+            found.setdefault(problem.names[v], known[0])
+    return found
+
+
+def _between(problem: PlacementProblem, named: dict[str, str], given: Mapping[str, Any]) -> dict[str, str]:
+    """The devices, and those of operations between the modules that a device map names."""
+    instance, names = problem.instance, problem.names
+    if not instance.scopes or not named:
+        return named
+    split = {_parts(key)[:length] for key in given for length in range(len(_parts(key)))}
+    found, position = dict(named), {name: v for v, name in enumerate(names)}
+    made: list[list[int]] = [[] for _ in names]
+    for s, u in enumerate(problem.storages.producer.tolist()):
+        made[u].append(s)
+    left = list[int]()
+    for v in problem.order.tolist():
+        if names[v] in found or _parts(instance.scopes[int(problem.position[v])]) not in split:
+            continue
+        forward = names[v]
+        while "/" in forward and (forward == names[v] or forward not in position):
+            forward = forward.rpartition("/")[0]
+        producers = [names[int(problem.storages.producer[s])] for s in problem.producers[v]]
+        known = [found[name] for name in (forward, *producers) if name in found]
+        found |= {names[v]: known[0]} if known else {}
+        left += [] if known else [v]
+    for v in reversed(left):  # nothing before it computes
+        read = [names[w] for s in made[v] for w in problem.storages.read_by(s)]
+        found[names[v]] = next((found[name] for name in read if name in found), next(iter(named.values())))
+    return found
+
+
+def _device(value: Any, where: str, problem: PlacementProblem) -> str:
+    """The name of the device that a file means."""
+    accelerators, hosts = _kinds(problem)
+    number = isinstance(value, int) and not isinstance(value, bool)
+    if number and 0 <= value < len(accelerators):
+        return accelerators[value]
+    if value == _CPU and hosts:
+        return hosts[0]
+    if isinstance(value, str) and value in problem.device_names:
+        return value
+    remedy = f"Give 0 to {len(accelerators) - 1}, {_CPU} for a host, or one of {', '.join(problem.device_names)}."
+    raise InputError(f"{value!r} is no device", where, remedy)
 
 
 def _kinds(problem: PlacementProblem) -> tuple[list[str], list[str]]:
@@ -89,30 +192,19 @@ def _by_hand(given: dict[str, Any], where: str, problem: PlacementProblem) -> di
 
 def _mapped(given: dict[str, Any], where: str, problem: PlacementProblem) -> dict[str, str]:
     """Devices by operation of a device map."""
-    accelerators, hosts = _kinds(problem)
-    devices: dict[tuple[str, ...], str] = {}
-    for key, value in given.items():
-        here = f"{where}: {key!r}"
-        number = isinstance(value, int) and not isinstance(value, bool)
-        if number and 0 <= value < len(accelerators):
-            device = accelerators[value]
-        elif value == _CPU and hosts:
-            device = hosts[0]
-        elif value in problem.device_names:
-            device = value
-        else:
-            what = f"{value!r} is no device"
-            remedy = (
-                f"Give 0 to {len(accelerators) - 1}, {_CPU} for a host, or one of {', '.join(problem.device_names)}."
-            )
-            raise InputError(what, here, remedy)
-        devices[_parts(key)] = device
+    devices = {_parts(key): _device(value, f"{where}: {key!r}", problem) for key, value in given.items()}
+    states: dict[str, tuple[str, ...]] = {}  # the first parameter of each operation that holds one
+    for state, name in problem.instance.states.items():
+        states.setdefault(name, _parts(state))
+    of_states = {_parts(state) for state in problem.instance.states}
     found: dict[str, str] = {}
-    scopes = problem.instance.scopes
+    scopes, operations = problem.instance.scopes, problem.instance.graph.operations
     for v, name in enumerate(problem.names):
-        parts = (*_parts(scopes[int(problem.position[v])]), name) if scopes else _parts(name)
+        parts, skipped = (*_parts(scopes[int(problem.position[v])]), name) if scopes else _parts(name), of_states
+        if name in states and operations[int(problem.position[v])].role == "constant":
+            parts, skipped = states[name], set()
         for length in range(len(parts), -1, -1):
-            if parts[:length] in devices:
+            if parts[:length] in devices and parts[:length] not in skipped:
                 found[name] = devices[parts[:length]]
                 break
     return found

@@ -31,11 +31,12 @@ def shapes(problem: WaferProblem, tau: int, within: bool = False) -> tuple[IntAr
     found = []
     for convs in problem.type_arrays:
         most_c = int(convs[:, 4].min()) if within else 0
-        found.append(_front(problem, *least_widths(convs, tau, problem.memory, limit, most_c)))
+        found.append(front(problem, *least_widths(convs, tau, problem.memory, limit, most_c)))
     return tuple(found)
 
 
-def _front(problem: WaferProblem, widths: IntArray, how: IntArray) -> IntArray:
+def front(problem: WaferProblem, widths: IntArray, how: IntArray) -> IntArray:
+    """The Pareto-minimal boxes of these least widths by height, both ways round (columns of :class:`Shape`)."""
     heights = np.flatnonzero(widths)
     upright = np.column_stack([widths[heights], heights, how[heights], np.zeros_like(heights)])
     lying = upright.copy()

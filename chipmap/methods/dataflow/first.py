@@ -51,23 +51,23 @@ def first_mappings(instance: DataflowInstance, run: Run, deadline: Deadline) -> 
     kernels are longer pieces of that order.
     """
     few = len(instance.workload.kernels) * instance.mapped_layers <= FEW
-    todo = [] if few else _promising(instance)
+    todo = [] if few else promising(instance)
     if not todo:
         return
-    run.bound(min(_floor(instance, one) for one in todo), "all FLOP")
-    before, tried = run.seconds, 0
+    run.bound(min(floor(instance, one) for one in todo), "all FLOP")
+    before, tried, found = run.seconds, 0, False  # what was known before doesn't count: these are better as a rule
     attempt = _try if instance.task.stages == "layers" else _try_stages
     for degrees in todo:
-        if tried >= CHOICES or (run.best is not None and (run.options.deterministic or run.seconds - before > ENOUGH)):
+        if tried >= CHOICES or (found and (run.options.deterministic or run.seconds - before > ENOUGH)):
             return
-        for plan in dict.fromkeys((_plan(instance, degrees), _frugal(instance, degrees))):
-            if run.best is None or plan == _plan(instance, degrees):
+        for plan in dict.fromkeys((plan_of(instance, degrees), frugal(instance, degrees))):
+            if not found or plan == plan_of(instance, degrees):
                 deadline.check()
                 with suppress(InputError, TooWideError):
                     problem = dataflow_problem(instance, degrees, *plan)
                     if not has_no_room(problem):
                         tried += 1
-                        attempt(problem, run, deadline)
+                        found = attempt(problem, run, deadline) or found
 
 
 def each_degrees(instance: DataflowInstance, run: Run, deadline: Deadline) -> None:
@@ -78,8 +78,8 @@ def each_degrees(instance: DataflowInstance, run: Run, deadline: Deadline) -> No
         or sum(len(useful_plans(instance, one)) for one in allowed_degrees(instance)) <= MANY
     ):
         return
-    for degrees in _promising(instance):
-        for plan in dict.fromkeys((_plan(instance, degrees), *_smallest(instance, degrees))):
+    for degrees in promising(instance):
+        for plan in dict.fromkeys((plan_of(instance, degrees), *_smallest(instance, degrees))):
             deadline.check()
             with suppress(InputError, TooWideError):
                 problem = dataflow_problem(instance, degrees, *plan)
@@ -95,26 +95,26 @@ def _smallest(instance: DataflowInstance, degrees: Degrees) -> list[BatchPlan]:
     return list({plan.recompute: plan for plan in some}.values())
 
 
-def _promising(instance: DataflowInstance) -> list[Degrees]:
+def promising(instance: DataflowInstance) -> list[Degrees]:
     """The allowed degrees, first those at which each kernel's weights fit SRAM, by the FLOP of a chip."""
     workload, sram = instance.workload, instance.system.chip.sram_bytes
     largest = max((chip_weights(kernel, instance, Fraction(1)) for kernel in workload.kernels), default=Fraction(0))
 
     def worth(degrees: Degrees) -> tuple[bool, int, int]:
-        floor = plain_floor(instance, degrees, _plan(instance, degrees))
+        floor = plain_floor(instance, degrees, plan_of(instance, degrees))
         return largest > sram * degrees.tensor, floor, degrees.tensor
 
     return sorted(allowed_degrees(instance), key=worth)
 
 
-def _floor(instance: DataflowInstance, degrees: Degrees) -> int:
+def floor(instance: DataflowInstance, degrees: Degrees) -> int:
     """All FLOP, at the plan whose bubble is least: one with the smallest micro-batch."""
     allowed = allowed_plans(instance, degrees)
     smallest = [plan for plan in allowed if plan.micro_batch == allowed[0].micro_batch]
     return min(plain_floor(instance, degrees, plan) for plan in smallest)
 
 
-def _plan(instance: DataflowInstance, degrees: Degrees) -> BatchPlan:
+def plan_of(instance: DataflowInstance, degrees: Degrees) -> BatchPlan:
     """The largest micro-batch of which a pipeline has :data:`ROUNDS` per stage, or the smallest; with the fewest chunks
     per stage where DRAM is limited, else the most."""
     allowed, each = allowed_plans(instance, degrees), instance.task.batch // degrees.data
@@ -125,7 +125,7 @@ def _plan(instance: DataflowInstance, degrees: Degrees) -> BatchPlan:
     return plans[-1 if instance.system.memory.capacity_bytes is None else 0]
 
 
-def _frugal(instance: DataflowInstance, degrees: Degrees) -> BatchPlan:
+def frugal(instance: DataflowInstance, degrees: Degrees) -> BatchPlan:
     """The plan that takes least DRAM, or nearly: the smallest micro-batch, all recomputed and shared out that can."""
 
     def demands(plan: BatchPlan) -> tuple[int, bool, int, int]:
@@ -135,8 +135,8 @@ def _frugal(instance: DataflowInstance, degrees: Degrees) -> BatchPlan:
     return min(allowed_plans(instance, degrees), key=demands)
 
 
-def _try(problem: DataflowProblem, run: Run, deadline: Deadline) -> None:
-    """Report the best of a few mappings of a problem."""
+def _try(problem: DataflowProblem, run: Run, deadline: Deadline) -> bool:
+    """Report the best of a few mappings of a problem; whether there is one."""
     best: tuple[int, DataflowProblem, Chain] | None = None
     for number, case in enumerate(handover_cases(problem)):
         if number >= HANDOVERS:
@@ -156,6 +156,7 @@ def _try(problem: DataflowProblem, run: Run, deadline: Deadline) -> None:
                 break
     if best is not None:
         _report(*best, run)
+    return best is not None
 
 
 def _least_kept(problem: DataflowProblem) -> Iterator[tuple[int, ...]]:
@@ -179,16 +180,17 @@ def _stays(case: DataflowProblem, chain: Chain) -> bool:
     return resident(case) and not any(chain.partitions)
 
 
-def _try_stages(problem: DataflowProblem, run: Run, deadline: Deadline) -> None:
-    """Report mappings of a problem whose stages share out kernels."""
+def _try_stages(problem: DataflowProblem, run: Run, deadline: Deadline) -> bool:
+    """Report mappings of a problem whose stages share out kernels; whether one is valid."""
     if problem.instance.task.utilisation is None:
-        return  # compute of kernels that share tiles doesn't add up
-    pieces = Pieces(problem, deadline)
+        return False  # compute of kernels that share tiles doesn't add up
+    pieces, valid = Pieces(problem, deadline), False
     for chosen in dict.fromkeys(_schemes(problem, Singles(problem), deadline)):
         for stays in (False, True) if resident(problem) else (False,):
             found = staged(pieces, chosen, stays)
             if found is not None and _fits(problem, chosen, *found):
-                run.solution(mapping_of(problem, chosen, *found), SOURCE)
+                valid = run.solution(mapping_of(problem, chosen, *found), SOURCE).feasible or valid
+    return valid
 
 
 def _fits(

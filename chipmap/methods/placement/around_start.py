@@ -27,6 +27,7 @@ from chipmap.methods.around_start import Around, near_start
 from chipmap.methods.chain import Turn, follow
 from chipmap.methods.placement.bounding import narrowing
 from chipmap.methods.placement.chain import BOUND, START
+from chipmap.methods.placement.first import begun_only
 from chipmap.methods.placement.stages import Stages
 from chipmap.records import Record
 from chipmap.result import Termination
@@ -84,4 +85,4 @@ def _near(
         choices = PlacementCpChoices(narrowing=known, near=near(problem, problem.devices_of(start), times))
         return Around(build(instance, choices), start)
 
-    return near_start(run, source, lambda: follow((BOUND, START), stages, turn), state)
+    return near_start(run, source, lambda: follow((BOUND, START), stages, turn), state, anew=begun_only(run))

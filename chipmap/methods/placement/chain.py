@@ -15,6 +15,7 @@ from chipmap.instances.placement.problem import PlacementProblem, placement_prob
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.model_solve import Finds, conclude, solve_within
 from chipmap.methods.placement.bounding import bound_by_windows, narrowing
+from chipmap.methods.placement.first import begun_only
 from chipmap.methods.placement.reasons import against_limit, clash, impossible
 from chipmap.methods.placement.search import SMALL, improve, search
 from chipmap.methods.placement.stages import Stages
@@ -67,8 +68,8 @@ def start(stages: Stages, turn: Turn) -> None:
 
 
 def start_if_none(stages: Stages, turn: Turn) -> None:
-    """All starts, where nothing was found before."""
-    if turn.run.best is None:
+    """All starts, where nothing was found but what there was at once."""
+    if turn.run.best is None or begun_only(turn.run):
         start(stages, turn)
 
 

@@ -22,6 +22,7 @@ from chipmap.methods.model_solve import Limits
 from chipmap.methods.neighbourhoods import Tally, improve, moved_work, proposed
 from chipmap.methods.placement.baselines import policy
 from chipmap.methods.placement.chain import BOUND, START
+from chipmap.methods.placement.first import begun_only
 from chipmap.methods.placement.stages import Stages
 from chipmap.result import Termination
 from chipmap.run import Run
@@ -67,7 +68,7 @@ def _begun(instance: PlacementInstance, run: Run) -> tuple[Stages, Turn]:
     """The bounds by the work, and the run's best placement by the decoder, in its own order or the decoder's; without
     one the best start."""
     stages, turn = Stages(placement_problem(instance)), Turn(run, run.deadline)
-    given = run.best
+    given = None if begun_only(run) else run.best
     follow((BOUND,) if given is not None else (BOUND, START), stages, turn)
     if given is not None and stages.problem.timed:
         assert isinstance(given.solution, PlacementSolution)

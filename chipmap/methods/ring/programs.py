@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Topological orders that are sliced for a first incumbent, and for each of the rounds on wide graphs.
 ORDERS = 16
+#: Operations from which the greedy baseline tells the first mapping that it finds as well.
+LARGE = 5_000
 #: Bits of all prefixes that are sliced: those of fewer orders where the graph is large (16 up to 11,000 operations).
 PREFIX_BITS = 2**31
 #: Cuts of prefixes: the name of their bounds, and nodes of branch and bound.
@@ -38,15 +40,19 @@ def greedy(instance: RingInstance, run: Run) -> Termination:
     from chipmap.heuristics.ring.greedy import greedy as fill
     from chipmap.instances.ring.contraction import contract, lift
 
-    if instance.together:
-        contraction = contract(instance)
-        chips = fill(ring_problem(contraction.instance), run.deadline)
-        if chips is not None:
+    contraction = contract(instance) if instance.together else None
+    problem = ring_problem(instance if contraction is None else contraction.instance)
+
+    def tell(chips: tuple[int, ...]) -> None:
+        if contraction is not None:
             run.solution(contraction.lift(RingSolution(chips=chips)), "greedy")
-    else:
-        chips = fill(ring_problem(instance), run.deadline)
-        if chips is not None:
+        else:
             run.solution(lift(instance, {v: c for v, c in enumerate(chips) if c >= 0}), "greedy")
+
+    large = problem.n >= LARGE  # others are through before a first mapping is of use
+    chips = fill(problem, run.deadline, tell if large else lambda chips: None)
+    if chips is not None:
+        tell(chips)
     return run.terminate()
 
 

@@ -38,7 +38,8 @@ def check(instance: PlacementInstance, solution: PlacementSolution) -> Certifica
     if task.memory != "none":
         figures |= {f"peak_bytes {name}": float(peak.bytes) for name, peak in placed.peaks.items()}
     (objective,) = terms.values()
-    return certify(instance, solution, broken, objective=objective, terms=terms, figures=figures)
+    said = {"figures": figures, "headline": solution.remark}
+    return certify(instance, solution, broken, objective=objective, terms=terms, **said)
 
 
 def _facts(instance: PlacementInstance) -> Facts:

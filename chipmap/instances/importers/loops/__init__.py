@@ -20,6 +20,7 @@ from chipmap.instances.importers.loops import pointwise, products
 from chipmap.instances.importers.loops.call import Call, Operand, Outcome
 from chipmap.instances.importers.loops.layouts import Layout
 from chipmap.instances.importers.loops.views import view
+from chipmap.instances.importers.recomputed import recomputed
 from chipmap.instances.importers.steps import Program, Step, words
 
 Rule = Callable[[Call], Outcome]
@@ -156,6 +157,7 @@ class _Pass:
         self.stored: dict[str, int] = {}
         self.layouts: dict[str, Layout] = dict.fromkeys(program.inputs, "whole")
         self.asked: dict[int, int] = {}
+        self.recomputed = recomputed(program)
         for name in program.parameters:
             self.stored[name] = program.values[name].bytes if name in program.values else 0
 
@@ -164,6 +166,7 @@ class _Pass:
         found: list[Loops | None] = []
         for index, step in enumerate(self.program.steps):
             moving = not step.fixed and any(name in self.layouts for name in step.reads)
+            moving = moving or any(name in self.recomputed for name in step.makes)
             found.append(self._moving(index, step) if moving else None)
             if not moving:
                 self._fixed(step)

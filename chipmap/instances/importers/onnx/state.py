@@ -12,7 +12,7 @@ from chipmap.instances.importers.onnx.folding import DTYPES, MAX_ELEMENTS, Array
 from chipmap.instances.importers.onnx.shapes import BITS, shape_of, tensor_type
 from chipmap.instances.importers.onnx.wire import KEPT_BYTES
 from chipmap.instances.importers.program import Program, Shape, Step, Value, checked_shape
-from chipmap.records import InputError
+from chipmap.records import InputError, shortened
 
 if TYPE_CHECKING:
     import onnx
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from chipmap.instances.importers.onnx.shapes import Types
 
 EXTERNAL = 1  # TensorProto.EXTERNAL
+#: Characters of the name of an operator with graphs in it, with which all names in these begin.
+LONGEST = 2_000
 _STRINGS = "Tensors of numbers are read: leave out what handles text."
 
 
@@ -41,6 +43,9 @@ class Place:
         """The place of the nodes of a graph inside ``node``."""
         count = "" if iteration is None else f"{iteration}/"
         own = self.name(node)
+        if len(own) > LONGEST:
+            what = f"the name of an operator with graphs in it has more than {LONGEST:,} characters"
+            raise InputError(what, shortened(own, 80), "Give it a shorter one: the names in its graphs begin with it.")
         return Place(f"{own}/{count}", f"{self.path}{own[len(self.prefix) :]}/")
 
 

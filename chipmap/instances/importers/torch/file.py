@@ -16,10 +16,19 @@ import msgspec
 
 from chipmap.instances.importers.common import decode
 from chipmap.instances.importers.torch.graph import GETITEM, Call, Meta, Operator, Ref, TorchGraph, TorchProgram, slot
-from chipmap.records import InputError, Source
+from chipmap.records import InputError, Source, counted
 
 #: Bytes of a graph's JSON beyond which a file is refused (about 2 KB per node: 100,000 nodes).
 MAX_JSON = 256 * 2**20
+#: A short file can unpack to very much. PyTorch doesn't pack at all, and the JSON of networks packs to a thirtieth
+#: (24 equal blocks) or less well. What unpacks to more than these bytes and 50 times the packed ones is refused.
+FREE_JSON, MAX_RATIO = 4 * 2**20, 50
+#: Objects and lists in a graph's JSON beyond which a file is refused: each takes up to 200 bytes (networks have about
+#: 30 per node: 80,000 nodes).
+MAX_VALUES = 2_500_000
+#: Characters of the names of one node's results.
+MAX_NAMES = 10**7
+_PACKED = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 REMEDY = "Write the file with torch.export.save of PyTorch 2.5 or later."
 #: Bits of an element by the number that the file gives a type.
 _BITS = {1: 8, 2: 8, 3: 16, 4: 32, 5: 64, 6: 16, 7: 32, 8: 64, 9: 32, 10: 64, 11: 128, 12: 8, 13: 16}
@@ -28,11 +37,11 @@ _BITS |= {28: 16, 29: 8, 30: 8, 31: 8, 32: 8, 33: 8, 34: 32, 35: 64}
 _SPARSE = frozenset(range(1, 6))
 
 
-class _Named(msgspec.Struct, frozen=True):
+class _Named(msgspec.Struct, frozen=True, gc=False):
     name: str
 
 
-class _Number(msgspec.Struct, frozen=True):
+class _Number(msgspec.Struct, frozen=True, gc=False):
     """A symbolic number by name, or a plain one."""
 
     as_name: str | None = None
@@ -41,36 +50,36 @@ class _Number(msgspec.Struct, frozen=True):
     as_float: float | str | None = None
 
 
-class _Hint(msgspec.Struct, frozen=True):
+class _Hint(msgspec.Struct, frozen=True, gc=False):
     as_int: int | None = None
 
 
-class _Expression(msgspec.Struct, frozen=True):
+class _Expression(msgspec.Struct, frozen=True, gc=False):
     expr_str: str
     hint: _Hint | None = None
 
 
-class _Size(msgspec.Struct, frozen=True):
+class _Size(msgspec.Struct, frozen=True, gc=False):
     as_int: int | None = None
     as_expr: _Expression | None = None
 
 
-class _Meta(msgspec.Struct, frozen=True):
+class _Meta(msgspec.Struct, frozen=True, gc=False):
     dtype: int
     sizes: list[_Size]
     layout: int = 7
 
 
-class _Optional(msgspec.Struct, frozen=True):
+class _Optional(msgspec.Struct, frozen=True, gc=False):
     as_tensor: _Named | None = None
 
 
-class _SubGraph(msgspec.Struct, frozen=True):
+class _SubGraph(msgspec.Struct, frozen=True, gc=False):
     name: str
     graph: _Graph
 
 
-class _Argument(msgspec.Struct, frozen=True):
+class _Argument(msgspec.Struct, frozen=True, gc=False):
     """A union: at most one of these is there (none of them for a device, a data type and the like)."""
 
     as_tensor: _Named | None = None
@@ -97,16 +106,16 @@ class _Argument(msgspec.Struct, frozen=True):
     as_string_to_argument: dict[str, _Argument] | None = None
 
 
-class _Passed(msgspec.Struct, frozen=True):
+class _Passed(msgspec.Struct, frozen=True, gc=False):
     name: str
     arg: _Argument
 
 
-class _Metadata(msgspec.Struct, frozen=True):
+class _Metadata(msgspec.Struct, frozen=True, gc=False):
     nn_module_stack: Any = None
 
 
-class _Node(msgspec.Struct, frozen=True):
+class _Node(msgspec.Struct, frozen=True, gc=False):
     target: str
     inputs: list[_Passed]
     outputs: list[_Argument]
@@ -115,7 +124,7 @@ class _Node(msgspec.Struct, frozen=True):
     metadata: _Metadata = _Metadata()
 
 
-class _Graph(msgspec.Struct, frozen=True):
+class _Graph(msgspec.Struct, frozen=True, gc=False):
     inputs: list[_Argument]
     outputs: list[_Argument]
     nodes: list[_Node]
@@ -126,13 +135,13 @@ class _Graph(msgspec.Struct, frozen=True):
     is_single_tensor_return: bool = False
 
 
-class _Held(msgspec.Struct, frozen=True):
+class _Held(msgspec.Struct, frozen=True, gc=False):
     arg: _Named
     parameter_name: str = ""
     buffer_name: str = ""
 
 
-class _Spec(msgspec.Struct, frozen=True):
+class _Spec(msgspec.Struct, frozen=True, gc=False):
     """What an input is: at most one of these (none of them for what the user passes)."""
 
     parameter: _Held | None = None
@@ -140,29 +149,29 @@ class _Spec(msgspec.Struct, frozen=True):
     tensor_constant: _Held | None = None
 
 
-class _Returned(msgspec.Struct, frozen=True):
+class _Returned(msgspec.Struct, frozen=True, gc=False):
     """What an output is: one of these, where it takes the place of a buffer or an input; else it is the user's."""
 
     buffer_mutation: _Held | None = None
     user_input_mutation: _Held | None = None
 
 
-class _Signature(msgspec.Struct, frozen=True):
+class _Signature(msgspec.Struct, frozen=True, gc=False):
     input_specs: list[_Spec]
     output_specs: list[_Returned] = []
 
 
-class _Module(msgspec.Struct, frozen=True):
+class _Module(msgspec.Struct, frozen=True, gc=False):
     graph: _Graph
     signature: _Signature
 
 
-class _Range(msgspec.Struct, frozen=True):
+class _Range(msgspec.Struct, frozen=True, gc=False):
     min_val: int | None = None
     max_val: int | None = None
 
 
-class _File(msgspec.Struct, frozen=True):
+class _File(msgspec.Struct, frozen=True, gc=False):
     graph_module: _Module
     range_constraints: dict[str, _Range] = {}
     torch_version: str = ""
@@ -185,7 +194,10 @@ def read_file(source: Source) -> tuple[TorchProgram, str]:
                 graph.stored.add(held.arg.name)
                 if held is not spec.parameter:
                     graph.buffers.add(held.arg.name)
-                graph.scopes[held.arg.name] = (held.parameter_name or held.buffer_name).rpartition(".")[0]
+                own = held.parameter_name or held.buffer_name
+                graph.scopes[held.arg.name] = own.rpartition(".")[0]
+                if own:
+                    graph.states[held.arg.name] = own
     for returned in file.graph_module.signature.output_specs:
         changed = (returned.buffer_mutation, returned.user_input_mutation)
         graph.changed.update(held.arg.name for held in changed if held)
@@ -204,13 +216,23 @@ def _json_of(source: Source) -> tuple[bytes, str]:
             if len(found) != 1:
                 said = "no exported program" if not found else f"{len(found)} exported programs"
                 raise InputError(f"this zip archive holds {said}", where, f"One is read. {REMEDY}")
-            with archive.open(found[0]) as member:
-                text = member.read(MAX_JSON + 1)
+            (entry,) = found
+            if entry.compress_type not in _PACKED:  # LZMA may ask for 4 GiB before its first byte
+                raise InputError("its graph is packed in a way that isn't read", where, f"Unpack the archive. {REMEDY}")
+            most = min(MAX_JSON, FREE_JSON + MAX_RATIO * entry.compress_size)
+            with archive.open(entry) as member:
+                text = member.read(most + 1)
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise InputError(f"the zip archive is broken: {error}", where, "Save or download it again.") from None
-    if len(text) > MAX_JSON:
-        raise InputError(f"its graph has more than {MAX_JSON // 2**20} MiB", where, "Export a smaller program.")
-    return text, found[0].filename
+    if len(text) > most:
+        packed = f" ({counted(entry.compress_size, 'byte')} packed)" if most < MAX_JSON else ""
+        remedy = f"Export a smaller program{', and save it as PyTorch does, unpacked' if packed else ''}."
+        raise InputError(f"its graph has more than {most // 2**20} MiB{packed}", where, remedy)
+    values = text.count(b"{") + text.count(b"[")
+    if values > MAX_VALUES:
+        what = f"its graph has {values:,} objects and lists, more than {MAX_VALUES:,}"
+        raise InputError(what, where, "Export a smaller program.")
+    return text, entry.filename
 
 
 def _holds_graph(path: str) -> bool:
@@ -267,6 +289,9 @@ def _add_call(node: _Node, i: int, made: TorchGraph, where: str) -> None:
         made.scopes[name] = scope
         return
     name = node.name or next((result.name for result in results if result), f"node{i}")
+    if len(name) * len(results) > MAX_NAMES:
+        what = f"it has {counted(len(results), 'result')} and a name of {counted(len(name), 'character')}"
+        raise InputError(what, where, "Give it a shorter name: those of its results begin with it.")
     slots = tuple(slot(name, k) for k in range(len(results)))
     made.calls.append(Call(name, node.target, arguments, slots, single=False))
     made.scopes[name] = scope
@@ -278,6 +303,7 @@ def _add_call(node: _Node, i: int, made: TorchGraph, where: str) -> None:
         if result.name in made.numbers:
             made.numbers[inner] = made.numbers[result.name]
         made.calls.append(Call(result.name, GETITEM, (("a", Ref(inner)), ("b", k)), (result.name,)))
+        made.scopes[result.name] = scope
 
 
 def module_of(stack: Any) -> str:

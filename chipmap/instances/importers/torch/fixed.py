@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from chipmap.instances.importers.recomputed import recomputed
 from chipmap.instances.importers.steps import Program, Step, Value
 
 #: Bits of a number that travels between operators.
@@ -51,9 +52,10 @@ class _Settled:
                     self.users[self.maker[name]].append(i)
         inputs = set(program.inputs)
         self.constant: list[bool] = []  # of each step
+        again = recomputed(program)
         for step in program.steps:
             makers = [self.maker.get(name) for name in step.reads if name not in inputs]
-            still = not any(name in inputs for name in step.reads)
+            still = not any(name in inputs for name in step.reads) and not any(name in again for name in step.makes)
             self.constant.append(
                 step.fixed or (still and all(maker is None or self.constant[maker] for maker in makers))
             )

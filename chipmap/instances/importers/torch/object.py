@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _BUFFERS = frozenset({"BUFFER", "CONSTANT_TENSOR"})
 _STORED = _BUFFERS | {"PARAMETER"}
+_NAMED = frozenset({"PARAMETER", "BUFFER"})
 _CHANGED = frozenset({"BUFFER_MUTATION", "USER_INPUT_MUTATION"})
 
 
@@ -27,6 +28,11 @@ def read_object(exported: ExportedProgram, name: str) -> TorchProgram:
         spec.arg.name: spec.target.rpartition(".")[0]
         for spec in exported.graph_signature.input_specs
         if spec.kind.name in _STORED and spec.target
+    }
+    graph.states |= {
+        spec.arg.name: spec.target
+        for spec in exported.graph_signature.input_specs
+        if spec.kind.name in _NAMED and spec.target
     }
     specs = exported.graph_signature.output_specs
     graph.changed |= {spec.arg.name for spec in specs if spec.kind.name in _CHANGED}
@@ -95,6 +101,7 @@ class _Module:
             self._note(name, result)
             if self._ref(name):
                 self.graph.calls.append(Call(name, GETITEM, (("a", Ref(inner)), ("b", k)), (name,)))
+                self.graph.scopes[name] = self.graph.scopes[node.name]
             self.done.add(name)
         self.lists[node.name] = [self._ref(name) for name, _ in results]
 

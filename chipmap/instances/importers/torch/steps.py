@@ -43,6 +43,8 @@ BOOKKEEPING = words(
 _VMAP = ("torch._functorch", "_add_batch_dim")
 _HIGHER = "torch.ops.higher_order."
 _DEEPEST = 100
+#: Characters of a wrapper's name, which begins the name of everything in it.
+_LONGEST = 2_000
 #: What to write instead of control flow.
 _REMEDIES = {
     "cond": "Fix the branch: export the model with a Python bool in place of the predicate (torch.cond(True, ...)).",
@@ -88,6 +90,7 @@ class Steps:
             self._declare(ref.name, ref.name, scope)
             (self.program.parameters if ref.name in graph.stored else self.program.inputs).append(ref.name)
         self.program.buffers |= graph.buffers
+        self.program.states |= graph.states
         self.lasting.update(self.program.inputs, self.program.parameters)
         self._calls(scope)
         outputs = [self.changes.read(ref.name) for value in graph.outputs for ref in refs(scope.resolved(value))]
@@ -114,6 +117,9 @@ class Steps:
         name = scope.prefix + call.name
         if scope.depth >= _DEEPEST:
             raise InputError(f"wrappers in wrappers, {_DEEPEST} deep, at {name[-60:]!r}", self.where, _DECOMPOSE)
+        if len(name) > _LONGEST:
+            what = f"a wrapper's name has more than {_LONGEST:,} characters"
+            raise InputError(what, self.where, "Give it a shorter one: the names of its nodes begin with it.")
         after = [value for _, value in call.arguments]
         after = after[next(i for i, value in enumerate(after) if isinstance(value, TorchGraph)) + 1 :]
         passed = list(operands(scope.resolved(after)))

@@ -1,0 +1,147 @@
+"""What is known of a wafer instance at once, by numpy and plain code: a bound by each kernel alone, a first floorplan.
+
+The floorplan is the greedy row packer's (:mod:`chipmap.heuristics.wafer.rows.greedy`) at a few target times, from the
+shortest one at which rows fit on; where they never do, kernels go one by one to the lowest corner that takes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from chipmap.heuristics.wafer.rows.greedy import TARGETS, Sized, narrowest, rows, score
+from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, depth_first_order, wafer_problem
+from chipmap.instances.wafer.shapes import Shape, front, place
+from chipmap.instances.wafer.vectors import arguments, least_time, least_widths
+from chipmap.run import Run
+
+SOURCE = "rows at once"
+#: Rows of equal height that are tried, and target times above the least at which rows fit.
+ROWS, ABOVE = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32), (0, 1, 2, 4, 7)
+#: Types of kernels, and convolutions times arguments, up to which all arguments are tried.
+MANY, CELLS = 200, 2_000_000
+#: Kernels up to which corners are tried.
+CORNERED = 24
+
+
+class Floorplan(NamedTuple):
+    """A score in ticks, the corners [n, 2] and the executions of types that give it."""
+
+    score: int
+    corners: IntArray
+    sized: Sized
+
+
+def at_once(instance: WaferInstance, run: Run) -> None:
+    """Report the least time of the slowest kernel alone, each of its convolutions with all of the width."""
+    problem = wafer_problem(instance)
+    some = problem.type_arrays[:: 1 + len(problem.type_arrays) // MANY]
+    every = arguments(max(problem.width, problem.height))
+    slowest = max((least_time(problem, convs, every) for convs in some), default=0)
+    run.bound(problem.score(slowest, 0, 0), "kernels alone")
+
+
+def first(instance: WaferInstance, run: Run) -> None:
+    """Report a row packing at the longest time, then the best of a few, or corners; refused ones are forgotten."""
+    packer = _Packer(wafer_problem(instance))
+    if packer.at(len(packer.targets) - 1) is None:
+        if (cornered := packer.cornered()) is not None:
+            _report(run, cornered)
+        return
+    for found in packer.found():
+        if run.upper is None or found.score < run.upper:
+            sized, names = found.sized, zip(packer.problem.types.tolist(), packer.problem.names, strict=True)
+            corners = found.corners.tolist()
+            _report(
+                run,
+                [
+                    sized.placements[t].replace(kernel=name, x=x, y=y)
+                    for (t, name), (x, y) in zip(names, corners, strict=True)
+                ],
+            )
+
+
+def _report(run: Run, placements: Sequence[Placement]) -> None:
+    solution = WaferSolution(instance=str(getattr(run.instance, "name", "")), placements=tuple(placements))
+    if not run.solution(solution, SOURCE).feasible:
+        run.rejected.pop()
+
+
+class _Packer:
+    """Row packings of a problem at target times in equal ratios, each tried once."""
+
+    def __init__(self, problem: WaferProblem) -> None:
+        self.problem, self.order = problem, depth_first_order(problem).tolist()
+        every = arguments(max(problem.width, problem.height))
+        cells = sum(len(convs) for convs in problem.type_arrays) * len(every.h)
+        self.arguments = every if cells <= CELLS else every.thinned(1 + cells // CELLS)
+        low = max(1, max(least_time(problem, convs, self.arguments) for convs in problem.type_arrays))
+        ratio = max(problem.longest, low) / low
+        self.targets = sorted({round(low * ratio ** (step / (TARGETS - 1))) for step in range(TARGETS)})
+        self.known: dict[int, Floorplan | None] = {}
+
+    def found(self) -> Iterator[Floorplan]:
+        """A packing at the longest time, then the best one from the least target on at which rows fit."""
+        low, high = 0, len(self.targets) - 1
+        if (longest := self.at(high)) is not None:
+            yield longest
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.at(middle) is not None else (middle + 1, high)
+        steps = (low + more for more in ABOVE if low + more < len(self.targets))
+        some = [found for step in steps if (found := self.at(step)) is not None]
+        yield from sorted(some, key=lambda one: one.score)[:1]
+
+    def at(self, step: int) -> Floorplan | None:
+        """The best packing at a target, over the heights of rows; None where none fits."""
+        if step not in self.known:
+            tau, found = self.targets[step], list[Floorplan]()
+            limit = max(self.problem.width, self.problem.height)
+            fronts = self._fronts(tau, limit)
+            heights = {self.problem.height // count for count in ROWS if count <= self.problem.height}
+            for height in sorted(heights, reverse=True):
+                sized = narrowest(self.problem, fronts, tau, height)
+                corners = None if sized is None else rows(self.problem, self.order, sized)
+                if sized is not None and corners is not None:
+                    found.append(Floorplan(score(self.problem, sized, corners), corners, sized))
+            self.known[step] = min(found, key=lambda one: one.score, default=None)
+        return self.known[step]
+
+    def cornered(self) -> list[Placement] | None:
+        """Kernels at the longest time, the largest first, each with the box and corner of others' boxes that leave it
+        lowest; None where one fits nowhere, or there are more than :data:`CORNERED`."""
+        problem, tau = self.problem, self.targets[-1]
+        if problem.n > CORNERED:
+            return None
+        fronts = self._fronts(tau, max(problem.width, problem.height))
+        boxes, placed = list[tuple[int, int, int, int]](), dict[int, Placement]()
+        least = [min((int(box[0] * box[1]) for box in one), default=0) for one in fronts]
+        for i in sorted(range(problem.n), key=lambda i: (-least[int(problem.types[i])], i)):
+            xs, ys = {0, *(x + w for x, _, w, _ in boxes)}, {0, *(y + h for _, y, _, h in boxes)}
+            shapes = [Shape(*box) for box in fronts[int(problem.types[i])].tolist()]
+            ways = [
+                (y + shape.height, x + shape.width, x, y, number)
+                for number, shape in enumerate(shapes)
+                for x in xs
+                for y in ys
+                if x + shape.width <= problem.width and y + shape.height <= problem.height and _free(boxes, x, y, shape)
+            ]
+            if not ways:
+                return None
+            *_, x, y, number = min(ways)
+            boxes.append((x, y, shapes[number].width, shapes[number].height))
+            placed[i] = place(problem, i, shapes[number]._replace(rotated=bool(shapes[number].rotated)), tau, x, y)
+        return [placed[i] for i in range(problem.n)]
+
+    def _fronts(self, tau: int, limit: int) -> Sequence[IntArray]:
+        problem = self.problem
+        return [
+            front(problem, *least_widths(convs, tau, problem.memory, limit, self.arguments))
+            for convs in problem.type_arrays
+        ]
+
+
+def _free(boxes: Sequence[tuple[int, int, int, int]], x: int, y: int, shape: Shape) -> bool:
+    """Whether the shape at (x, y) overlaps none of the boxes (x, y, width, height)."""
+    return all(x + shape.width <= a or a + w <= x or y + shape.height <= b or b + h <= y for a, b, w, h in boxes)
