@@ -26,7 +26,7 @@ from chipmap.heuristics.placement.keys import default_keys, latest, upward_rank
 from chipmap.heuristics.placement.packing import bins, packing
 from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
 from chipmap.heuristics.placement.tables import tables, workspace
-from chipmap.instances.placement import PlacementInstance
+from chipmap.instances.placement import Pin, PlacementInstance
 from chipmap.instances.placement.generators import random_instance
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.kernels import plainly
@@ -163,6 +163,22 @@ def test_heads_by_hand() -> None:
     assert w.head.tolist() == [0, 9, 0, 9, 12] and w.tail.tolist() == [2, 1, 2, 1, 0]
     problem = placement_problem(made([(10, 0, 8), (10, 0, 8), (1, 0, 0)], FORK))
     assert bounds.windows(problem, FOREVER).head.tolist() == [0, 0, 18]
+
+
+def test_a_head_takes_the_least_transfer_of_a_path() -> None:
+    """v0 and v1, 5 ns each, may run elsewhere and send v1's result in 1 ns, though v0's takes 8: v3 starts at 12."""
+    problem = placement_problem(made([(5, 0, 8), (5, 0, 1), (12, 0, 1), (1, 0, 0)], [(0, 1), (1, 3), (2, 3)]))
+    assert bounds.windows(problem, FOREVER).head.tolist() == [0, 5, 0, 12]
+    assert brute_force(problem.instance, check)[0] == 13
+
+
+def test_brute_force_waits_for_bytes_to_be_freed() -> None:
+    """v1's 3 bytes, an output, fit d0 once v0's are on d1: v0 0 to 2, sent 2 to 5, v1 5 to 7."""
+    pins = tuple(Pin(operation=f"v{v}", device=d) for v, d in enumerate(("d0", "d0", "d1")))
+    instance = made([(2, 0, 3), (2, 0, 3), (2, 0, 0)], [(0, 2)], memory=3, pins=pins)
+    tensors = tuple(one.replace(output=one.producer > 0) for one in instance.graph.tensors)
+    instance = instance.replace(graph=instance.graph.replace(tensors=tensors))
+    assert brute_force(instance, check)[0] == 7
 
 
 def test_sides_on_three_devices() -> None:
