@@ -26,7 +26,7 @@ def fitting(text: str, encoding: str, errors: str) -> str:
     """``text`` with the characters written out that a stream of this encoding can't hold.
 
     >>> fitting("4 \u00b5s", "ascii", "strict")
-    '4 \\xb5s'
+    '4 \\\\xb5s'
     """
     try:
         text.encode(encoding, errors)

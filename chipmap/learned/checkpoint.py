@@ -3,7 +3,7 @@
 ``NAME.pt`` holds what ``torch.save`` makes of a dictionary of tensors. ``NAME.json`` holds the recipe, the SHA-256 of
 ``NAME.pt``, and where the weights come from. Reading executes nothing of the file: first the sum is compared, then
 ``torch.load`` reads with ``weights_only``, then names, shapes and types of all tensors must be the recipe's, and every
-number finite. What fails is refused with the reason (:class:`~chipmap.records.InputError`).
+number there and finite. What fails is refused with the reason (:class:`~chipmap.records.InputError`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ import torch
 
 from chipmap.learned.policy import RingPolicy
 from chipmap.learned.recipe import Recipe
+from chipmap.learned.tensors import MOST_BYTES, read_tensors
 from chipmap.records import InputError, Record, read_bytes
-
-#: Larger files are no policies: the largest recipe has 0.2 GB.
-MOST_BYTES = 1 << 30
 
 
 class Card(Record, frozen=True, kw_only=True):
@@ -53,9 +51,9 @@ def load(path: Path) -> tuple[RingPolicy, Card]:
     if hashlib.sha256(data).hexdigest() != card.sha256:
         raise _refused(path, "its SHA-256 isn't the one in its card")
     try:
-        found = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises whatever the bytes make it raise
-        raise _refused(path, f"it holds more than tensors, or is damaged ({type(error).__name__})") from None
+        found = read_tensors(data)
+    except ValueError as error:
+        raise _refused(path, str(error)) from None
     network = RingPolicy(card.recipe.layers, card.recipe.width)
     _fits(path, found, network.state_dict())
     network.load_state_dict(found)
@@ -76,7 +74,9 @@ def _fits(path: Path, found: Any, wanted: dict[str, torch.Tensor]) -> None:
         other = found[name]
         if not isinstance(other, torch.Tensor) or other.shape != value.shape or other.dtype != value.dtype:
             raise _refused(path, f"tensor {name} isn't the recipe's: {tuple(value.shape)} of {value.dtype}")
-        if other.layout != torch.strided or not bool(torch.isfinite(other).all()):
+        if other.device.type != "cpu" or other.layout != torch.strided:  # a tensor on "meta" has a shape alone
+            raise _refused(path, f"tensor {name} has no numbers of its own ({other.device.type}, {other.layout})")
+        if not bool(torch.isfinite(other).all()):
             raise _refused(path, f"tensor {name} holds numbers that aren't finite")
 
 

@@ -28,7 +28,7 @@ from chipmap.learned.checkpoint import save
 from chipmap.learned.data import Row
 from chipmap.learned.imitation import target
 from chipmap.learned.ppo import Kept, Learner, Recipe, Trainer
-from chipmap.learned.sealed import read_sealed, write_sealed
+from chipmap.learned.sealed import read_sealed, resuming, write_sealed
 from chipmap.records import InputError, csv_text
 
 #: Columns of ``training.csv``.
@@ -81,9 +81,10 @@ class Pretraining:
         self._of = hashlib.sha256(words.encode()).hexdigest()
         if (folder / "state.json").exists():
             state = read_sealed(folder, "state", self._of)
-            self.trainer.resume(state["trainer"])
-            self._kept.resume(state["kept"])
-            self.curve = [Passed(*passed) for passed in state["curve"]]
+            with resuming(folder):
+                self.trainer.resume(state["trainer"])
+                self._kept.resume(state["kept"])
+                self.curve = [Passed(*passed) for passed in state["curve"]]
 
     @property
     def samples(self) -> int:

@@ -7,13 +7,15 @@ last, and old states go after that: whenever the run is killed, seal and one sta
 from __future__ import annotations
 
 import hashlib
-import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
-
+from chipmap.learned.tensors import read_tensors
 from chipmap.records import InputError, Record, read_bytes
+
+_ANEW = "Begin in a new folder."
 
 
 class _Seal(Record, frozen=True, kw_only=True):
@@ -46,6 +48,21 @@ def read_sealed(folder: Path, name: str, of: str) -> Any:
     for path in sorted(folder.glob(f"{name}-*.pt")):
         data = read_bytes(path)
         if hashlib.sha256(data).hexdigest() == seal.sha256:
-            return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+            try:
+                return read_tensors(data)
+            except ValueError as error:
+                raise InputError(f"holds a state that can't be read: {error}", str(path), _ANEW) from None
     what = f"holds no state whose SHA-256 is that of {name}.json"
-    raise InputError(what, str(folder), "Begin in a new folder.")
+    raise InputError(what, str(folder), _ANEW)
+
+
+@contextmanager
+def resuming(folder: Path) -> Iterator[None]:
+    """Within it, a state that doesn't fit the run is an :class:`InputError`: one that another hand has changed."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # a state may lack anything, or have it in another shape
+        said = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        raise InputError(f"holds a state that doesn't fit the run: {said}", str(folder), _ANEW) from None

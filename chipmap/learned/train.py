@@ -20,7 +20,7 @@ from chipmap.heuristics.ring.sampling.sample_fix import Sampler
 from chipmap.heuristics.ring.sampling.search import search
 from chipmap.instances.ring.problem import RingProblem
 from chipmap.learned.ppo import OURS, Learner, Recipe
-from chipmap.learned.sealed import read_sealed, write_sealed
+from chipmap.learned.sealed import read_sealed, resuming, write_sealed
 
 
 class Point(NamedTuple):
@@ -74,5 +74,6 @@ class Training:
 
     def _resume(self, folder: Path) -> None:
         state = read_sealed(folder, "resume", self._of)
-        self.learner.resume(state["learner"])
-        self.curve = [Point(*point) for point in state["curve"]]
+        with resuming(folder):
+            self.learner.resume(state["learner"])
+            self.curve = [Point(*point) for point in state["curve"]]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from chipmap.records import csv_text
+from chipmap.records import csv_text, in_one_line
 
 Row = dict[str, Any]
 
@@ -142,8 +142,20 @@ def _line(columns: Sequence[str], texts: Sequence[str], widths: Sequence[int]) -
 def markdown(rows: Iterable[Row]) -> str:
     """The same table in Markdown, for pages and issues."""
     rule = ["--:" if name in _NUMBERS else "---" for name in _COLUMNS]
-    lines = [[cell[name].replace("|", "\\|") for name in _COLUMNS] for cell in map(cells, rows)]
+    lines = [[_markdown(cell[name]) for name in _COLUMNS] for cell in map(cells, rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in (list(_COLUMNS), rule, *lines))
+
+
+def _markdown(text: str) -> str:
+    """A cell whose text is no markup: neither HTML, nor emphasis, code, a link or another cell.
+
+    >>> _markdown("<b>|[a](b)")
+    '&lt;b&gt;\\\\|[a]\\\\(b)'
+    """
+    escaped = in_one_line(text).replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for sign in "|`*":
+        escaped = escaped.replace(sign, f"\\{sign}")
+    return escaped.replace("](", "]\\(").replace("![", "\\![")
 
 
 def csv(rows: Iterable[Row]) -> str:

@@ -24,6 +24,7 @@ from chipmap.family import FAMILY_NAMES
 from chipmap.inputs.plain import instance_of
 from chipmap.inputs.reading import read
 from chipmap.records import InputError, csv_text, shortened
+from chipmap.report.tables import markdown
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 
@@ -152,6 +153,9 @@ def test_names_command_nothing_in_any_family(
     assert not commands.search("".join(capfd.readouterr())) and not recwarn.list
     page = (tmp_path / "page.html").read_text()
     assert not commands.search(page) and "<b>&" not in page
+    for name in ("schedule.csv", "mapping.csv", "memory.csv", "trace.csv"):
+        written = (run / name).read_bytes().decode() if (run / name).exists() else ""
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", written), name
     for table in run.glob("*.csv"):
         with table.open(newline="") as lines:
             cells = [cell for line in csv.reader(lines) for cell in line]
@@ -203,6 +207,25 @@ def test_visible_keeps_the_progress_line() -> None:
 def test_csv_cells_are_no_formulas_and_numbers_stay() -> None:
     rows: list[tuple[Any, ...]] = [("=1+1", "@a", "+b", "-c", "-1.5", -2, None)]
     assert csv_text("abcdefg", rows).splitlines()[1] == "'=1+1,'@a,'+b,'-c,-1.5,-2,"
+
+
+def test_csv_cells_hold_no_control_characters() -> None:
+    """An escape sequence commands the terminal that shows a table; a line end in a name ends a row for line tools."""
+    written = csv_text(["a\x1bb", "c"], [("\x1b[31mred\x07", "a\rb"), ("x\ny", "\tz"), ("\x9b2J\u202e", 0.5)])
+    assert written == "a\\x1bb,c\n\\x1b[31mred\\x07,a\\x0db\nx\\ny,'\\tz\n\\x9b2J\\u202e,0.5\n"
+
+
+def test_markdown_cells_are_no_markup() -> None:
+    """Names from files go into pages and issues as text."""
+    row = {"method": "`m`*", "status": "optimal", "objective": None, "bound": None, "unit": "us", "gap": None,
+           "seconds": 1.0, "feasible": True}  # fmt: skip
+    names = ["<script>alert(1)</script>", "a|b", "&lt;", "![x](http://a)", "a\nb\x1b", "b\\|c", "[chips=3]"]
+    lines = markdown([{**row, "instance": name} for name in names]).splitlines()
+    assert len(lines) == 2 + len(names) and all(line.startswith("| ") for line in lines)
+    table = "\n".join(lines[2:])
+    assert "<" not in table and "\\`m\\`\\*" in table and "\x1b" not in table and "](" not in table
+    assert "a\\|b" in table and "b\\\\\\|c" in table and "&amp;lt;" in table and "| [chips=3] |" in table
+    assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 10 for line in lines)
 
 
 def test_messages_end() -> None:

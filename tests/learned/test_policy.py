@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -245,9 +247,23 @@ def test_a_checkpoint_comes_back_and_a_poisoned_one_is_refused(tmp_path: Path) -
     torch.save({"x": torch.zeros(1)}, path)
     refused(sealed(path.read_bytes()), "aren't those of its recipe")
     weights = made.state_dict()
-    for bad, why in ((weights["last.bias"][:3].clone(), "isn't the recipe's"), (weights["last.bias"] / 0, "finite")):
+    one = weights["last.bias"].clone()
+    one[3] = float("nan")
+    for bad, why in ((weights["last.bias"][:3].clone(), "isn't the recipe's"), (one, "finite"), (one / 0, "finite")):
         torch.save({**weights, "last.bias": bad}, path)
         refused(sealed(path.read_bytes()), why)
+    for bad in (weights["last.bias"].to("meta"), torch.zeros(4).to_sparse(), None, torch.zeros(0)):
+        torch.save({**weights, "last.bias": bad}, path)
+        refused(sealed(path.read_bytes()), "isn't the recipe's|no numbers of its own")
+    whole = io.BytesIO()
+    torch.save(weights, whole)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(whole) as plain, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for entry in plain.infolist():
+            archive.writestr(entry.filename, plain.read(entry))
+    refused(sealed(packed.getvalue()), "packed")
+    for broken in (b"", b"PK", whole.getvalue()[:-9], whole.getvalue().replace(b"data.pkl", b"data.pk1")):
+        refused(sealed(broken), "damaged")
     path.unlink()
     with pytest.raises(InputError, match=r"policy\.pt"):
         checkpoint.load(path)
@@ -301,3 +317,24 @@ def test_neighbourhoods_in_the_order_of_the_shipped_policy() -> None:
     assert found.objective is not None and start.objective is not None and found.objective <= start.objective
     assert any(note.text.startswith("neighbourhoods") for note in found.notes)
     assert not {bound.source for bound in found.bounds} & {"neighbourhoods", "learned start"}
+
+
+@pytest.mark.parametrize("name", ["resume.json", "resume-12.pt"])
+def test_a_damaged_state_is_refused_in_words(tmp_path: Path, name: str) -> None:
+    """The seal or the state: cut, changed, of another shape, or sealed anew by another hand."""
+    Training(problem(), TINY, 0, tmp_path).run(12)
+    path, seal = tmp_path / name, tmp_path / "resume.json"
+    good, text = path.read_bytes(), json.loads(seal.read_text())
+    state = torch.load(tmp_path / "resume-12.pt", weights_only=True)
+    others: list[bytes] = [b"", b"{}", b"\xff" * 100, good[: len(good) // 2], b"[" * 2_000]
+    for made in ({}, {**state, "curve": [(1,)]}, {**state, "learner": None}, {"learner": {"network": state}}):
+        other = io.BytesIO()
+        torch.save(made, other)
+        others.append(other.getvalue())
+    for data in others:
+        path.write_bytes(data)
+        if path != seal:
+            seal.write_text(json.dumps({**text, "sha256": checkpoint.hashlib.sha256(data).hexdigest()}))
+        with pytest.raises(InputError) as error:
+            Training(problem(), TINY, 0, tmp_path)
+        assert str(tmp_path) in str(error.value) and error.value.remedy

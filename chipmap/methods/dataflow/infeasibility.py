@@ -132,6 +132,8 @@ def _with_labels(found: list[Infeasibility], problems: Sequence[DataflowProblem]
         if not names:
             return found
         every |= set(labels_of(names))
+    if len({kernel.phase for kernel in problems[0].instance.workload.kernels}) > 1:
+        every.add("C3")  # the models know no partition of both phases
     labels = tuple(sorted(every - {"C0"}))
     return [one if one.labels or one.label not in labels else one.replace(labels=labels) for one in found]
 
