@@ -202,7 +202,7 @@ def result_of(run: Run, family: Family, chosen: Method, termination: Termination
             *notes,
             Note(kind="not reproducible", text="not reproducible: the time limit, or a part of it, was used up"),
         )
-    if run.best is not None and (coarse := _coarse(run.best.certificate, family, run.instance)) is not None:
+    if run.best is not None and (coarse := coarse_note(run.best.certificate, family, run.instance)) is not None:
         notes = (*notes, coarse)
     run.timings["total"] = round(run.seconds, 6)
     return Result(
@@ -231,7 +231,7 @@ def result_of(run: Run, family: Family, chosen: Method, termination: Termination
     )
 
 
-def _coarse(certificate: Certificate, family: Family, instance: Record) -> Note | None:
+def coarse_note(certificate: Certificate, family: Family, instance: Record) -> Note | None:
     """What rounding costs up to whole ticks adds to the objective at most, where that is a thousandth of it or more, or
     where the ticks are few: "optimal" holds for the rounded costs."""
     objective = certificate.objective or 0

@@ -311,7 +311,7 @@ def unseen(result: Result, family: Family, instance: Any) -> bool:
     """Whether no quick method of the family finds anything better than what is called optimal."""
     assert result.objective is not None
     for name in family.attempts:
-        run = Run(instance, SolveOptions(time_limit=2.0, threads=1), resolve(family.check))
+        run = Run(instance, SolveOptions(time_limit=SECONDS, threads=1), resolve(family.check))
         try:
             with plainly(family.is_small(instance)):
                 resolve(family.method(name).function)(instance, run)

@@ -82,7 +82,7 @@ def needed(path: Path, name: str, seen: set[tuple[Path, str]] | None = None) -> 
     return found
 
 
-def tests_that_need(packages: set[str]) -> dict[str, set[str]]:
+def needing(packages: set[str]) -> dict[str, set[str]]:
     """``tests/a/test_b.py::test_c`` -> those of ``packages`` that it needs, for all tests that need any."""
     found: dict[str, set[str]] = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
@@ -93,5 +93,5 @@ def tests_that_need(packages: set[str]) -> dict[str, set[str]]:
 
 
 if __name__ == "__main__":
-    for test, wanted in tests_that_need(set(sys.argv[1:])).items():
+    for test, wanted in needing(set(sys.argv[1:])).items():
         print(test, ", ".join(sorted(wanted)))

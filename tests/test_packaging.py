@@ -12,8 +12,11 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from benchmarks.judges import PACKAGES
 from chipmap.family import FAMILY_NAMES
+from tests.conftest import lacking, wanting
 from tests.lock import LOCK, LOCK_DEV, Entry, entries_of
+from tests.needs import needing
 from tests.wheel import COMMANDS, TESTS, lane_lock, supported
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -79,6 +82,42 @@ def test_users_and_developers_have_the_same_versions() -> None:
     assert not [
         entry.name for entry in entries_of(LOCK) if (entry.name, entry.version, str(entry.marker)) not in pinned
     ]
+
+
+def test_the_judges_are_installed_as_the_extra_says() -> None:
+    """Each package that ``make judges`` asks about is in its extra; torch is the one that comes first."""
+    extra = {Requirement(line).name: line for line in PROJECT["project"]["optional-dependencies"]["judges"]}
+    assert set(PACKAGES) <= extra.keys() and all("=" in line for line in extra.values())
+    first = re.findall(r"^\t\$\(JUDGES\)\S+ -m pip .*install (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert first[0] == extra["torch"] == PROJECT["project"]["optional-dependencies"]["learned"][0]
+    for extras in ("zoo", "metis"):
+        for line in PROJECT["project"]["optional-dependencies"][extras]:
+            assert extra[Requirement(line).name] == line
+
+
+def test_what_a_test_needs_is_found_through_what_it_calls() -> None:
+    """By an import in the file, in the function, and in a helper of another file; not where types alone need it."""
+    found = needing({"torch", "onnx", "jax"})
+    assert found["tests/learned/test_policy.py::test_advantages"] == {"torch"}
+    assert found["tests/instances/test_counting.py::test_the_counter_itself"] == {"torch"}
+    assert found["tests/dataflow/test_from_graph.py::test_most_work_of_current_networks_can_be_split"] == {"onnx"}
+    of_jax = [name for name, wanted in found.items() if "jax" in wanted]
+    assert of_jax == [name for name in found if name.startswith("tests/placement/test_jax_gradients.py")] != []
+    assert not [name for name in found if "/test_weights.py" in name]
+
+
+def test_skipped_tests_are_counted_by_what_they_lack() -> None:
+    """A file that is skipped whole counts with all its functions, and once, whichever workers say it."""
+
+    def skipped(nodeid: str, reason: str) -> pytest.CollectReport:
+        return pytest.CollectReport(nodeid, "skipped", ("file", 1, f"Skipped: {reason}"), [])
+
+    missing = "could not import 'jax': No module named 'jax'"
+    reports = [skipped("tests/placement/test_jax_gradients.py", missing)] * 2
+    reports += [skipped("tests/a.py::test_b", "could not import 'onnx': No module named 'onnx'")]
+    reports += [skipped("tests/a.py::test_c[1]", "needs the extra learned"), skipped("tests/a.py::test_d", "other")]
+    assert lacking(reports) == {"judges": 2, "onnx": 1, "": 1}
+    assert wanting("Skipped: needs the extra pandas") == "pandas" and wanting("Skipped: no such system") == ""
 
 
 def test_the_build_group_is_what_builds() -> None:

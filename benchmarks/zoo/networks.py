@@ -33,10 +33,13 @@ class Network:
 def _of(
     model: str, config: str, real: dict[str, Any], small: dict[str, Any], dtype: torch.dtype = torch.float32
 ) -> Callable[[bool, dict[str, Any]], nn.Module]:
-    """What makes a class of transformers from a configuration with these settings, the real one of type ``dtype``."""
+    """What makes a class of transformers from a configuration with these settings, the real one of type ``dtype``.
+
+    Further settings go before.
+    """
 
     def make(is_real: bool, more: dict[str, Any]) -> nn.Module:
-        settings = getattr(transformers, config)(**(real if is_real else small), **more)
+        settings = getattr(transformers, config)(**{**(real if is_real else small), **more})
         made: nn.Module = getattr(transformers, model)(settings)
         return made.to(dtype) if is_real else made
 

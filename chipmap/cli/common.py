@@ -111,6 +111,7 @@ TOLD = (
     "cache",
     "advice",
     "no proof",
+    "coarse",
 )
 
 

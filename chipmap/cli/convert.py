@@ -55,6 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "make it a training step: gradients, and an update of each weight"
     asked = {"dest": "changes", "action": "append_const", "const": ("training", "")}
     parser.add_argument("--training", help=what, **asked)
+    what = "with --training: none, sgd, momentum or adam (default), bytes of each of its numbers (default: those of a "
+    what += "weight), and master to keep a copy of the weights in four bytes: adam:4:master"
+    parser.add_argument("--optimizer", metavar="NAME[:BYTES][:master]", help=what)
     parser.add_argument("--out", metavar="FILE", default="-", help="the file to write (default: standard output)")
 
 
@@ -73,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
     if args.solution is not None and args.changes:
         what = "a solution of the unchanged graph"
         raise InputError(what, "--solution", "Leave out --clone, --relay, --split and --training.")
+    if args.optimizer is not None and ("training", "") not in args.changes:
+        raise InputError("says what a training step holds", "--optimizer", "Ask for --training, or leave it out.")
     family = family_of(instance)
     solution = None if args.solution is None else read_solution(args.solution, family, instance, of_this=not args.set)
     notes = getattr(instance, "notes", "")
@@ -81,12 +86,12 @@ def run(args: argparse.Namespace) -> int:
     for name, group in groupby(args.changes, key=itemgetter(0)):
         wanted = [operation for _, operation in group]
         for operations in [wanted] if name == "clone" else [[operation] for operation in wanted]:
-            instance = _changed(instance, name, operations)
+            instance = _changed(instance, name, operations, args.optimizer)
     write_file(args.out, encode(instance, args.out, solution))
     return 0
 
 
-def _changed(instance: Record, name: str, operations: list[str]) -> Record:
+def _changed(instance: Record, name: str, operations: list[str], optimizer: str | None) -> Record:
     """The instance with one change of its graph, which is reported."""
     from chipmap.family import family_of, resolve
 
@@ -94,7 +99,7 @@ def _changed(instance: Record, name: str, operations: list[str]) -> Record:
     if name not in family.transforms:
         raise InputError(f"instances of family {family.name!r} have no such change", f"--{name}", "Leave it out.")
     names = [] if name == "training" else operations
-    fields: dict[str, Any] = {}
+    fields: dict[str, Any] = {"optimizer": optimizer} if name == "training" and optimizer is not None else {}
     if name == "relay":
         names, fields = _stages(instance, operations[0])
     elif name == "split":
@@ -107,7 +112,8 @@ def _changed(instance: Record, name: str, operations: list[str]) -> Record:
     try:
         made = resolve(family.transforms[name])(instance, names, **fields)
     except InputError as error:
-        raise InputError(error.what, f"--{name}", error.remedy) from None
+        where = "--optimizer" if error.where in ("optimizer", "state_bytes") else f"--{name}"
+        raise InputError(error.what, where, error.remedy) from None
     words = ", ".join(f"{amount:,} {what}" for what, amount in made.report.items() if amount)
     say(f"{' '.join([name, ', '.join(operations)]).strip()}: adds {words or 'nothing'}")
     changed: Record = made.instance

@@ -58,7 +58,7 @@ FAMILY = Family(
     first="chipmap.methods.dataflow.at_once:first",
     small="chipmap.instances.dataflow.instance:small",
     warm=(("dataflow/tiny-chain", "auto"),),
-    attempts=("auto",),
+    attempts=("auto", "two-pass"),
     default_method="dataflow/auto",
     formulations=(
         Formulation("dataflow/mip", "mip", "chipmap.formulations.dataflow.mip:build", PAPER + ", equations 1 to 7"),

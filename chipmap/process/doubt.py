@@ -10,16 +10,20 @@ A bound that is too high, though no quick method finds better than the solver's 
 
 from __future__ import annotations
 
-from chipmap.deadline import Stop
+import time
+
+from chipmap.deadline import Deadline, Stop
 from chipmap.family import Family, Method, resolve
 from chipmap.kernels import Unready
 from chipmap.process.warming import is_warm
 from chipmap.records import ChipmapError
 from chipmap.run import Run
 
-#: Seconds for all attempts at most, and the share of the time that a method took which they may take to contradict an
-#: optimum, but at least so many seconds (loading a kernel takes some tenths).
+#: Seconds of the processor for all attempts at most, and the share of the time that a method took which they may take
+#: to contradict an optimum, but at least so many seconds (loading a kernel takes some tenths).
 MOST, SHARE, LEAST = 2.0, 0.1, 0.5
+#: How much longer they may take by the clock, on a busy machine.
+BUSY = 5.0
 
 
 def doubted(run: Run, family: Family, chosen: Method) -> None:
@@ -31,12 +35,13 @@ def doubted(run: Run, family: Family, chosen: Method) -> None:
     starts_itself = chosen.name == family.default_method and not run.proved_infeasible
     if not seconds or starts_itself or run.cancelled or (not family.is_small(run.instance) and not is_warm(family)):
         return
-    until = run.seconds + min(seconds, run.remaining)
+    spent = time.thread_time() + seconds
+    deadline = Deadline(
+        time.monotonic() + min(BUSY * seconds, run.remaining), lambda: "time" if time.thread_time() > spent else None
+    )
     for name in family.attempts:
-        left = until - run.seconds
-        if left <= 0.0 or f"{family.name}/{name}" == chosen.name:
-            continue
-        if _agrees(run, family.method(name), left):
+        own = f"{family.name}/{name}" == chosen.name
+        if not own and deadline.keep_going() and _agrees(run, family.method(name), deadline):
             return
 
 
@@ -49,10 +54,12 @@ def _seconds(run: Run) -> float:
     return min(MOST, max(LEAST, SHARE * run.seconds)) if run.gap == 0.0 and "native" in run.used else 0.0
 
 
-def _agrees(run: Run, method: Method, seconds: float) -> bool:
+def _agrees(run: Run, method: Method, deadline: Deadline) -> bool:
     """Whether an attempt proves by itself that there is nothing better; what it finds is told."""
-    options = run.options.replace(time_limit=seconds, warm_start=None, native={}, solver=None, memory_limit=None)
-    tried = Run(run.instance, options, run.check, oracle=run.oracle, cancel=run.cancel, ready=run.ready)
+    options = run.options.replace(
+        time_limit=deadline.seconds, warm_start=None, native={}, solver=None, memory_limit=None
+    )
+    tried = Run(run.instance, options, run.check, oracle=run.oracle, cancel=run.cancel, ready=run.ready, outer=deadline)
     try:
         resolve(method.function)(run.instance, tried)
     except (Stop, Unready, ChipmapError):

@@ -312,3 +312,62 @@ def test_every_method_is_brute_force(block: int) -> None:
         tried["all"] += 1
         tried["overlapped"] += instance.task.overlap_gradients and mapping is not None
     assert tried["all"] >= 5 and tried["overlapped"], tried
+
+
+#: Bytes of state per parameter (page, "The optimiser's state").
+STATES: dict[tuple[str, int, bool], int] = {
+    ("none", 4, True): 0,
+    ("sgd", 4, True): 4,
+    ("sgd", 2, False): 0,
+    ("momentum", 4, True): 8,
+    ("momentum", 2, False): 2,
+    ("momentum", 1, True): 5,
+    ("adam", 4, True): 12,
+    ("adam", 4, False): 8,
+    ("adam", 2, False): 4,
+    ("adam", 1, True): 6,
+}
+
+
+@pytest.mark.parametrize("named", STATES)
+def test_the_state_by_the_name_of_an_optimizer(named: tuple[str, int, bool]) -> None:
+    """Two-byte weights and gradients and s bytes per parameter, and 2 · 2 + 2 s bytes moved by the step; the same as
+    with ``optimizer_bytes``, in the checker and in the program."""
+    (name, width, master), state = named, STATES[named]
+    step = name != "none"
+    asked = {"optimizer": name, "state_bytes": width, "master_weights": master, "optimizer_step": step}
+    instance, stated = replicated(**asked), replicated(optimizer_bytes=state, optimizer_step=step)
+    certificate = check(instance, PARTITIONS)
+    assert certificate.figures["dram_bytes"] == 8 * (WEIGHTS * 2 + WEIGHTS // 2 * state)
+    moved = 8 * WEIGHTS // 2 * (4 + 2 * state) if step else 0
+    assert certificate.terms["T8"] == moved * 1000 // 100
+    assert certificate.terms == check(stated, PARTITIONS).terms
+    held = int(certificate.figures["dram_bytes"])
+    for method in (auto, mip, cpsat) if name == "momentum" else (auto,):
+        run = run_of(replicated(**asked, dram_bytes=held), method)
+        assert run.upper == check(instance, PARTITIONS).objective
+        assert run_of(replicated(**asked, dram_bytes=held - 1), method).best is None
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ({"optimizer": "adam", "optimizer_bytes": 12}, "task.optimizer_bytes: is 12, but task.optimizer is adam"),
+        ({"optimizer": "adam", "state_bytes": 3}, "task.state_bytes: is 3"),
+        ({"state_bytes": 2}, "task.state_bytes: says how task.optimizer keeps"),
+        ({"master_weights": False}, "task.master_weights: says how task.optimizer keeps"),
+        ({"optimizer": "none"}, "task.optimizer_step: is true, but task.optimizer is none"),
+    ],
+)
+def test_a_state_that_is_stated_twice_or_by_halves_is_refused(task: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        replicated(**task)
+
+
+def test_files_from_before_the_optimizer_had_a_name_are_the_same_instances() -> None:
+    instance = replicated()
+    fields = instance.to_json()
+    old = DataflowInstance.from_json(
+        fields.replace(b'"optimizer":null,"state_bytes":4,"master_weights":true', b'"overlap_gradients":false')
+    )
+    assert b"state_bytes" in fields and old.content_hash == instance.content_hash

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 import chipmap
+from chipmap.instances.graph import Operation, OperationGraph, Tensor
+from chipmap.instances.placement import Device, DeviceClass, Forbidden, Links, PlacementInstance, System
+from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.ring import RingInstance
 from chipmap.instances.ring.contraction import computing_only, contract
 from chipmap.instances.ring.problem import ring_problem
 from chipmap.learned import needs
-from chipmap.learned.features import COLUMNS, Graph, of_graph, of_ring, table
-from chipmap.records import SolverUnavailableError
+from chipmap.learned.features import COLUMNS, Graph, of_graph, of_placement, of_ring, table
+from chipmap.learned.recipe import Recipe
+from chipmap.records import InputError, SolverUnavailableError
 
 COLUMN = {name: k for k, name in enumerate(COLUMNS)}
 
@@ -58,6 +62,31 @@ def test_the_columns_by_hand() -> None:
     kinds = found[:, COLUMN["kind 0"] :]
     assert kinds.sum(axis=1).tolist() == [1.0] * 4
     assert (kinds[0] == kinds[3]).all() and (kinds[1] == kinds[2]).all() and (kinds[0] != kinds[1]).any()
+
+
+def test_graphs_by_hand() -> None:
+    """All tensors of an operation are its output; an edge counts once, however many tensors go along it."""
+    operations = tuple(Operation(name=name, kind="k", flop=flop) for name, flop in (("a", 2), ("b", 6)))
+    tensors = tuple(Tensor(producer=0, readers=(1,), bytes=size) for size in (3, 5))
+    graph = OperationGraph(name="two", operations=operations, tensors=tensors)
+    found = of_graph(graph)
+    assert found.output.tolist() == [8.0, 0.0] and found.edges.tolist() == [[0, 1]]
+    kinds = tuple(
+        DeviceClass(name=name, flop_per_ns=rate, memory_bytes_per_ns=1e9) for name, rate in (("s", 1), ("f", 2))
+    )
+    devices = tuple(Device(name=kind.name, kind=kind.name) for kind in kinds)
+    system = System(classes=kinds, devices=devices, links=Links(kind="pair"))
+    forbidden = (Forbidden(operation="b", devices=("f",)),)
+    instance = PlacementInstance(name="two", graph=graph, system=system, forbidden=forbidden)
+    placed = of_placement(placement_problem(instance))
+    assert placed.work.tolist() == [1.0, 6.0], "both are twice as fast on f, where b may not be"
+    assert placed.output.tolist() == [8.0, 0.0] and placed.edges.tolist() == [[0, 1]]
+
+
+def test_recipes_without_torch() -> None:
+    Recipe(rollouts=4, batches=4).check()
+    with pytest.raises(InputError, match="is 5 for 4 rollouts"):
+        Recipe(rollouts=4, batches=5).check()
 
 
 def test_units_change_nothing_and_a_permutation_permutes() -> None:

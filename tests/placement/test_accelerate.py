@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import cache
 from typing import Any
@@ -98,14 +98,14 @@ def cuts(instance: PlacementInstance) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_accelerate_accepts_the_maps_of_all_cuts(name: str) -> None:
+def test_accelerate_accepts_the_maps_of_all_cuts(name: str, record_property: Callable[[str, object], None]) -> None:
     """Every name of the state dict has a device, and keys are modules, parameters or buffers. Cuts pass beside modules
     with parameters of their own."""
     module, _, instance = network(name)
     buffers = {own for own, _ in module.named_buffers()}
     known = {"", *dict(module.named_modules()), *module.state_dict(), *buffers}
     assert {*module.state_dict(), *buffers} == instance.states.keys()
-    listed = set[str]()
+    listed, maps = set[str](), 0
     for of in (instance, training_step(instance).instance):
         for found in cuts(of):
             with warnings.catch_warnings():
@@ -113,6 +113,11 @@ def test_accelerate_accepts_the_maps_of_all_cuts(name: str) -> None:
                 accelerate.utils.modeling.check_device_map(module, found)
             assert found.keys() <= known
             listed |= found.keys()
+            maps += 1
+    own = sorted(listed & {*module.state_dict(), *buffers})
+    record_property(
+        f"{name}: maps that accelerate accepts", f"{maps}, of {len(instance.states)} names, {len(own)} as keys"
+    )
     assert name not in DIRECT or DIRECT[name] in listed
 
 

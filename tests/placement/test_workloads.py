@@ -14,7 +14,11 @@ from chipmap.instances.placement.generators import NETWORKS, inference, training
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.placement.shipped import SHIPPED
 from chipmap.instances.placement.training import training
+from chipmap.methods.placement.first import first
+from chipmap.methods.placement.reasons import impossible
 from chipmap.records import InputError
+from chipmap.run import Run, SolveOptions
+from chipmap.validation.placement.checker import check
 from tests.docs.pages import ROOT
 
 #: The first 16 digits of content hashes. A change here changes what published results refer to.
@@ -88,7 +92,7 @@ def test_a_training_step_by_hand() -> None:
     assert set(step.backward) == set(read) - {"x", "w", "a", "r", "b"}
     assert read["b/loss 4"] == ["b"]
     assert sorted(read["b/gradient 3"]) == ["b/loss 4", "w"] and sorted(read["b/gradient 1"]) == ["b/loss 4", "r"]
-    assert sorted(read["r/gradient"]) == ["a", "b/gradient 3"]
+    assert sorted(read["r/gradient"]) == ["b/gradient 3", "r"]  # relu's gradient goes by its result
     assert sorted(read["a/gradient 1"]) == ["r/gradient", "x"] and "a/gradient 0" not in read
     assert sorted(read["w/add 1"]) == ["a/gradient 1", "b/gradient 1"] and sorted(read["w/update"]) == ["w", "w/add 1"]
     flop = {one.name: one.flop for one in step.graph.operations}
@@ -156,3 +160,17 @@ def test_speed_ups_of_the_paper_that_follow_from_its_seconds() -> None:
     assert wrong == {"amoebanet-4", "transformer-xl-4", "transformer-xl-8"}
     assert round(speed_up(0.44, 0.394), 1) == 11.7 and round(speed_up(0.641, 0.580), 1) == 10.5
     assert all(follows(row.over_hdp, row.hdp, row.gdp) for row in TABLE_1.values())
+
+
+def test_an_encoder_with_many_readers_fits_where_it_does() -> None:
+    """Its gradients are added two at a time; one sum of all 120 would need more than a device has."""
+    network = {"layers": 2, "steps": 60, "hidden": 64, "batch": 16, "vocabulary": 100}
+    before, now = (
+        placement_problem(training_step("gnmt", network, memory_bytes=20_000_000, saved=saved))  # type: ignore[arg-type]
+        for saved in ("operands", "autograd")
+    )
+    assert "encoder.memory/sum" in next(iter(impossible(before))).message
+    assert not list(impossible(now))
+    run = Run(now.instance, SolveOptions(threads=1), check)
+    first(now.instance, run)
+    assert run.best is not None

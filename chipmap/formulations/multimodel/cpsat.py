@@ -25,9 +25,10 @@ LARGEST = 2**62
 
 @dataclass(frozen=True)
 class MultiCpChoices(MultiChoices):
-    """``labels``: ``assume`` gives each constraint a literal in ``assumptions``.
+    """``labels``: ``assume`` gives each constraint a literal in ``assumptions`` and leaves the cuts out.
 
-    An infeasible model then names those that clash.
+    An infeasible model then names those that clash. Segments of a model on one chiplet count as one, which is right
+    only with C2: it belongs to what clashes.
     """
 
     labels: Literal["plain", "assume"] = "plain"
@@ -79,9 +80,10 @@ def add_multimodel(
     c2_apart(builder)
     c5_memory(builder)
     t1_latency(builder)
-    if "busy" in choices.cuts:
+    cuts = () if builder.assume else choices.cuts  # they follow from labels that may be left out
+    if "busy" in cuts:
         cut_busy(builder)
-    if "layer" in choices.cuts:
+    if "layer" in cuts:
         cut_layer(builder)
     t2_energy(builder)
     c4_limits(builder)
@@ -105,13 +107,17 @@ class Builder(LabelledModel):
             {key: self.literal(f"{name}{list(key)}") for key in listed} for name in ("x", "start", "end")
         )
         self.stay = {key: self.literal(f"stay{list(key)}") for key in inner}
-        self.move = {(*key, d): self.literal(f"move{[*key, d]}") for key in inner for d in problem.neighbours[key[3]]}
+        self.move = {(*key, d): self.literal(f"move{[*key, d]}") for key in inner for d in self.near(key[3])}
         self.window: list[Any] = []
         self.bottleneck: dict[tuple[int, int], Any] = {}
         self.latency: dict[tuple[int, int], Any] = {}
         self.segment: dict[tuple[int, int, int], Any] = {}
         self.time: Any = 0
         self.energy: Any = 0
+
+    def near(self, c: int) -> tuple[int, ...]:
+        """The chiplets to which a model may move from c; all others where C3 is assumed, which then keeps to links."""
+        return tuple(d for d in range(self.problem.chiplets) if d != c) if self.assume else self.problem.neighbours[c]
 
     def runs(self, m: int, k: int, w: int) -> Any:
         """[layer k of model m runs in window w]."""
@@ -133,14 +139,17 @@ def c3_path(builder: Builder) -> None:
     """C3: x = start + stay + moves in = end + stay + moves out, with moves along links only."""
     problem = builder.problem
     for m, k, w, c in places(problem):
-        near, last = problem.neighbours[c], k == problem.models[m].layers - 1
+        near, last = builder.near(c), k == problem.models[m].layers - 1
         came, left = [builder.start[m, k, w, c]], [builder.end[m, k, w, c]]
         if k:
             came += [builder.stay[m, k - 1, w, c], *(builder.move[m, k - 1, w, d, c] for d in near)]
         if not last:
             left += [builder.stay[m, k, w, c], *(builder.move[m, k, w, c, d] for d in near)]
         for flow in (came, left):
-            builder.enforce("c3_path", builder.model.add(sum(flow) == builder.x[m, k, w, c]))
+            builder.model.add(sum(flow) == builder.x[m, k, w, c])
+    for (*_, c, d), move in builder.move.items():
+        if d not in problem.neighbours[c]:
+            builder.enforce("c3_path", builder.model.add(move == 0))
 
 
 def c1_chain(builder: Builder) -> None:
@@ -167,7 +176,7 @@ def c2_apart(builder: Builder) -> None:
             begun = []
             for m, model in enumerate(problem.models):
                 begun += [builder.start[m, k, w, c] for k in range(model.layers)]
-                begun += [builder.move[m, k, w, d, c] for k in range(model.layers - 1) for d in problem.neighbours[c]]
+                begun += [builder.move[m, k, w, d, c] for k in range(model.layers - 1) for d in builder.near(c)]
             builder.enforce("c2_apart", builder.model.add(sum(begun) <= 1))
 
 
@@ -222,7 +231,7 @@ def _time(builder: Builder, m: int, k: int, w: int, c: int) -> Any:
         int(model.read_time[k, c]) * builder.start[key],
         int(model.write_time[k, c]) * builder.end[key],
     ]
-    for d in problem.neighbours[c]:
+    for d in builder.near(c):
         if k < model.layers - 1:
             parts.append(int(model.send_time[k]) * builder.move[m, k, w, c, d])
         if k and problem.both_ends:
@@ -264,7 +273,7 @@ def t2_energy(builder: Builder) -> None:
         parts.append(int(model.energy[k, c] + model.weight_energy[k, c]) * builder.x[m, k, w, c])
         parts.append(int(model.read_energy[k, c]) * builder.start[m, k, w, c])
         parts.append(int(model.write_energy[k, c]) * builder.end[m, k, w, c])
-        for d in problem.neighbours[c] if k < model.layers - 1 else ():
+        for d in builder.near(c) if k < model.layers - 1 else ():
             parts.append(int(model.send_energy[k]) * builder.move[m, k, w, c, d])
     builder.energy = builder.integer(0, problem.most_energy, "energy")
     builder.model.add(sum(parts) == builder.energy)
@@ -300,11 +309,11 @@ def _cost(builder: Builder) -> Any:
             raise _too_large(problem)
         model.add(1000 * cost >= rate * builder.time + 1000 * builder.energy)
         return cost
-    _def_product(builder, cost)
+    def_product(builder, cost)
     return cost
 
 
-def _def_product(builder: Builder, cost: Any) -> None:
+def def_product(builder: Builder, cost: Any) -> None:
     """``edp_tick`` · cost >= T1 · T2 = Σ_k 2^k · (digit k of the smaller factor) · (the other factor).
 
     Linear, as CP-SAT's presolve (9.15.6755) calls feasible models with a product in the objective infeasible. A tick of

@@ -64,13 +64,20 @@ class Annealing:
 
 
 def rounds(
-    problem: MultiProblem, start: Windows, seed: int, deadline: Deadline, most: int | None = None
+    problem: MultiProblem,
+    start: Windows,
+    seed: int,
+    deadline: Deadline,
+    most: int | None = None,
+    known: Windows | None = None,
 ) -> Iterator[Windows]:
     """Ever longer rounds from ``start`` and from the best schedule so far, which yield better and better schedules.
 
-    They go on until the deadline, or for so many rounds as ``most`` says.
+    They go on until the deadline, or for so many rounds as ``most`` says. ``known`` is the best schedule before them.
     """
-    moves, best, found, number = FIRST, float("inf"), start, 0
+    moves, best, found, number = FIRST, float("inf"), known or start, 0
+    if known is not None:
+        best = Annealing(problem, known, seed).best.value[0]
     while deadline.keep_going() and (most is None or number < most):
         again, hot, cold = ROUNDS[number % len(ROUNDS)]
         search = Annealing(problem, found if again else start, 1_000 * seed + number)

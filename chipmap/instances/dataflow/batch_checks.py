@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from chipmap.instances.optimizer import WIDTHS
 from chipmap.records import InputError
 
 #: A ``DataflowInstance``, whose module asks this one.
@@ -48,6 +49,24 @@ def check_schedule(instance: Instance) -> None:
         reasons["a kernel reads what a weight update makes, which can't be late then"] = read
     for reason in (reason for reason, holds in reasons.items() if holds):
         raise InputError(f"is {task.schedule}, but {reason}", "task.schedule", "Set it to 1f1b.")
+
+
+def check_optimizer(instance: Instance) -> None:
+    """Raise :class:`InputError` where the optimiser's state is stated twice, by halves, or can't be."""
+    task = instance.task
+    if task.state_bytes not in WIDTHS:
+        raise InputError(f"is {task.state_bytes}", "task.state_bytes", f"Give one of {', '.join(map(str, WIDTHS))}.")
+    if task.optimizer is None:
+        beside = {"state_bytes": task.state_bytes != WIDTHS[-1], "master_weights": not task.master_weights}
+        for field in (field for field, changed in beside.items() if changed):
+            what = "says how task.optimizer keeps its state, which isn't given"
+            raise InputError(what, f"task.{field}", "Give task.optimizer, adam perhaps, or leave it out.")
+    elif task.optimizer_bytes is not None:
+        what = f"is {task.optimizer_bytes}, but task.optimizer is {task.optimizer}, whose bytes follow from it"
+        raise InputError(what, "task.optimizer_bytes", "Leave out one of the two.")
+    elif task.optimizer == "none" and task.optimizer_step:
+        what = "is true, but task.optimizer is none: there is no step"
+        raise InputError(what, "task.optimizer_step", "Leave it out, or name an optimizer.")
 
 
 def check_shard(instance: Instance) -> None:

@@ -11,13 +11,14 @@ from typing import ClassVar, Literal, NamedTuple, Self
 
 import msgspec
 
-from chipmap.instances.dataflow.batch_checks import check_recompute, check_schedule, check_shard
+from chipmap.instances.dataflow.batch_checks import check_optimizer, check_recompute, check_schedule, check_shard
 from chipmap.instances.dataflow.degrees import PARALLELISMS as PARALLELISMS
 from chipmap.instances.dataflow.degrees import Degrees as Degrees
 from chipmap.instances.dataflow.degrees import Parallelism as Parallelism
 from chipmap.instances.dataflow.rates import missing_formats
 from chipmap.instances.dataflow.system import System
 from chipmap.instances.dataflow.workload import Scheme, Workload
+from chipmap.instances.optimizer import Optimizer, per_parameter
 from chipmap.records import InputError, Record, counted
 
 CostMode = Literal["physical", "dfmodel"]
@@ -38,9 +39,10 @@ class Task(Record, frozen=True, kw_only=True):
     "Micro-batches"). ``purpose`` says whether DRAM holds
     gradients and optimiser state (``training``), and ``decode`` reads weights from DRAM in mode ``dfmodel`` too;
     ``optimizer_bytes`` of state per parameter (null: 12 in mode ``physical``, Adam's in mixed precision, none in mode
-    ``dfmodel``). ``recompute`` runs forward kernels once more in the backward phase instead of keeping what they
-    made: all (``full``, true), those that ``selective`` names, or none (false), or what is best of these (null) (page,
-    "Recomputation"). ``overlap``: a partition takes the most of compute, memory and network, else their sum.
+    ``dfmodel``), or those of an ``optimizer``: numbers of ``state_bytes`` each, with ``master_weights`` four more.
+    ``recompute`` runs forward kernels once more in the backward phase instead of keeping what they made: all (``full``,
+    true), those that ``selective`` names, or none (false), or what is best of these (null) (page, "Recomputation").
+    ``overlap``: a partition takes the most of compute, memory and network, else their sum.
     ``utilisation`` is the share of the peak that compute reaches (null: kernels share tiles, by cycles).
     ``all_reduce_factor`` multiplies an all-reduce in mode ``dfmodel`` (published runs use 2; mode ``physical`` always
     does). ``partitions`` is the most
@@ -71,6 +73,9 @@ class Task(Record, frozen=True, kw_only=True):
         "optimizer_step",
         "expert_load",
         "overlap_gradients",
+        "optimizer",
+        "state_bytes",
+        "master_weights",
     )
 
     purpose: Purpose = "training"
@@ -97,6 +102,16 @@ class Task(Record, frozen=True, kw_only=True):
     optimizer_step: bool = False
     expert_load: float = 1.0
     overlap_gradients: bool = False
+    optimizer: Optimizer | None = None
+    state_bytes: int = 4
+    master_weights: bool = True
+
+    @property
+    def state_per_parameter(self) -> int | None:
+        """Bytes of the optimiser's state per parameter; None where nothing is said of it."""
+        if self.optimizer is None:
+            return self.optimizer_bytes
+        return per_parameter(self.optimizer, self.state_bytes, self.master_weights)
 
     @property
     def samples(self) -> int:
@@ -193,6 +208,7 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
         if task.optimizer_bytes is not None and not 0 <= task.optimizer_bytes <= 10**6:
             remedy = f"Give 0 to {10**6:,} bytes, or null."
             raise InputError(f"is {task.optimizer_bytes}", "task.optimizer_bytes", remedy)
+        check_optimizer(self)
         if not 1 <= task.expert_load <= 10_000:
             raise InputError(f"is {task.expert_load}", "task.expert_load", "Give 1 (all chips alike) to 10,000.")
         check_recompute(self)

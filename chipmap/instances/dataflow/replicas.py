@@ -26,7 +26,7 @@ def shared(instance: DataflowInstance, degrees: Degrees) -> Shard:
 
 def state_bytes(instance: DataflowInstance) -> int:
     """Bytes of optimiser state per parameter, of a training step."""
-    stated = instance.task.optimizer_bytes
+    stated = instance.task.state_per_parameter
     return (ADAM_BYTES if instance.mode == "physical" else 0) if stated is None else stated
 
 

@@ -177,7 +177,9 @@ class _Building:
         self.scopes = tuple(program.scopes.get(self.steps[v].name, "") for v in kept)
         names = unique_names([self.steps[v].name for v in kept], range(len(kept)))
         called = dict(zip(kept, names, strict=True))
-        self.states = {own: called[v] for name, own in program.states.items() if (v := self.makers.get(name)) in called}
+        self.states = {
+            own: called[v] for name, own in program.states.items() if (v := self.makers.get(name, -1)) in called
+        }
         operations = [self._operation(v, name, weights[v]) for v, name in called.items()]
         return OperationGraph.checked(program.name, operations, tensors, program.source, self.where)
 

@@ -21,7 +21,7 @@ def rounding(instance: MultiInstance, objective: int, terms: Mapping[str, int]) 
         time, energy = _lost(instance)
         whole = -(terms["T1"] * terms["T2"]) % tick
         return (time * terms["T2"] + energy * terms["T1"] + whole) / tick
-    if negligible(count * (1 + int(task.watts)), objective):
+    if negligible(count * (1 + int(1000 * task.watts)), objective):
         return Fraction(0)
     time, energy = _lost(instance)
     if task.objective == "weighted":
@@ -43,10 +43,11 @@ def _of_model(instance: MultiInstance, model: Model) -> tuple[Fraction, Fraction
     paid = 2 if instance.task.charge == "both" else 1
     time, energy = Fraction(0), Fraction(0)
     for layer in model.layers:
-        each = -(b * layer.in_bytes / dram) % 1 + -(b * layer.out_bytes / dram) % 1
-        each += paid * (-(b * layer.out_bytes / link) % 1)
+        cut = bool(module.links) and layer is not model.layers[-1]
+        sent = paid * (-(b * layer.out_bytes / link) % 1) if cut else Fraction(0)
+        each = -(b * layer.in_bytes / dram) % 1 + max(-(b * layer.out_bytes / dram) % 1, sent)
         time += model.batch // b * each + -(layer.weight_bytes / dram) % 1
-        sample = max(-(layer.in_bytes * rate) % 1 + -(layer.out_bytes * rate) % 1 for rate in rates)
-        sample += -(layer.out_bytes * hop) % 1
+        sent = -(layer.out_bytes * hop) % 1 if cut else Fraction(0)
+        sample = max(-(layer.in_bytes * rate) % 1 + max(-(layer.out_bytes * rate) % 1, sent) for rate in rates)
         energy += model.batch * sample + max(-(layer.weight_bytes * rate) % 1 for rate in rates)
     return time, energy

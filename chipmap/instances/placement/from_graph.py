@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from chipmap.instances.importers.common import ImportedGraph
+from chipmap.instances.optimizer import Optimizer
 from chipmap.instances.placement.instance import PlacementInstance, Task
 from chipmap.instances.placement.presets import preset
 from chipmap.instances.placement.presets import system as named
-from chipmap.instances.placement.training import training
-from chipmap.records import InputError
+from chipmap.instances.placement.training import WORD, Recipe, training
+from chipmap.records import InputError, choices
 
 #: Formats measured on devices, mostly for whole training batches: their tensors say nothing of a device's memory.
 PROFILES = frozenset({"pipedream", "dnn-partitioning", "piper"})
@@ -40,9 +42,16 @@ def from_graph(imported: ImportedGraph, name: str) -> PlacementInstance:
         notes="; ".join(notes),
         scopes=imported.scopes,
         states=dict(imported.states),
+        word_bytes=_word(imported),
     )
     instance.check()
     return instance
+
+
+def _word(imported: ImportedGraph) -> int:
+    """Bytes of the mean parameter; 4 where nothing is known of any."""
+    totals = imported.totals
+    return min(max(1, round(totals.bytes / totals.numbers)), 8) if totals is not None and totals.numbers else WORD
 
 
 def equip(instance: PlacementInstance, system: str = "", costs: Sequence[str] = ()) -> PlacementInstance:
@@ -78,8 +87,12 @@ class Changed:
     report: dict[str, int]
 
 
-def training_step(instance: PlacementInstance, names: Sequence[str] = ()) -> Changed:
-    """The training step of an instance's forward graph (:mod:`chipmap.instances.placement.training`), on its system."""
+def training_step(instance: PlacementInstance, names: Sequence[str] = (), optimizer: str = "") -> Changed:
+    """The training step of an instance's forward graph (:mod:`chipmap.instances.placement.training`), on its system.
+
+    ``optimizer``: ``NAME[:BYTES][:master]``, such as ``momentum``, ``adam:1`` or ``adam:4:master``.
+    """
+    recipe = _recipe(optimizer, instance.word_bytes)
     remedy = "Give the forward graph without them."
     if instance.backward:
         raise InputError("has gradients already: it names backward operations", "backward", "Take it as it is.")
@@ -88,7 +101,7 @@ def training_step(instance: PlacementInstance, names: Sequence[str] = ()) -> Cha
         raise InputError("measured times say nothing of gradients", where, f"Times follow from FLOP then. {remedy}")
     lost = {pin.operation for pin in instance.pins} | {one.operation for one in instance.forbidden}
     lost |= {name for group in instance.together for name in group}
-    step = training(instance.graph)
+    step = training(instance.graph, recipe)
     names_now = {one.name for one in step.graph.operations}
     gone = sorted(lost - names_now)
     if gone:
@@ -105,6 +118,22 @@ def training_step(instance: PlacementInstance, names: Sequence[str] = ()) -> Cha
     )
     backward = len(step.backward)
     return Changed(changed, {"operations of the backward pass": backward, "weights placed": len(step.together)})
+
+
+def _recipe(text: str, word: int) -> Recipe:
+    """The recipe of an optimiser as it is written, for weights of so many bytes a number."""
+    if not text:
+        return Recipe(word_bytes=word)
+    name, *rest = text.split(":")
+    master = rest[-1:] == ["master"]
+    width, *more = [*rest[: len(rest) - master], ""]
+    if len(more) > 1 or not (width or "0").isdecimal() or len(width) > 9:
+        what = f"is no optimiser: {text[:40]!r}"
+        raise InputError(what, "optimizer", "Give NAME[:BYTES][:master]: momentum, adam:2, adam:4:master.")
+    known: dict[str, Optimizer] = {one: one for one in get_args(Optimizer)}
+    if name not in known:
+        raise InputError(f"no optimiser is called {name[:40]!r}", "optimizer", choices(name, known))
+    return Recipe("autograd", known[name], int(width) if width else None, master, word).checked()
 
 
 def _states(instance: PlacementInstance, there: set[str]) -> dict[str, str]:

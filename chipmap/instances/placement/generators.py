@@ -8,11 +8,12 @@ from typing import Any, get_args
 
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.networks.parameters import Few, Seed, Share, Whole
+from chipmap.instances.optimizer import Optimizer
 from chipmap.instances.placement import images, workloads
 from chipmap.instances.placement.instance import PlacementInstance, Task
 from chipmap.instances.placement.presets import MEMORY, preset
 from chipmap.instances.placement.system import Device, DeviceClass, LinkKind, Links, System
-from chipmap.instances.placement.training import Training, training
+from chipmap.instances.placement.training import Kept, Recipe, Training, training
 from chipmap.records import InputError, choices
 
 #: Networks by name.
@@ -93,10 +94,19 @@ def training_step(
     system: str = "p100-pcie",
     memory_bytes: int | None = MEMORY,
     task: dict[str, Any] | None = None,
+    saved: Kept = "autograd",
+    optimizer: Optimizer = "adam",
+    state_bytes: int | None = None,
+    master_weights: bool = False,
     name: str = "placement-training",
 ) -> PlacementInstance:
-    """The training step of a network by name, with its ``parameters``, on so many ``devices`` of a preset."""
-    step = training(_forward(network, parameters or {}))
+    """The training step of a network by name, with its ``parameters``, on so many ``devices`` of a preset.
+
+    ``saved``, ``optimizer``, ``state_bytes`` and ``master_weights`` are those of
+    :class:`~chipmap.instances.placement.training.Recipe`.
+    """
+    recipe = Recipe(saved, optimizer, state_bytes, master_weights).checked()
+    step = training(_forward(network, parameters or {}), recipe)
     return _checked(
         name, step.graph, preset(system, devices, memory_bytes), {"weights": "variable", **(task or {})}, step
     )

@@ -55,10 +55,10 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
     ``together``: groups of operations that share a device. ``backward``: operations that C7 says nothing of.
     ``scopes``: the module of each of ``graph.operations`` (``blocks.0.attn``), where the file says it. ``states``: the
     operation that holds or reads each parameter and buffer, by the module's name of it (``blocks.0.attn.bias``); ""
-    where none does.
+    where none does. ``word_bytes``: bytes of a number, as most parameters have it; a training step goes by it.
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("scopes", "states")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("scopes", "states", "word_bytes")
 
     schema: Literal["placement/1"] = "placement/1"
     name: str
@@ -74,6 +74,7 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
     notes: str = ""
     scopes: tuple[str, ...] = ()
     states: dict[str, str] = {}
+    word_bytes: int = 4
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude."""
@@ -118,6 +119,8 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
 
     def _check_times(self) -> None:
         known = [one.name for one in self.system.classes]
+        if not 1 <= self.word_bytes <= 64:
+            raise InputError(f"is {self.word_bytes}", "word_bytes", "Give 1 to 64 bytes.")
         given = [("transfer_ns", self.transfer_ns, len(self.graph.tensors), "tensors")] if self.transfer_ns else []
         if len(self.scopes) not in (0, count := len(self.graph.operations)):
             what = f"has {counted(len(self.scopes), 'entry', 'entries')} for {counted(count, 'operation')}"

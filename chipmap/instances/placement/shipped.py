@@ -44,6 +44,7 @@ _WORKLOADS: dict[str, tuple[str, dict[str, int], int]] = {
 def _training(name: str, links: str) -> tuple[str, dict[str, Any]]:
     network, parameters, devices = _WORKLOADS[name]
     fields = {"network": network, "parameters": parameters, "devices": devices, "system": f"p100-{links}"}
+    fields["saved"] = "operands"  # as their published results have it
     return "placement-training", fields
 
 
@@ -70,6 +71,7 @@ SWEEPS: dict[str, dict[str, Any]] = {
         "schema": "sweep/1",
         "notes": "training steps of four networks on 1 to 8 P100, PCIe and NVLink: step time, bound, where time goes",
         "generator": "placement-training",
+        "parameters": {"saved": "operands"},
         "axes": [
             {
                 "name": "workload",

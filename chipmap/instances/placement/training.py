@@ -10,10 +10,14 @@ The rules, for the operations that the network needs, from the last one back:
 - Any other operation has one gradient operation for all, with its FLOP: twice these for a recurrent layer (its products
   have gradients of what they read and of their matrices), 5/2 of these for fused attention (its two products have two
   gradients each, and its scores are computed again, as PyTorch's fused kernels do).
-- Where gradients of a tensor meet, a sum adds them up. Gradients of a weight are added in a chain, one after the other.
+- A gradient operation reads what its forward operation keeps (:mod:`chipmap.instances.saved`). Masks, statistics and
+  places are results of the forward operation that it alone reads. An addition hands its gradient on.
+- Where gradients of a tensor meet they are added in a chain, each when it comes.
 - An operation that nobody reads is a loss: its gradient starts from its own result.
-- Each weight with a gradient has an update, which holds the optimizer's state (Adam: twice the weight) and shares the
-  weight's device.
+- Each weight with a gradient has an update, which holds the optimizer's state and shares the weight's device.
+
+With rule ``operands``, which the shipped instances were published with, an operation that is no product keeps all its
+operands, nothing is handed on, and one sum adds up all gradients of an activation.
 """
 
 from __future__ import annotations
@@ -21,10 +25,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
+from chipmap.instances import saved
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.importers.operators.aten import FIXED
 from chipmap.instances.importers.steps import words
+from chipmap.instances.optimizer import WIDTHS, Optimizer, per_parameter
+from chipmap.records import InputError
 
 #: Kinds that sum up over an inner range, where no loop nest says so.
 PRODUCTS = words(
@@ -34,7 +42,46 @@ PRODUCTS = words(
 #: Layers of products in one operation.
 RECURRENT = words("lstm gru rnn rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell")
 #: Bytes of a number; FLOP of an update per weight; state of the optimizer in weights.
-WORD, UPDATE_FLOP, STATE = 4, 10, 2
+WORD, UPDATE_FLOP = 4, 10
+
+
+#: What is kept for the backward pass.
+Kept = Literal["autograd", "operands"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a training step is made by; ``saved``: what is kept and how gradients of a tensor are added.
+
+    ``autograd``: as PyTorch has it; ``operands``: all operands of what is no product, and one sum of all gradients.
+    ``optimizer`` has 0 (``none``, ``sgd``), 1 (``momentum``) or 2 (``adam``) numbers of state per weight, of
+    ``state_bytes`` each (None: those of a weight); ``master_weights`` are another four bytes. A weight, and where
+    nothing else is known any number, has ``word_bytes``.
+    """
+
+    saved: Kept = "autograd"
+    optimizer: Optimizer = "adam"
+    state_bytes: int | None = None
+    master_weights: bool = False
+    word_bytes: int = WORD
+
+    def checked(self) -> Recipe:
+        """Itself. Raises :class:`InputError` for a setting that isn't one."""
+        for name, given, all_of in (
+            ("saved", self.saved, get_args(Kept)),
+            ("optimizer", self.optimizer, get_args(Optimizer)),
+        ):
+            if given not in all_of:
+                raise InputError(f"is {given!r}", name, f"Give one of {', '.join(all_of)}.")
+        if self.state_bytes is not None and self.state_bytes not in WIDTHS:
+            remedy = f"Give one of {', '.join(map(str, WIDTHS))}, or null."
+            raise InputError(f"is {self.state_bytes}", "state_bytes", remedy)
+        return self
+
+    def state(self, size: int) -> int:
+        """Bytes of the optimizer's state of ``size`` bytes of weights."""
+        own = self.state_bytes or self.word_bytes
+        return size // self.word_bytes * per_parameter(self.optimizer, own, self.master_weights)
 
 
 @dataclass(frozen=True)
@@ -54,6 +101,7 @@ class Draft:
     producers: list[int] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     readers: list[list[int]] = field(default_factory=list)
+    outputs: set[int] = field(default_factory=set)
 
     def op(self, name: str, kind: str, reads: list[int], sizes: list[int], flop: int = 0, **rest: object) -> list[int]:
         """Add an operation that reads tensors and makes some of these ``sizes``; the new tensors."""
@@ -70,25 +118,32 @@ class Draft:
     def graph(self, name: str, source: str = "") -> OperationGraph:
         """The finished graph."""
         tensors = [
-            Tensor(producer=u, readers=tuple(readers), bytes=size)
-            for u, readers, size in zip(self.producers, self.readers, self.sizes, strict=True)
+            Tensor(producer=u, readers=tuple(readers), bytes=size, output=t in self.outputs)
+            for t, (u, readers, size) in enumerate(zip(self.producers, self.readers, self.sizes, strict=True))
         ]
         return OperationGraph.checked(name, self.operations, tensors, source)
 
 
-def training(graph: OperationGraph) -> Training:
+def training(graph: OperationGraph, recipe: Recipe = Recipe()) -> Training:
     """The training step of a forward ``graph`` (views are passed through, dead operations left out)."""
-    return _Backward(graph).made()
+    return _Backward(graph, recipe).made()
 
 
 class _Backward:
-    def __init__(self, graph: OperationGraph) -> None:
-        self.forward, self.draft = graph, Draft()
+    def __init__(self, graph: OperationGraph, recipe: Recipe) -> None:
+        self.forward, self.draft, self.recipe = graph, Draft(), recipe
+        self.autograd = recipe.saved == "autograd"
         self.at: dict[int, set[int]] = {}  # tensor of the forward graph -> tensors of the draft that hold its bytes
+        self.swapped: set[int] = set()  # tensors of the forward graph whose dimensions don't lie in their order
         self.gradients: dict[int, list[int]] = {}  # tensor of the draft -> its gradients, to be added
         self.reads: dict[int, Counter[int]] = {}  # computing operation of the draft -> tensors that it reads, how often
+        self.results: dict[int, list[int]] = {}  # computing operation of the draft -> its results
+        self.beside: dict[
+            int, list[int]
+        ] = {}  # computing operation of the draft -> what it makes for its gradient alone
         self.order: list[int] = []
         self.trained: set[int] = set()  # tensors of the draft that are weights
+        self.wanting: set[int] = set()  # tensors of the draft that have a gradient
 
     def made(self) -> Training:
         """Forward operations, gradients from the last one back, then the updates."""
@@ -110,32 +165,71 @@ class _Backward:
             for v in dict.fromkeys(tensor.readers):
                 reads[v].append(t)
         trained = _trained(graph, reads)
+        free = not trained and not any(one.weight_bytes for one in graph.operations)  # of no weight anything is known
         for v in graph.topological_order():
             one, read = graph.operations[v], [s for t in reads[v] for s in sorted(self.at[t])]
-            if one.role == "view":
+            sizes = [graph.tensors[t].bytes for t in makes[v]]
+            behind = dict.fromkeys(read)
+            copies = self._copies(one, reads[v], makes[v], sum(sizes) > sum(draft.sizes[s] for s in behind))
+            copies = copies and any(draft.operations[draft.producers[s]].role != "constant" for s in behind)
+            if one.role == "view" and not copies:
                 self.at |= {t: set(read) for t in makes[v]}
                 continue
-            if one.role == "constant" and not any(graph.tensors[t].bytes for t in makes[v]):
+            if one.role == "constant" and not any(sizes):
                 self.at |= {t: set() for t in makes[v]}  # its bytes are weights of its reader
                 continue
             if one.role == "compute" and one.weight_bytes:
                 own = draft.op(f"{one.name}/weight", "weight", [], [one.weight_bytes], role="constant")
                 self.trained.update(own)
+                self.wanting.update(own)
                 read += own
-            rest = {"role": one.role, "moved_bytes": one.moved_bytes, "loops": one.loops}
-            sizes = [graph.tensors[t].bytes for t in makes[v]]
-            made = draft.op(one.name, one.kind, read if one.role == "compute" else [], sizes, one.flop, **rest)
-            self.at |= {t: {s} for t, s in zip(makes[v], made, strict=True)}
+            computes = one.role == "compute" or copies
+            wanted = computes and self._has_gradient(one, read, free)
+            extra = self._extra(one, read, sizes) if wanted and self.autograd else []
+            rest = {"role": "compute" if copies else one.role, "moved_bytes": one.moved_bytes, "loops": one.loops}
+            made = draft.op(one.name, one.kind, read if computes else [], [*sizes, *extra], one.flop, **rest)
+            self.at |= {t: {s} for t, s in zip(makes[v], made, strict=False)}
             if v in trained:
                 self.trained.update(made)
-            if one.role == "compute":
+            if wanted or v in trained:
+                self.wanting.update(made[: len(sizes)])
+            if computes:
                 here = len(draft.operations) - 1
                 self.order.append(here)
-                self.reads[here] = Counter(read)
-        self.results: dict[int, list[int]] = {v: [] for v in self.order}
-        for t, u in enumerate(draft.producers):
-            if u in self.results:
-                self.results[u].append(t)
+                self.reads[here], self.results[here] = Counter(read), made[: len(sizes)]
+                self.beside[here] = made[len(sizes) :]
+
+    def _copies(self, one: Operation, read: Sequence[int], made: Sequence[int], larger: bool) -> bool:
+        """Whether a view has to copy; what an operation makes of its operands is noted as ``swapped`` or not."""
+        kind, swapped = saved.plain(one.kind), any(t in self.swapped for t in read)
+        copies = one.role == "view" and kind in (saved.ORDERING if swapped and not larger else saved.COPIES)
+        copies = copies and (swapped or larger)
+        if kind in saved.SWAPS:
+            swapped = not swapped
+        elif copies or (one.role != "view" and kind not in saved.ALIKE):
+            swapped = False
+        self.swapped.update(made if swapped else ())
+        return copies and self.autograd
+
+    def _has_gradient(self, one: Operation, read: Sequence[int], free: bool) -> bool:
+        """Whether results have a gradient: of what depends on a weight, where the operator has a derivative."""
+        if not self.autograd:
+            return True
+        if saved.plain(one.kind) in saved.CONSTANT:
+            return False
+        return any(s in self.wanting for s in read) or (free and bool(read))
+
+    def _extra(self, one: Operation, read: Sequence[int], sizes: Sequence[int]) -> list[int]:
+        """Bytes of what an operation makes for its gradient alone; nothing where these are results already."""
+        extra, word = saved.saves(one.kind).extra, self.recipe.word_bytes
+        if not extra or len(sizes) != 1:
+            return []
+        (size,) = sizes
+        if extra == "statistics":
+            weights = [self.draft.sizes[s] for s in read if s in self.trained]
+            one_row = max(weights, default=0) // (2 if len(weights) == 1 and one.weight_bytes else 1)
+            return [2 * WORD * size // one_row] if one_row else []
+        return [{"mask": size // word, "places": 8 * size // word, "gates": 5 * size}[extra]]
 
     def _gradient(self, t: int) -> int | None:
         """The gradient of a tensor, its parts added up; of what nobody reads, the loss's; None where there is none."""
@@ -147,43 +241,99 @@ class _Backward:
             return draft.op(f"{name}/loss {t}", "loss", [t], [draft.sizes[t]], draft.sizes[t] // WORD)[0]
         if len(parts) == 1:
             return parts[0]
+        if self.autograd:  # the engine keeps one sum, to which each gradient is added when it comes
+            total, size = parts[0], draft.sizes[t]
+            for i, part in enumerate(parts[1:], 1):
+                label = f"{name}/sum {t}" + (f".{i}" if len(parts) > 2 else "")
+                (total,) = draft.op(label, "sum", [total, part], [size], size // WORD)
+            return total
         flop = (len(parts) - 1) * draft.sizes[t] // WORD
         return draft.op(f"{name}/sum {t}", "sum", parts, [draft.sizes[t]], flop)[0]
 
     def _differentiate(self, v: int) -> None:
         """The gradient operations of ``v``."""
         draft, one = self.draft, self.draft.operations[v]
-        given = [g for t in self.results[v] if (g := self._gradient(t)) is not None]
-        computed = [t for t in self.reads[v] if draft.operations[draft.producers[t]].role == "compute"]
-        wanted = [t for t in self.reads[v] if t in computed or t in self.trained]
+        results = self.results[v]
+        if self.autograd:
+            wanted = [t for t in self.reads[v] if t in self.wanting]
+            if not wanted or not any(t in self.wanting for t in results):
+                return
+            read = [t for t in results if t in self.gradients]
+            results = read or results[:1]  # mean and deviation of a norm, which nobody reads, are no losses
+        else:
+            computed = [t for t in self.reads[v] if draft.operations[draft.producers[t]].role == "compute"]
+            wanted = [t for t in self.reads[v] if t in computed or t in self.trained]
+        given = [g for t in results if (g := self._gradient(t)) is not None]
         if not given or not wanted:
             return
-        sparse = one.moved_bytes is not None  # a look-up: only the rows that it read have a gradient
+        if self.autograd:
+            wanted = self._handed_on(one, wanted, given)
         made = sum(draft.sizes[t] for t in self.results[v])
+        sparse = one.moved_bytes is not None  # a look-up: only the rows that it read have a gradient
+        if self.autograd and saved.plain(one.kind) in saved.DENSE:
+            sparse = False
         sizes = [min(draft.sizes[t], made) if sparse else draft.sizes[t] for t in wanted]
         if _is_product(one):
-            weights = [t for t in self.reads[v] if t in self.trained]
-            matrix = max(weights, key=lambda t: draft.sizes[t], default=None)
-            beside = sum(draft.sizes[t] for t in self.reads[v] if t not in weights)
-            for t, size in zip(wanted, sizes, strict=True):
-                flop = one.flop
-                if t in weights and t != matrix:
-                    flop = made // WORD
-                elif weights and t not in weights and beside:
-                    flop = one.flop * draft.sizes[t] // beside
-                else:
-                    flop *= self.reads[v][t]  # of x xᵀ there are two gradients, added up
-                others = [s for s, often in self.reads[v].items() if s != t or often > 1]
-                (gradient,) = draft.op(f"{one.name}/gradient {t}", one.kind, [*given, *others], [size], flop)
-                self.gradients.setdefault(t, []).append(gradient)
-        else:
-            read = given if sparse else [*given, *self.reads[v]]
+            self._product(v, given, list(zip(wanted, sizes, strict=True)), made)
+        elif wanted:
+            if self.autograd:
+                read = [*given, *self._kept(v)]
+            else:
+                read = given if sparse else [*given, *self.reads[v]]
             gradients = draft.op(f"{one.name}/gradient", f"{one.kind} gradient", read, sizes, _backward_flop(one))
             for t, gradient in zip(wanted, gradients, strict=True):
                 self.gradients.setdefault(t, []).append(gradient)
 
+    def _handed_on(self, one: Operation, wanted: list[int], given: Sequence[int]) -> list[int]:
+        """Give the operands of a sum its gradient itself; those that are left (a bias) need one of their own."""
+        if saved.plain(one.kind) not in ("add", "sum") or len(given) != 1:
+            return wanted
+        left = []
+        for t in wanted:
+            if self.draft.sizes[t] == self.draft.sizes[given[0]] and t not in self.trained:
+                self.gradients.setdefault(t, []).append(given[0])
+            else:
+                left.append(t)
+        return left
+
+    def _kept(self, v: int) -> list[int]:
+        """What an operation that is no product keeps for its gradient (:mod:`chipmap.instances.saved`)."""
+        reads, what = self.reads[v], saved.saves(self.draft.operations[v].kind)
+        wanting = [t for t in reads if t in self.wanting]
+        kept = {
+            "none": [],
+            "all": list(reads),
+            "inputs": wanting,
+            "indices": [t for t in reads if t not in self.wanting],
+            "factors": [t for t, often in reads.items() if often > 1 or any(s != t for s in wanting)],
+        }[what.operands]
+        results = self.results[v] if what.result else self.results[v][1:] if what.extra else []
+        return [*kept, *results, *self.beside[v]]
+
+    def _product(self, v: int, given: list[int], wanted: Sequence[tuple[int, int]], made: int) -> None:
+        """A gradient for each operand of a product, of so many bytes, from the other operands."""
+        draft, one, reads = self.draft, self.draft.operations[v], self.reads[v]
+        weights = [t for t in reads if t in self.trained]
+        matrix = max(weights, key=lambda t: draft.sizes[t], default=None)
+        beside = sum(draft.sizes[t] for t in reads if t not in weights)
+        for t, size in wanted:
+            flop, bias = one.flop, t in weights and t != matrix
+            if bias:
+                flop = made // WORD
+            elif weights and t not in weights and beside:
+                flop = one.flop * draft.sizes[t] // beside
+            else:
+                flop *= reads[t]  # of x xᵀ there are two gradients, added up
+            others = [s for s, often in reads.items() if s != t or often > 1]
+            others = [] if bias and self.autograd else others
+            (gradient,) = draft.op(f"{one.name}/gradient {t}", one.kind, [*given, *others], [size], flop)
+            self.gradients.setdefault(t, []).append(gradient)
+
     def _update(self, t: int) -> tuple[str, str] | None:
-        """The sum of a weight's gradients, in a chain, and its update; (weight, update), or None without a gradient."""
+        """The sum of a weight's gradients, in a chain, and its update; (weight, update), or None without a gradient.
+
+        Without an optimiser the sum is an output of the step.
+        """
         draft, parts = self.draft, self.gradients.get(t)
         if not parts:
             return None
@@ -191,7 +341,11 @@ class _Backward:
         for i, part in enumerate(parts[1:], 1):
             size = max(draft.sizes[total], draft.sizes[part])
             (total,) = draft.op(f"{name}/add {i}", "sum", [total, part], [size], size // WORD)
-        draft.op(f"{name}/update", "update", [t, total], [], UPDATE_FLOP * words, weight_bytes=STATE * draft.sizes[t])
+        if self.recipe.optimizer == "none":
+            draft.outputs.add(total)
+            return None
+        state = self.recipe.state(draft.sizes[t])
+        draft.op(f"{name}/update", "update", [t, total], [], UPDATE_FLOP * words, weight_bytes=state)
         return name, f"{name}/update"
 
 
@@ -200,6 +354,8 @@ def _trained(graph: OperationGraph, reads: Sequence[Sequence[int]]) -> set[int]:
     found: set[int] = set()
     for v in graph.topological_order():
         one = graph.operations[v]
+        if saved.plain(one.kind) in saved.CONSTANT:
+            continue  # what is drawn, or compared, is no weight
         if one.role == "constant" and not reads[v]:
             if one.kind != "buffer" and one.kind not in FIXED:
                 found.add(v)

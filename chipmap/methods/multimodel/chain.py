@@ -7,6 +7,7 @@ deadline passes.
 from __future__ import annotations
 
 from math import inf
+from typing import TYPE_CHECKING
 
 from chipmap.heuristics.multimodel.baselines import whole_models
 from chipmap.heuristics.multimodel.bounds import least_energy, least_time
@@ -24,6 +25,9 @@ from chipmap.methods.multimodel.refutation import SingleModels, above_limits, li
 from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run
+
+if TYPE_CHECKING:
+    from chipmap.heuristics.multimodel.annealing import Windows
 
 #: EDP's weights for the MIP around the incumbent's T2 / T1, and the share of the time that is left for each.
 RATES, SLICE = (1.0, 0.5, 2.0, 0.25, 4.0), 0.4
@@ -137,9 +141,21 @@ def search(problem: MultiProblem, turn: Turn) -> None:
     if first is None:
         return
     limited = run.options.time_limit is not None and not run.options.deterministic
-    most = None if limited else ROUNDS
-    for windows in rounds(problem, first, run.options.seed, turn.deadline, 1 if _places(problem) <= SMALL else most):
+    most = 1 if _places(problem) <= SMALL else None if limited else ROUNDS
+    known = _search_one_window(problem, turn) if problem.windows > 1 else None
+    for windows in rounds(problem, first, run.options.seed, turn.deadline, most, known):
         turn.solution(schedule(problem, windows), "annealing")
+
+
+def _search_one_window(problem: MultiProblem, turn: Turn) -> Windows | None:
+    """The best of one round of annealing with a single window, where there are fewer places to look at."""
+    from chipmap.heuristics.multimodel.annealing import rounds
+
+    single, best = multi_problem(problem.instance.replace(task=problem.instance.task.replace(windows=1))), None
+    first = whole_models(single) or packed(single)
+    for best in rounds(single, first, turn.run.options.seed, turn.deadline, 1) if first is not None else ():
+        turn.solution(schedule(problem, best), "annealing, one window")
+    return best
 
 
 def search_and_proof(problem: MultiProblem, turn: Turn) -> None:

@@ -52,7 +52,8 @@ def clash(problem: MultiProblem, run: Run) -> list[Infeasibility]:
     if not names:
         not_known(run, "schedule")
         return []
-    labels = tuple(label for label in labels_of(names) if label != "C0")
+    # the model adds up a model's segments on one chiplet, which is right with C2 only
+    labels = tuple(sorted({*labels_of(names), "C2"} - {"C0"}))
     label = next(one for one in TOLD if one in labels)
     resource, unit = TOLD[label]
     windows = counted(problem.instance.task.windows, "window")

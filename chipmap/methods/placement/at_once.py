@@ -10,7 +10,7 @@ import numpy as np
 from chipmap.heuristics.placement.keys import latest
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import placement_problem
-from chipmap.methods.placement.reasons import impossible
+from chipmap.methods.placement.reasons import beyond_limit, impossible
 from chipmap.run import Run
 
 
@@ -23,6 +23,11 @@ def at_once(instance: PlacementInstance, run: Run) -> None:
     if not problem.operations:
         return
     least = np.where(problem.allowed, problem.time, problem.time.max()).min(axis=1)
-    run.bound(-(-int(least.sum()) // problem.devices), "work")
+    work, limit = -(-int(least.sum()) // problem.devices), instance.task.limit_ns
+    run.bound(work, "work")
     if problem.timed:
-        run.bound(int(latest(problem, least, np.zeros(len(problem.storages), dtype=np.int64)).max()), "longest chain")
+        chain = int(latest(problem, least, np.zeros(len(problem.storages), dtype=np.int64)).max())
+        run.bound(chain, "longest chain")
+        if limit is not None and max(work, chain) > limit:
+            labels = ("C0", "C4") if work > limit else ("C0", "C2", "C3")
+            run.infeasible(beyond_limit(max(work, chain), limit, labels))

@@ -16,7 +16,7 @@ from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.model_solve import Finds, conclude, solve_within
 from chipmap.methods.placement.bounding import bound_by_windows, narrowing
 from chipmap.methods.placement.first import begun_only
-from chipmap.methods.placement.reasons import clash, impossible
+from chipmap.methods.placement.reasons import against_limit, clash, impossible
 from chipmap.methods.placement.search import SMALL, improve, search
 from chipmap.methods.placement.stages import Stages
 from chipmap.methods.placement.subsets import by_turns
@@ -37,6 +37,13 @@ def bound_at_once(stages: Stages, turn: Turn) -> None:
         turn.run.infeasible(*reasons)
         turn.run.checkpoint()
     turn.bound(max(lower.load(stages.problem), unequal.work(stages.problem)), "work")
+
+
+def look_at_limit(stages: Stages, turn: Turn) -> None:
+    """Whether the bounds so far are above the limit on the step."""
+    if reasons := against_limit(stages.problem, turn.run):
+        turn.infeasible(*reasons)
+        turn.deadline.check()
 
 
 def start(stages: Stages, turn: Turn) -> None:
@@ -149,7 +156,8 @@ THROUGHPUT = (
     REFUTE,
 )
 IMPROVED = Link("improvement", 1.0, improved)
-STEP_TIME = (BOUND, START, IMPROVED, MODEL)
+LIMIT = Link("limit", 1.0, look_at_limit)
+STEP_TIME = (BOUND, LIMIT, START, IMPROVED, LIMIT, MODEL)
 
 
 def auto(instance: PlacementInstance, run: Run) -> Termination:
@@ -189,7 +197,7 @@ def mip(instance: PlacementInstance, run: Run) -> Termination:
 
 def bounds(instance: PlacementInstance, run: Run) -> Termination:
     """Every lower bound, no placement."""
-    return follow_chain(instance, run, (BOUND, WINDOWS))
+    return follow_chain(instance, run, (BOUND, WINDOWS, LIMIT))
 
 
 def follow_chain(instance: PlacementInstance, run: Run, links: tuple[Link, ...]) -> Termination:

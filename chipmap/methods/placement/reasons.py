@@ -206,6 +206,25 @@ def clash(problem: PlacementProblem, run: Run) -> list[Infeasibility]:
     ]
 
 
+def beyond_limit(least: int, limit: int, labels: tuple[str, ...]) -> Infeasibility:
+    """C0: a bound on the step, which rests on ``labels``, is above its limit; both in ns."""
+    message = f"no placement ends within {limit:,} ns: the step takes {least:,} ns at least"
+    remedy = f"a limit of at least {least:,} ns (task.limit_ns), maybe more"
+    return _reason("limit", least, limit, "ns", message, remedy, "C0", labels)
+
+
+def against_limit(problem: PlacementProblem, run: Run) -> list[Infeasibility]:
+    """The reason where the best bound is above the limit on the step; none where it isn't.
+
+    The labels that contradict each other are asked for; where they aren't found, all those in force are named."""
+    limit = problem.instance.task.limit_ns
+    if not problem.timed or limit is None or run.lower is None or run.lower.value <= limit or run.best is not None:
+        return []
+    names = _names(problem.instance, run)
+    labels = labels_of(names) if "c0_domain" in names else ("C0", "C1", "C2", "C3", "C4", "C5", "C6")
+    return [beyond_limit(run.lower.value, limit, labels)]
+
+
 def _names(instance: PlacementInstance, run: Run) -> tuple[str, ...]:
     """The constraints that clash, C0 among them only where the limit on T1 takes part (it is the model's horizon)."""
     from chipmap.formulations.placement.cpsat import build

@@ -16,6 +16,8 @@ from chipmap.solvers.outcome import SolveRequest
 
 #: Seconds for the programs that look for the least SRAM that would do, and CP-SAT's deterministic seconds for it.
 EXPLAIN_SECONDS, SRAM_WORK = 5.0, 5.0
+#: Operations up to which the labels are asked of the instance itself, and not of its contraction.
+FEW = 100
 
 
 def reasons(instance: RingInstance, run: Run) -> list[Infeasibility]:
@@ -24,7 +26,7 @@ def reasons(instance: RingInstance, run: Run) -> list[Infeasibility]:
     so."""
     problem = ring_problem(instance)
     if plain := plain_reasons(problem) or under_a_skip(problem, flow_graph(problem)):
-        return plain
+        return [one.replace(labels=tuple(sorted({*one.labels, *merged_by(run)}))) for one in plain]
     clash = clashing_labels(instance, run)
     if "C4" in clash or (not clash and _fits_without_memory(instance, run)):
         bound, reached = _sram_by_model(instance, run)
@@ -77,13 +79,25 @@ def under_a_skip(problem: RingProblem, graph: FlowGraph) -> list[Infeasibility]:
 def clashing_labels(instance: RingInstance, run: Run) -> tuple[str, ...]:
     """The labels that CP-SAT proves to contradict each other; () if none are.
 
-    C0 is always there; it is left out where no pin, group or forbidden chip makes more of it than a chip for each."""
+    Small instances are asked as the user stated them, others as ``instance``, their contraction. C0 is always there;
+    it is left out where no pin, group or forbidden chip makes more of it than a chip for each."""
     from chipmap.formulations.ring.cpsat import RingCpChoices, build
 
-    labels = labels_of(clashing(run, lambda: build(instance, RingCpChoices(objective="feasible", labels="assume"))))
-    if instance.pins or instance.forbidden or instance.together:
-        return labels
-    return tuple(label for label in labels if label != "C0") or labels
+    given = run.instance if isinstance(run.instance, RingInstance) else instance
+    asked = given if len(given.graph.operations) <= FEW else instance
+    labels = set(labels_of(clashing(run, lambda: build(asked, RingCpChoices(objective="feasible", labels="assume")))))
+    if not labels:
+        return ()
+    labels |= set() if asked is given else merged_by(run)
+    pinned = given.pins or given.forbidden or given.together
+    return tuple(sorted(labels if pinned or labels == {"C0"} else labels - {"C0"}))
+
+
+def merged_by(run: Run) -> set[str]:
+    """The label by which operations are one in the contraction of the run's instance: C1 merges what lies between those
+    of a group."""
+    given = run.instance
+    return {"C1"} if isinstance(given, RingInstance) and given.together and "C1" in given.constraints else set()
 
 
 def _fits_without_memory(instance: RingInstance, run: Run) -> bool:

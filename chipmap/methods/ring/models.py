@@ -14,15 +14,18 @@ from chipmap.instances.ring.contraction import Contraction, contract
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.instances.ring.station_windows import least_target, station_windows
-from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
+from chipmap.methods.model_solve import BROKEN, Finds, Limits, conclude, solve_within
 from chipmap.methods.ring.infeasibility import reasons
 from chipmap.methods.ring.oracle_cuts import Cuts
 from chipmap.result import Termination
 from chipmap.run import Run
+from chipmap.solvers.native import proofs_void
 from chipmap.solvers.outcome import Outcome
 
 #: Seconds of the first decision problem; doubled whenever a round of them has decided nothing.
 FIRST_SLICE = 2.0
+#: Slices so long have no end: a solver that still decides nothing says what isn't so.
+ENDLESS = 1e9
 #: Where between bound and incumbent (without one: twice the bound) the decision problems of a round ask. The bound is
 #: often the optimum, and the nearer the target is to it, the narrower are the windows.
 SHARES = (0.0, 0.01, 0.05, 0.2, 0.6)
@@ -73,12 +76,16 @@ class _Task:
     def __init__(self, run: Run, lift: Callable[[RingSolution], RingSolution], source: str, cuts: Cuts) -> None:
         self.run, self.source, self.cuts = run, source, cuts
         self.finds = Finds(source, lift)
+        self.failures = list[str]()  # of the solver, since its last solve that ended as solves do
 
     def solve(self, model: Model, start: RingSolution | None = None, seconds: float | None = None) -> Outcome:
         """Solve ``model`` for ``seconds`` at most (default: the time left), reporting as the solver goes."""
         self.cuts.update()
         self.cuts.apply(model)
-        return solve_within(self.run, model, self.finds, start, Limits(seconds=seconds))
+        outcome = solve_within(self.run, model, self.finds, start, Limits(seconds=seconds))
+        end = outcome.termination
+        self.failures = [*self.failures, f"{end.reason} {end.detail}"] if end.reason in BROKEN else []
+        return outcome
 
     def solve_all(self, model: Any, start: RingSolution | None) -> None:
         """Solve a model without a cutoff, or with one at the incumbent's value: infeasible means that there is none."""
@@ -128,16 +135,21 @@ class _Search:
         self.worst = self.problem.most_ticks
 
     def go(self) -> None:
-        """Until the gap is closed, infeasibility is proved, or the run stops."""
+        """Until the gap is closed, infeasibility is proved, the run stops, or the solver fails again and again."""
         self._bounds()
+        void = proofs_void("cpsat", self.run.options.native)
         seconds = FIRST_SLICE
-        while True:
+        while seconds < ENDLESS:
             self.run.checkpoint()
             before = self._state()
             self._round(seconds)
             if self.run.best is None or self._state() == before:
                 self._whole(seconds)
             if self._state() == before:
+                if self.task.failures:
+                    self.run.trouble(f"cpsat: {self.task.failures[-1]}")
+                if self.task.failures or void:
+                    return
                 seconds *= 2
 
     def _bounds(self) -> None:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 #: Ideals that the programs list before they give a graph up as too wide.
 IDEAL_LIMIT = 200_000
-#: Operations up to which the labels that contradict each other are asked for, where programs prove it.
-FEW = 60
 #: Programs whose mappings may break C3.
 RELAXATIONS = ("program free", "program n1")
 
@@ -127,7 +125,7 @@ class State:
         """Why no chain of ideals exists: memory, if there is one without C4; else what the models say."""
         from chipmap.heuristics.ring.bounds.shortages import least_sram
         from chipmap.methods.ring.at_once import memory
-        from chipmap.methods.ring.infeasibility import EXPLAIN_SECONDS, clashing_labels, does, reasons
+        from chipmap.methods.ring.infeasibility import EXPLAIN_SECONDS, FEW, clashing_labels, does, reasons
 
         ideals, limit = self.list_ideals(), self.run.deadline
         if not self.run.options.deterministic:

@@ -38,7 +38,12 @@ def in_parts(scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> tu
 
 def state(instance: DataflowInstance) -> int:
     """Bytes of the optimiser's state per parameter."""
-    stated = instance.task.optimizer_bytes
+    task, stated = instance.task, instance.task.optimizer_bytes
+    if task.optimizer == "none":
+        return 0
+    if task.optimizer is not None:
+        numbers = {"sgd": 0, "momentum": 1, "adam": 2}[task.optimizer]
+        return numbers * task.state_bytes + (4 if task.master_weights else 0)
     return stated if stated is not None else 12 if instance.mode == "physical" else 0
 
 

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import prod
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
@@ -15,12 +16,9 @@ from chipmap.instances.dataflow.workload import Kernel
 BITS = {"fp64": 64, "fp32": 32, "tf32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp6": 6, "fp4": 4, "int4": 4}
 
 
-def rate(*factors: float) -> Fraction:
-    """A rate of the instance, or a product of such."""
-    found = 1.0
-    for one in factors:
-        found *= one
-    return Fraction(found)
+def written(*factors: float) -> Fraction:
+    """A number of the instance as it is written (0.37 is 37/100), or a product of such."""
+    return prod((Fraction(repr(float(one))) for one in factors), start=Fraction(1))
 
 
 def ticks(nanoseconds: Fraction) -> int:
@@ -162,7 +160,7 @@ def _share(case: Case, kernel: Kernel, scheme: str) -> Fraction:
     if scheme == "NONE":
         return Fraction(1)
     if scheme == "E":
-        load = Fraction(case.instance.task.expert_load)
+        load = written(case.instance.task.expert_load)
         return case.degrees.expert * min(Fraction(1), load * experts_part(case, kernel))
     rows = kernel.outer * kernel.M
     counted = {"OUTER": kernel.outer, "M": rows, "N": kernel.N, "K": kernel.K, "K_RS": kernel.K, "K_N": kernel.K}
@@ -236,7 +234,7 @@ def peak(case: Case, kernel: Kernel) -> Fraction:
     """FLOP per nanosecond of the unit and number format in which a kernel computes."""
     chip, workload = case.instance.system.chip, case.instance.workload
     if kernel.kind == "elementwise" and chip.vector_tflops is not None:
-        return rate(chip.vector_tflops, 1000.0)
+        return written(chip.vector_tflops, 1000.0)
     used = [workload.activation_format]
     if kernel.weights or kernel.weight_bytes or kernel.whole_bytes:
         used.append(workload.weight_format)
@@ -244,10 +242,10 @@ def peak(case: Case, kernel: Kernel) -> Fraction:
         used.append(workload.weight_format if kernel.table_bytes else workload.cache_format)
     widest = max(used, key=lambda one: bits(case, one))  # the first of equally wide ones
     if chip.peaks and widest:
-        return rate(chip.peaks[widest], 1000.0)
+        return written(chip.peaks[widest], 1000.0)
     if chip.tflops is not None:
-        return rate(chip.tflops, 1000.0)
-    return rate(2.0, chip.tiles, chip.lanes, chip.stages, chip.ghz)
+        return written(chip.tflops, 1000.0)
+    return written(2.0, chip.tiles, chip.lanes, chip.stages, chip.ghz)
 
 
 def computed(case: Case, kernel: Kernel, scheme: str) -> int:
@@ -256,11 +254,11 @@ def computed(case: Case, kernel: Kernel, scheme: str) -> int:
     reached = Fraction(1)
     table = case.instance.system.chip.efficiency
     if table and kernel.kind != "elementwise":
-        lines = [part for least, part in table if Fraction(least) <= work]
-        reached = Fraction(lines[-1] if lines else table[0][1])
+        lines = [part for least, part in table if written(least) <= work]
+        reached = written(lines[-1] if lines else table[0][1])
     utilisation = case.instance.task.utilisation
     assert utilisation is not None
-    return ticks(work / (Fraction(utilisation) * reached * peak(case, kernel)))
+    return ticks(work / (written(utilisation) * reached * peak(case, kernel)))
 
 
 def least_computed(case: Case, kernels: list[Kernel]) -> int:

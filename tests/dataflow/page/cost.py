@@ -189,7 +189,10 @@ def _terms(mapped: Mapped) -> dict[str, int]:
     runs = {p: 1 + any(k.name in case.again for k, _ in one) for p, one in mapped.partitions.items()}
     for label, times in kinds.items():
         found[label] = sum(runs[p] * times[p] for p in runs)
-    launch, join = ticks(Fraction(case.instance.system.chip.launch_ns)), (max if case.instance.task.overlap else sum)
+    launch, join = (
+        ticks(amounts.written(case.instance.system.chip.launch_ns)),
+        (max if case.instance.task.overlap else sum),
+    )
     each = {p: runs[p] * (launch + join([times[p] for times in kinds.values()])) for p in runs}
     found["T4"] = sum(each.values())
     of_stage: dict[int, int] = defaultdict(int)
@@ -216,7 +219,7 @@ def _memory(mapped: Mapped) -> dict[int, int]:
     """T2 by partition."""
     case, found = mapped.case, dict.fromkeys(mapped.partitions, 0)
     system, decode = case.instance.system, case.instance.task.purpose == "decode"
-    rate, seen = amounts.rate(system.memory.bytes_per_ns, system.memory.efficiency), set[tuple[int, int]]()
+    rate, seen = amounts.written(system.memory.bytes_per_ns, system.memory.efficiency), set[tuple[int, int]]()
     for u, v in mapped.edges:
         if mapped.crosses(u, v):
             for p in (mapped.copies[u][3], mapped.copies[v][3]):
@@ -314,7 +317,7 @@ def _step(case: Case, kernel: Kernel, scheme: str) -> int:
     moved = amounts.parameters(case, kernel, scheme) / word * case.layers * (2 * word + 2 * state)
     if network.shared_out(case, scheme) != "none":
         moved /= case.degrees.data // (case.degrees.expert if scheme == "E" else 1)
-    return ticks(moved / amounts.rate(system.memory.bytes_per_ns, system.memory.efficiency))
+    return ticks(moved / amounts.written(system.memory.bytes_per_ns, system.memory.efficiency))
 
 
 def _batch(mapped: Mapped, terms: dict[str, int]) -> int:

@@ -18,7 +18,7 @@ MADE = {"OUTER": "SR", "M": "SR", "K_RS": "SR", "N": "RS", "K_N": "RS", "K": "RR
 
 def collective(what: str, size: Fraction, link: Dimension, factor: int = 2) -> Fraction:
     """The table of collectives: nanoseconds for a tensor of ``size`` bytes. Nothing where there are no bytes."""
-    n, rate, late = link.size, amounts.rate(link.bytes_per_ns), Fraction(link.latency_ns)
+    n, rate, late = link.size, amounts.written(link.bytes_per_ns), amounts.written(link.latency_ns)
     if size == 0:
         return Fraction(0)
     full = link.topology == "full"
@@ -36,7 +36,7 @@ def collective(what: str, size: Fraction, link: Dimension, factor: int = 2) -> F
 
 def swap(held: Fraction, link: Dimension) -> Fraction:
     """Every chip sends another n-th of its ``held`` bytes to each of the others."""
-    n, rate, late = link.size, amounts.rate(link.bytes_per_ns), Fraction(link.latency_ns)
+    n, rate, late = link.size, amounts.written(link.bytes_per_ns), amounts.written(link.latency_ns)
     if held == 0:
         return Fraction(0)
     times = {"ring": n * n // 4, "switch": n - 1, "full": 1}[link.topology]
@@ -72,8 +72,8 @@ def exchange(case: Case, kernel: Kernel) -> int:
         if kernel.exchange == "all_to_all":
             took = collective("all-to-all", held / link.size, link)
         else:
-            took = held / amounts.rate(link.bytes_per_ns)
-            took += (1 if link.topology == "full" else link.size - 1) * Fraction(link.latency_ns)
+            took = held / amounts.written(link.bytes_per_ns)
+            took += (1 if link.topology == "full" else link.size - 1) * amounts.written(link.latency_ns)
         longest = max(longest, took)
     return ticks(longest)
 
@@ -88,8 +88,8 @@ def _fullest_cut(held: Fraction, links: list[Dimension]) -> Fraction:
         else:
             messages = Fraction(before * before, 4)
             wires = {"ring": Fraction(2), "switch": Fraction(one.size), "full": Fraction(one.size**2, 4)}[one.topology]
-        took = held / chips * messages / wires / amounts.rate(one.bytes_per_ns)
-        longest = max(longest, took + (1 if one.topology == "full" else one.size - 1) * Fraction(one.latency_ns))
+        took = held / chips * messages / wires / amounts.written(one.bytes_per_ns)
+        longest = max(longest, took + (1 if one.topology == "full" else one.size - 1) * amounts.written(one.latency_ns))
     return longest
 
 
@@ -230,5 +230,5 @@ def sent(case: Case, kernel: Kernel, scheme: str) -> Fraction:
     """Nanoseconds of an output on the pipeline's link."""
     size, total = amounts.output(case, kernel, scheme), Fraction(0)
     for link in case.links("pipeline") if size else ():
-        total += size / amounts.rate(link.bytes_per_ns) + Fraction(link.latency_ns)
+        total += size / amounts.written(link.bytes_per_ns) + amounts.written(link.latency_ns)
     return total

@@ -59,5 +59,5 @@ def compute(case: Case, kernels: list[tuple[Kernel, str]]) -> int | None:
     for limit in sorted({took for one in laid for _, took in one}):
         fewest = [min((tiles for tiles, took in one if took <= limit), default=None) for one in laid]
         if None not in fewest and sum(one or 0 for one in fewest) <= chip.tiles:
-            return amounts.ticks(limit / amounts.rate(chip.ghz))
+            return amounts.ticks(limit / amounts.written(chip.ghz))
     raise AssertionError("one tile each is always enough")

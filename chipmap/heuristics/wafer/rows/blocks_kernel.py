@@ -79,7 +79,7 @@ def query(s: Scratch, o: IntArray, wire: Wire) -> int:
 @njit(cache=True, nogil=True)
 def penalty(a: IntArray, b: IntArray, wire: Wire) -> int:
     """What a wire between the options ``a`` and ``b`` costs."""
-    differ = (a[H] != b[H]) + (a[W] != b[W]) + (a[C] != b[C])
+    differ = int(a[H] != b[H]) + int(a[W] != b[W]) + int(a[C] != b[C])  # NumPy adds booleans to one
     return wire.adapter * differ + (wire.half if a[PARITY] != b[PARITY] else 0)
 
 

@@ -69,7 +69,7 @@ def snake(t: Tables, width: int, height: int) -> tuple[int, IntArray]:
                 b = t.cuts[j]
                 if t.bad[h, b] > t.bad[h, a] or t.tiles[h, b] - t.tiles[h, a] > width:
                     break
-                cost = _wires(t, h, a, b) + h * ((a > 0) + (b < n))
+                cost = _wires(t, h, a, b) + h * (int(a > 0) + int(b < n))
                 for used in range(height - h + 1):
                     total = best[i, used] + cost
                     if total >= best[j, used + h]:

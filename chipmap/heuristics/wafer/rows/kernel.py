@@ -247,7 +247,7 @@ def trace_edge(message: IntArray, g: Grid, wire: Wire, parity: int, j: int, valu
     for p in (parity, 1 - parity):
         extra = wire.half if p != parity else 0
         for i in range(message.shape[1]):
-            differ = (g.h[i] != h) + (g.w[i] != w) + (g.c[i] != c)
+            differ = int(g.h[i] != h) + int(g.w[i] != w) + int(g.c[i] != c)  # NumPy adds booleans to one
             if message[p, i] < INF and message[p, i] + extra + wire.adapter * differ == value:
                 return p, i
     return -1, -1

@@ -8,7 +8,8 @@ Gradients are named after the kernel whose backward pass makes them. For a kerne
 - a sum hands g on. Where gradients of several readers meet, ``v_b`` adds them up.
 
 So products take twice the FLOP of the forward pass. A backward kernel reads the forward tensors that its formula needs,
-which stay in DRAM until then: operands of products, inputs of element-wise kernels, of a softmax its output.
+which stay in DRAM until then, as :mod:`chipmap.instances.saved` has it: operands of products, inputs of element-wise
+kernels, of a softmax its output. A dropout's mask is made anew from its seed, as DFModel's backward graph has it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Collection
 from chipmap.instances.dataflow.sizes import flop
 from chipmap.instances.dataflow.workload import Kernel
 from chipmap.instances.dataflow.workloads.layer import Layer
+from chipmap.instances.saved import saves
 
 Edge = tuple[str, str]
 
@@ -28,10 +30,8 @@ DENSE = "Dense_"
 #: Operands of other kernels that get the gradient as it is, and those that get none (a choice has no derivative).
 _HANDED_ON: tuple[Edge, ...] = (("Shared_Down", "Combine"),)
 _CHOICES: tuple[Edge, ...] = (("Gate", "Dispatch"),)
-#: Element-wise kernels whose derivative follows from their output, and those that need a mask alone (made anew from its
-#: seed, as DFModel's backward graph has it), or the angles of a rotation.
-_BY_OUTPUT = ("Softmax", "Gate", "Logits")
-_MASKS = ("Dropout1", "Dropout2", "Dropout3", "Rotary_Q", "Rotary_K")
+#: The operators that element-wise kernels are, by how their names begin; others keep what they read.
+_OPERATORS = {"Softmax": "softmax", "Gate": "softmax", "Logits": "softmax", "Dropout": "dropout", "Rotary": "rotary"}
 
 
 def add_ends(layer: Layer, first: Kernel, words: int, layers: int, word_bytes: int, predict: int = 0) -> None:
@@ -158,15 +158,22 @@ class _Backward:
                 self.gradients[read] += sources
             elif (read, name) not in _CHOICES:
                 apart.append(read)
-        plain = name.removeprefix(DENSE)
-        needs = [name] if plain in _BY_OUTPUT else [] if plain in _MASKS else apart
-        needs = [] if flop(kernel) == 0 else needs
+        needs = self._kept(kernel, apart)
         # handing out copies is no work, adding up their gradients is
         work = 2 * flop(kernel) // max(len(apart), 1) or _elements(kernel)
         for i, read in enumerate(apart, start=1):
             own = f"{name}_b{i if len(apart) > 1 else ''}"
             self._like(self.kernels[read], own, (*sources, *needs), flop=work)
             self.gradients[read].append(own)
+
+    def _kept(self, kernel: Kernel, apart: list[str]) -> list[str]:
+        """The forward kernels whose outputs a derivative needs, where those it reads ``apart`` have a gradient."""
+        if flop(kernel) == 0:
+            return []
+        plain = kernel.name.removeprefix(DENSE)
+        what = saves(next((kind for start, kind in _OPERATORS.items() if plain.startswith(start)), ""))
+        operands = [] if what.operands in ("none", "indices") else apart
+        return [*operands, kernel.name] if what.result else operands
 
     def _table(self, kernel: Kernel) -> None:
         """The gradient of the embedded rows, added to that of the table."""

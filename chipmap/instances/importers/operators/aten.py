@@ -24,6 +24,8 @@ VIEWS = words(
     swapdims_ t t_ tensor_split transpose transpose_ unbind unflatten unfold unsafe_chunk unsafe_split
     unsafe_split_with_sizes unsafe_view unsqueeze unsqueeze_ view view_as view_as_complex view_as_real vsplit"""
 )
+#: Views at inference, and where nothing is dropped.
+DROPOUTS = words("dropout dropout_ feature_dropout")
 #: Views as well where they leave the element type as it is; then PyTorch returns the operand itself.
 CONVERSIONS = words("to type_as")
 #: Their value depends on shapes and arguments only.

@@ -211,6 +211,8 @@ class Steps:
             f"{kind}_" if replaces else kind, shown, [value for value in made if value.name not in self.numbers], kept
         )
         view = kind in aten.VIEWS or kind in BOOKKEEPING or (counts and not target.startswith("torch.ops."))
+        if kind in aten.DROPOUTS and kept.get("train") is True and kept.get("p"):
+            view = False  # exported for training: a mask is drawn
         if kind in aten.CONVERSIONS and kept.get("copy") is not True and named and made:
             view = self.types.get(named[0]) == self.types.get(made[0].name)
         step = Step(
