@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from chipmap import kernels
+from chipmap.kernels.folders import trusted
 
 ROOT = Path(__file__).parents[1]
 KERNEL = """
@@ -88,6 +90,68 @@ def test_a_damaged_file_is_said_and_replaced(room: Path, ending: str, damage: Ca
     value, hits, trouble = call(room)
     assert (value, hits, len(trouble)) == (42, 0, 1)
     assert call(room) == (42, 1, [])
+
+
+class _Evil:
+    """What makes a folder when it is unpickled."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[Callable[[str], None], tuple[str]]:
+        return os.mkdir, (self.folder,)
+
+
+def test_nothing_is_unpickled_before_the_digest_is_compared(tmp_path: Path) -> None:
+    """A pickle can run code: what isn't as it was written is never given to it, at whatever place of the file."""
+    from chipmap.kernels.compiled import _File
+
+    said, mark = list[str](), tmp_path / "executed"
+    file = _File(str(tmp_path), "name", "stamp", said.append)
+    file._save_index({"key": "data"})
+    file._save_data("data", (1, 2))
+    assert file._load_index() == {"key": "data"} and file._load_data("data") == (1, 2) and not said
+    evil = pickle.dumps(_Evil(str(mark)))
+    for path in (Path(file._index_path), Path(file._data_path("data"))):
+        good = path.read_bytes()
+        for data in (evil, evil + good, good[:32] + evil, good + evil, evil + bytes(32), b""):
+            path.write_bytes(data)
+            if path.name == "data":
+                with pytest.raises(ValueError, match="is not as it was written"):
+                    file._load_data("data")
+            else:
+                assert file._load_index() == {} and "is not as it was written" in said.pop()
+            assert not mark.exists()
+    assert pickle.loads(evil) is None and mark.exists()  # it would have
+
+
+def test_a_folder_that_others_can_write_is_not_used(room: Path) -> None:
+    folder = room / "family" / "__pycache__"
+    folder.mkdir()
+    folder.chmod(0o777)
+    value, hits, trouble = call(room)
+    assert (value, hits) == (42, 0) and "can be written by others" in trouble[0]
+    assert not list(folder.glob("*.nb?"))
+
+
+def test_folders_of_the_user_and_of_root_are_trusted(tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir(mode=0o755)
+    assert trusted(inner) and not trusted(tmp_path / "missing")
+    link = tmp_path / "link"
+    link.symlink_to(inner)
+    assert trusted(link)
+    tmp_path.chmod(0o777)
+    assert not trusted(inner)  # others can put another folder into its place
+    tmp_path.chmod(0o1777)
+    assert trusted(inner) and not trusted(tmp_path)
+    tmp_path.chmod(0o755)
+    if os.geteuid() == 0:
+        os.chown(inner, 12345, 0)
+        assert not trusted(inner)
+        os.chown(inner, 0, 12345)
+        inner.chmod(0o775)
+        assert not trusted(inner)
 
 
 def test_what_another_file_of_the_family_changes_is_compiled_anew(room: Path) -> None:

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from chipmap import records
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, Pin, RingInstance, RingSolution
 from chipmap.records import InputError, Record
@@ -184,3 +185,12 @@ def test_later_fields_of_inner_records_leave_hashes_as_they_were() -> None:
     blue = Part(colour="blue")
     changed = {new.replace(one=blue).content_hash, new.replace(parts=(blue,)).content_hash, new.content_hash}
     assert len(changed) == 3
+
+
+def test_what_has_no_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "MOST_STREAM", 10_000)
+    for name in ("/dev/zero", "/dev/urandom"):
+        with pytest.raises(InputError, match="gives more than") as error:
+            records.Source(name).content()
+        assert error.value.remedy
+    assert records.read_bytes("/dev/null") == b""

@@ -19,7 +19,7 @@ from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.placement import Device, DeviceClass, Links, Pin, PlacementInstance, Route, System, Task
 
 COMPLETE = ("auto", "mip", "cpsat")
-OTHERS = ("bounds", "starts", "partition", "search", "ideals")
+OTHERS = ("bounds", "starts", "search", "ideals")
 
 
 def made(

@@ -16,7 +16,7 @@ from chipmap.instances.wafer import WaferInstance
 from chipmap.instances.wafer.generators import explicit
 
 COMPLETE = ("auto", "mip", "cpsat", "exact")
-OTHERS = ("bounds", "greedy", "rows", "search")
+OTHERS = ("bounds", "greedy", "rows")
 #: H, W, R, S, C, K of a convolution (the stride plays no part in its box).
 Conv = tuple[int, int, int, int, int, int]
 

@@ -39,6 +39,7 @@ FAMILY = Family(
         ("mip", "models:mip", "the MIP, by HiGHS or Gurobi"),
         ("cpsat", "models:cpsat", "the CP-SAT model, then windows on large fabrics"),
         ("bounds", "chain:bounds", "every lower bound that applies, no solution"),
+        alone=("greedy", "poker", "poker-each", "annealing-tbs", "divide"),
     ),
     small="chipmap.instances.wafer.instance:small",
     warm=(

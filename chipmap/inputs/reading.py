@@ -14,7 +14,7 @@ import msgspec
 
 from chipmap.family import FAMILY_NAMES, Family, FileFormat, Generator, family_of, get_family, resolve
 from chipmap.inputs import settings as changes
-from chipmap.records import InputError, Record, Source, choices, nearest, unfit
+from chipmap.records import InputError, Record, Source, choices, nearest, read_stream, unfit
 
 _FORMATS = "An instance is a JSON file with a `schema`; `chipmap convert` makes one from a published graph format."
 
@@ -94,7 +94,7 @@ def source_of(name: str) -> Source:
         return Source(name)
     if sys.stdin is None:
         raise InputError("is closed", "standard input", "Give a file, or send something to standard input.")
-    return Source("standard input", sys.stdin.buffer.read())
+    return Source("standard input", read_stream(sys.stdin.buffer, "standard input"))
 
 
 def decode(

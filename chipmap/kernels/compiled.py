@@ -2,10 +2,11 @@
 
 What numba keeps beside the sources (or in the user's cache folder) differs from its own in three ways:
 
-- each file ends with a SHA-256 of its content. What is cut off, changed or can't be read counts as missing: the
-  function is compiled again and the file is replaced;
-- where the cache can't be written (a full disk, no permission), the function runs without it, and
-  :data:`chipmap.kernels.TROUBLE` says so, which a run passes on as a note;
+- each file begins with a SHA-256 of its content, which is compared before anything of it is unpickled. What is cut
+  off, changed or can't be read counts as missing: the function is compiled again and the file is replaced;
+- where the cache can't be written (a full disk, no permission), or others than the user and root could write it
+  (:mod:`.folders`), the function runs without it, and :data:`chipmap.kernels.TROUBLE` says so, which a run passes on as
+  a note;
 - a file is fresh as long as all sources of its family (``heuristics/FAMILY``, ``instances/FAMILY``) are as they were,
   because compiled functions hold compiled copies of those that they call. (numba looks at the time stamp of the one
   source alone.)
@@ -14,6 +15,7 @@ What numba keeps beside the sources (or in the user's cache folder) differs from
 from __future__ import annotations
 
 import hashlib
+import io
 import pickle
 from collections.abc import Callable
 from functools import cache
@@ -22,6 +24,8 @@ from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+
+from chipmap.kernels.folders import trusted
 
 #: Bytes of a SHA-256.
 _DIGEST = 32
@@ -39,36 +43,56 @@ def compiled(function: Callable[..., Any], options: dict[str, Any], rooms: tuple
     wanted = options.pop("cache", False)
     made: Any = numba.njit(function, **options)
     if wanted:
-        try:
-            made._cache = _Cache(function, rooms, trouble)
-        except RuntimeError:
-            made._cache = NullCache()
-            trouble("no folder can be written: they are compiled anew in every process")
+        made._cache = _cache(function, rooms, trouble)
     return made
 
 
+def _cache(function: Callable[..., Any], rooms: tuple[Path, ...], trouble: Trouble) -> Any:
+    """The cache of a function, or one that keeps nothing where there is no folder for it."""
+    try:
+        made = _Cache(function, rooms, trouble)
+    except RuntimeError:
+        trouble("no folder can be written: they are compiled anew in every process")
+        return NullCache()
+    if _safe(Path(made.cache_path)):
+        return made
+    trouble("their folder can be written by others, who could put code there: they are compiled anew in every process")
+    return NullCache()
+
+
+@cache
+def _safe(folder: Path) -> bool:
+    return trusted(folder)
+
+
 class _File(IndexDataCacheFile):  # type: ignore[misc]
-    """Index and data of one function; each file carries its SHA-256. Outside the families, time stamps count."""
+    """Index and data of one function; each file begins with its SHA-256. Outside the families, time stamps count."""
 
     def __init__(self, path: str, name: str, stamp: Any, trouble: Trouble) -> None:
         super().__init__(path, name, stamp)
         self._trouble = trouble
 
-    def _dump(self, obj: Any) -> bytes:
-        data: bytes = super()._dump(obj)
-        return data + hashlib.sha256(data).digest()
+    def _save_index(self, overloads: dict[Any, str]) -> None:
+        content = pickle.dumps(self._version, protocol=-1) + self._dump((self._source_stamp, overloads))
+        with self._open_for_write(self._index_path) as file:
+            file.write(_sealed(content))
 
     def _load_index(self) -> dict[Any, str]:
         try:
             with open(self._index_path, "rb") as file:
-                version, data = pickle.load(file), file.read()
-            stamp, overloads = pickle.loads(_whole(data)) if version == self._version else (None, {})
+                content = io.BytesIO(_whole(file.read()))
+            version = pickle.load(content)
+            stamp, overloads = pickle.load(content) if version == self._version else (None, {})
         except FileNotFoundError:
             return {}
         except Exception as error:  # a damaged pickle may raise anything
             self._trouble(f"{self._index_name}: {type(error).__name__}: {error}")
             return {}
         return overloads if stamp == self._source_stamp else {}
+
+    def _save_data(self, name: str, data: Any) -> None:
+        with self._open_for_write(self._data_path(name)) as file:
+            file.write(_sealed(self._dump(data)))
 
     def _load_data(self, name: str) -> Any:
         with open(self._data_path(name), "rb") as file:
@@ -84,7 +108,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         family = _family(Path(function.__code__.co_filename).resolve(), rooms)
         stamp = _sources(family, rooms) if family else self._impl.locator.get_source_stamp()
         # a name of their own: numba's files have no SHA-256
-        self._cache_file = _File(self._cache_path, f"{self._impl.filename_base}.sealed", stamp, trouble)
+        self._cache_file = _File(self._cache_path, f"{self._impl.filename_base}.digest", stamp, trouble)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled function for these types, or None: it is to be compiled."""
@@ -102,9 +126,14 @@ class _Cache(FunctionCache):  # type: ignore[misc]
             self._trouble(f"{error.strerror}: what can't be written is compiled anew in every process")
 
 
+def _sealed(content: bytes) -> bytes:
+    """The content behind its SHA-256."""
+    return hashlib.sha256(content).digest() + content
+
+
 def _whole(data: bytes) -> bytes:
     """The content, if it is as it was written."""
-    content, digest = data[:-_DIGEST], data[-_DIGEST:]
+    digest, content = data[:_DIGEST], data[_DIGEST:]
     if hashlib.sha256(content).digest() != digest:
         raise ValueError("is not as it was written")
     return content

@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from chipmap.family import Family
 from chipmap.kernels import disabled
+from chipmap.kernels.folders import FORMAT, trusted
 from chipmap.process.child import environment
 
 #: The most seconds that compiling may take, and those between two looks at what it does.
@@ -74,7 +75,7 @@ def _missing(family: Family, folder: Path) -> list[_Solve]:
 
     A marker's name is a hash of the sources' names, sizes and times, of what is solved, and of the Python.
     """
-    sources = hashlib.sha256(sys.implementation.cache_tag.encode())
+    sources = hashlib.sha256(f"{sys.implementation.cache_tag} {FORMAT}".encode())
     for room in ("heuristics", "instances"):
         for path in sorted((_PACKAGE / room / family.name).rglob("*.py")):
             state = path.stat()
@@ -100,7 +101,7 @@ def _folders(family: Family) -> Iterator[Path]:
 def _writable(folder: Path) -> bool:
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-    return os.access(folder, os.W_OK | os.X_OK)
+    return os.access(folder, os.W_OK | os.X_OK) and trusted(folder)
 
 
 @contextmanager

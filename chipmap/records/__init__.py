@@ -26,6 +26,8 @@ from chipmap.records.text import written_out as written_out
 
 #: Digits of a whole number: far below the 308 at which it is no float any more, and quotients of two still are.
 MOST_DIGITS = 100
+#: Bytes that are read of what is no file, and may have no end.
+MOST_STREAM = 512 * 2**20
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 
 
@@ -222,9 +224,21 @@ def _has_later_inside(kind: type[Record]) -> bool:
 def read_bytes(path: str | Path) -> bytes:
     """The content of the file at ``path``; :class:`InputError` when it can't be read."""
     try:
-        return Path(path).read_bytes()
+        if Path(path).is_file():
+            return Path(path).read_bytes()
+        with Path(path).open("rb") as stream:
+            return read_stream(stream, str(path))
     except OSError as error:
         raise _unreadable(path, error) from None
+
+
+def read_stream(stream: BinaryIO, where: str) -> bytes:
+    """All that a pipe or a device gives; :class:`InputError` for one that doesn't end (``/dev/zero``)."""
+    data = stream.read(MOST_STREAM + 1)
+    if len(data) > MOST_STREAM:
+        what = f"gives more than {MOST_STREAM // 2**20} MiB"
+        raise InputError(what, where, "Write it to a file, and give that.")
+    return data
 
 
 class Source:

@@ -15,8 +15,10 @@ from chipmap.instances.importers.own import dot
 from chipmap.instances.importers.own.fields import MAX_UNKNOWN
 from chipmap.instances.importers.reading import import_graph
 from chipmap.instances.importers.torch import file as pt2_file
+from chipmap.instances.wafer.paint import read_paint
 from chipmap.records import InputError
 from tests.instances.programs import TORCH
+from tests.wafer.samples import INSTANCE, TEXT
 
 BANNER = "#" * 60 + "\n# my network\n" + "#" * 60 + "\n"
 CSV = "name,flop,bytes,inputs\na,1e6,1000,\nb,1e6,1000,a\n"
@@ -183,3 +185,13 @@ def test_suggestions_for_many_dimensions_are_looked_up() -> None:
     sizes = [{"as_expr": {"expr_str": f"s{i}", "hint": {"as_int": i + 2}}} for i in range(3_000)]
     first["sizes"] = sizes
     assert "--dim s0=2 --dim s1=3" in pt2_refusal(packed(json.dumps(program)))
+
+
+@pytest.mark.parametrize("zeros", [20, 30_000])
+def test_numbers_behind_many_zeros(zeros: int) -> None:
+    """Python refuses to convert more than 4,300 digits, zeros in front as well."""
+    padded = TEXT.replace("20 0 R90", f"{'0' * zeros}20 -{'0' * zeros}3 R90")
+    places = {one.kernel: one for one in read_paint(padded.encode(), "x.paint", INSTANCE).placements}
+    assert (places["k2"].x, places["k2"].y) == (20, -3)
+    with pytest.raises(InputError, match="too large"):
+        read_paint(TEXT.replace("20 0 R90", f"{'9' * zeros} 0 R90").encode(), "x.paint", INSTANCE)

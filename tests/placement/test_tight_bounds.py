@@ -26,7 +26,7 @@ from chipmap.heuristics.placement.keys import default_keys, latest, upward_rank
 from chipmap.heuristics.placement.packing import bins, packing
 from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
 from chipmap.heuristics.placement.tables import tables, workspace
-from chipmap.instances.placement import Pin, PlacementInstance
+from chipmap.instances.placement import DeviceClass, Links, Pin, PlacementInstance
 from chipmap.instances.placement.generators import random_instance
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.kernels import plainly
@@ -241,8 +241,9 @@ def test_ranks_by_hand() -> None:
     assert upward_rank(problem).tolist() == [1 + 3 + 9 + 2 + 4, 5 + 2 + 4, 9 + 2 + 4, 4]
     none = np.zeros(len(problem.storages), dtype=np.int64)
     assert latest(problem, bounds.least_times(problem), none).tolist() == [14, 9, 13, 4]
-    crossed = placement_problem(made(rows, [(0, 2), (0, 1), (1, 3), (2, 3)]))
-    assert upward_rank(crossed).tolist() == upward_rank(problem).tolist()
+    rows[1], rows[2] = rows[2], rows[1]  # the other reader is the later one
+    crossed = placement_problem(made(rows, [(0, 1), (0, 2), (1, 3), (2, 3)]))
+    assert upward_rank(crossed).tolist() == [1 + 3 + 9 + 2 + 4, 9 + 2 + 4, 5 + 2 + 4, 4]
 
 
 def test_schedules_hold_on_random_instances() -> None:
@@ -308,18 +309,22 @@ def test_a_model_has_the_optimum_of_instances_with_all_features(module: Any, sol
 def test_what_models_count_by_hand(solver: str) -> None:
     """Outputs to the end of the step, copies of constants, what is sent, what a backward operation may do."""
     module: Any = cpsat if solver == "cpsat" else mip
-    for instance in by_hand():
-        optimum, _ = brute_force(instance, check)
+    wanted = [None, 6, 9, 8, 12, 8, 6, None]
+    for instance, optimum in zip(by_hand(), wanted, strict=True):
+        assert brute_force(instance, check)[0] == optimum
         reason, found, _ = value(module.build(instance), solver)
         assert (reason, found) == (("infeasible", None) if optimum is None else ("optimal", pytest.approx(optimum)))
 
 
 def by_hand() -> list[PlacementInstance]:
     """Each is feasible only, or better only, where one rule is counted as the page has it."""
-    rows = [(2, 0, 3), (2, 0, 3), (2, 0, 0)]
-    graph = made(rows, [], 1, memory=5).graph
-    kept = tuple(one.replace(output=i == 0) for i, one in enumerate(graph.tensors))
-    output = made(rows, [(0, 1)], 1, memory=5).replace(graph=graph.replace(tensors=kept))
+    output = made([(2, 0, 3), (2, 0, 3)], [], 1, memory=5)
+    kept = tuple(one.replace(output=True) for one in output.graph.tensors)
+    output = output.replace(graph=output.graph.replace(tensors=kept))
+    pins = tuple(Pin(operation=f"v{v}", device=d) for v, d in enumerate(("d0", "d0", "d1")))
+    rested = Links(bytes_per_ns=1.0, gap_ns=3)
+    slow = made([(3, 0, 0), (3, 0, 0)], [], 1)
+    slow = slow.replace(system=slow.system.replace(classes=(DeviceClass(name="gpu", gap_ns=2),)))
     table = made([(0, 0, 6), (3, 0, 0), (3, 0, 0)], [(0, 1), (0, 2)], memory=6, task={"memory": "static"})
     roles = [one.replace(role="constant") if i == 0 else one for i, one in enumerate(table.graph.operations)]
     copied = table.replace(graph=table.graph.replace(operations=tuple(roles)))
@@ -330,6 +335,8 @@ def by_hand() -> list[PlacementInstance]:
     return [
         output,
         copied,
+        made([(1, 0, 2), (1, 0, 2), (1, 0, 0)], FORK, links=rested, pins=pins),
+        slow,
         made(chain, CHAIN, **back),
         made(chain, CHAIN, backward=("v2",), **back),
         made([(2, 0, 9), (2, 0, 9), (2, 0, 0)], FORK, task=throughput(memory="none")),

@@ -23,6 +23,8 @@ from chipmap.instances.ring.problem import RingProblem
 WEIGHT_SHARES = (1.0, 0.95, 0.85, 0.7, 0.5)
 #: Targets for a chip's work, in shares of the average; the last puts everything on one chip.
 TARGETS = (0.5, 0.75, 0.9, 1.0, 1.05, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 9.0, 13.0, 18.0, 36.0)
+#: The target of a first mapping, where somebody wants to hear of one.
+AT_ONCE = 1.2
 #: Relative width at which bisection between the best target and the next that failed ends.
 PRECISION = 0.002
 #: Seconds past the deadline that the search for a first mapping may take.
@@ -32,12 +34,12 @@ PATIENCE = 1.0
 def greedy(
     problem: RingProblem,
     deadline: Deadline = Deadline(),
-    tell: Callable[[tuple[int, ...]], object] = lambda chips: None,
+    tell: Callable[[tuple[int, ...]], object] | None = None,
 ) -> tuple[int, ...] | None:
     """The best greedy mapping (chip per operation, -1 where not computing); None if none obeys memory and pins.
 
-    ``tell`` hears of the first one. Ends at ``deadline`` with the best so far. While there is none, it goes on for
-    :data:`PATIENCE` seconds more, so that there is a result however short the time is.
+    ``tell`` hears of one at once, at a target that mostly can be met. Ends at ``deadline`` with the best so far. While
+    there is none, it goes on for :data:`PATIENCE` seconds more, so that there is a result however short the time is.
     """
     flows = _Flows(problem)
     if not flows.order:
@@ -53,11 +55,11 @@ def greedy(
         value = max(terms(problem, np.maximum(np.array(chips), 0))) if chips is not None else 0
         if chips is None or (best is not None and value >= best[0]):
             return False
-        if best is None:
-            tell(chips)
         best = (value, chips)
         return True
 
+    if tell is not None and (early := _fit(problem, flows, AT_ONCE * average)) is not None:
+        tell(early)
     failed, met = 0.0, 0.0  # the best target, and the largest below it that gave nothing better
     for share in (*TARGETS, float(problem.chips)):
         if not (late if best is None else deadline).keep_going():

@@ -66,9 +66,10 @@ class Line:
     def number_in(self, found: re.Match[str], group: int | str, remedy: str) -> int:
         """The number that a group of ``found`` spells."""
         digits = found[group]
-        if len(digits.lstrip("-").lstrip("0")) > MAX_DIGITS:
+        counting = digits.lstrip("-").lstrip("0") or "0"
+        if len(counting) > MAX_DIGITS:
             raise self.fault(f"the number {digits[:20]}… is too large", remedy, found.start(group))
-        return int(digits)
+        return -int(counting) if digits.startswith("-") else int(counting)
 
     def fault(self, what: str, remedy: str, at: int | None = None) -> InputError:
         """The error at column ``at`` (from 0), by default where reading stands."""

@@ -132,8 +132,10 @@ def _with_labels(found: list[Infeasibility], problems: Sequence[DataflowProblem]
         if not names:
             return found
         every |= set(labels_of(names))
+    if "C6" in every:
+        every.add("C1")  # the models let a tensor wait between its ends, whichever comes first
     if len({kernel.phase for kernel in problems[0].instance.workload.kernels}) > 1:
-        every.add("C3")  # the models know no partition of both phases
+        every |= {"C1", "C3"}  # they know no partition of both phases, and put forward ones first
     labels = tuple(sorted(every - {"C0"}))
     return [one if one.labels or one.label not in labels else one.replace(labels=labels) for one in found]
 

@@ -50,7 +50,7 @@ def greedy(instance: RingInstance, run: Run) -> Termination:
             run.solution(lift(instance, {v: c for v, c in enumerate(chips) if c >= 0}), "greedy")
 
     large = problem.n >= LARGE  # others are through before a first mapping is of use
-    chips = fill(problem, run.deadline, tell if large else lambda chips: None)
+    chips = fill(problem, run.deadline, tell if large else None)
     if chips is not None:
         tell(chips)
     return run.terminate()

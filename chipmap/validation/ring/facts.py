@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 
 from chipmap.instances.graph import Tensor
 from chipmap.instances.ring.instance import RingInstance
@@ -141,10 +143,15 @@ def operation_ticks(instance: RingInstance, v: int, moved_in: int, moved_out: in
         moved = stated if stated is not None else moved_in + moved_out + operation.weight_bytes
     else:
         moved = 2 * moved_out + operation.weight_bytes
-    peak = written(package.flop_per_ns) * written(package.efficiency.get(operation.kind, 1))
-    compute = operation.flop / peak
+    compute = operation.flop / _reached(package.flop_per_ns, package.efficiency.get(operation.kind, 1))
     memory = moved / written(package.sram_bytes_per_ns)
     return math.ceil(TICKS_PER_NS * (max(compute, memory) + written(package.launch_ns)))
+
+
+@lru_cache(maxsize=1_000)
+def _reached(peak: float, efficiency: float) -> Fraction:
+    """The FLOP per ns that operations of a kind reach; most operations of a large graph share it with others."""
+    return written(peak) * written(efficiency)
 
 
 def link_ticks(instance: RingInstance, size: int) -> int:
