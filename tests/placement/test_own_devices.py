@@ -208,3 +208,20 @@ def test_calibrate_writes_links_or_a_system(tmp_path: Path, capsys: pytest.Captu
     assert (found.links.kind, found.links.latency_ns, found.links.gap_ns) == ("bus", 10_000.0, 25_000)
     assert len(found.devices) == 3
     assert main(["calibrate", str(tmp_path / "none.csv"), "--out", str(out)]) == 1
+
+
+@pytest.mark.parametrize(("optimizer", "numbers"), [("sgd", 0), ("momentum", 4), ("adam:1", 2), ("adam:4:master", 12)])
+def test_the_optimizer_of_a_training_step_is_named(graph: Path, optimizer: str, numbers: int) -> None:
+    """Bytes of state per number of a weight, which has four bytes."""
+    instance = read(graph, family="placement")
+    assert isinstance(instance, PlacementInstance)
+    step = training_step(instance, optimizer=optimizer).instance
+    assert isinstance(step, PlacementInstance)
+    weights = sum(one.weight_bytes for one in instance.graph.operations)
+    assert sum(one.weight_bytes for one in step.graph.operations) == weights // 4 * numbers
+
+
+@pytest.mark.parametrize("optimizer", ["adm", "adam:3", "adam:x", "adam:4:4", ":", "sgd:4:mastr", "adam:" + "9" * 400])
+def test_what_is_no_optimizer_is_refused(graph: Path, optimizer: str) -> None:
+    assert main(["convert", str(graph), "--family", "placement", "--training", "--optimizer", optimizer]) == 1
+    assert main(["convert", str(graph), "--family", "placement", "--optimizer", "adam"]) == 1
