@@ -181,6 +181,13 @@ NONE = {
 }
 
 
+def late_because(row: dict[str, Any]) -> str:
+    """Why a target was missed."""
+    if row["name"].startswith("dataflow"):
+        return "target missed: all kernels differ, and their costs and the checker's are exact fractions"
+    return "target missed"
+
+
 def table(rows: list[dict[str, Any]], load: float) -> str:
     """The table as Markdown."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
@@ -204,7 +211,7 @@ def table(rows: list[dict[str, Any]], load: float) -> str:
     ]
     for row in rows:
         ratio = f"{row['objective'] / row['lower']:.2f}" if row["objective"] is not None and row["lower"] else "n/a"
-        why = row["infeasible"] or NONE.get(row["name"], "") or ("target missed" if missed(row) else "")
+        why = row["infeasible"] or NONE.get(row["name"], "") or (late_because(row) if missed(row) else "")
         cells = [seconds(row[what]) for what in ("bound", "mapping", "all")]
         lines.append(f"| {row['name']} | {row['operations']:,} | {' | '.join(cells)} | {ratio} | {why} |")
     return "\n".join(lines) + "\n"
