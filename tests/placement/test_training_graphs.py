@@ -52,6 +52,8 @@ def test_a_bias_that_several_layers_share_is_no_matrix() -> None:
     """Its gradient sums up the result's, a FLOP for each number; the matrix has that of a product."""
     step = training(program([linear("y", "x", "w", "b"), linear("z", "y", "w", "b")], {"w": (D, D), "b": (D,)}))
     assert sorted(of(step.graph.operations, "y/gradient")) == [N * D, PRODUCT]
+    made = [(step.graph.operations[one.producer], one.bytes) for one in step.graph.tensors]
+    assert {one.flop: size for one, size in made if "y/gradient" in one.name} == {N * D: 4 * D, PRODUCT: 4 * D * D}
     assert sorted(of(step.graph.operations, "z/gradient")) == [N * D, PRODUCT, PRODUCT]
 
 
