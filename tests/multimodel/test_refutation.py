@@ -25,7 +25,7 @@ QUICK = ALONE[:2]
 
 def scenario(**changes: Any) -> Any:
     """Scenario 8 sample by sample: D2Go alone takes more than its closed form says, by a linear program."""
-    instance = read("multimodel/scar-8-pipelined")
+    instance: Any = read("multimodel/scar-8-pipelined")
     deadline, task = changes.pop("deadline_ns", None), instance.task.replace(**changes)
     first = instance.models[0].replace(deadline_ns=deadline)
     return instance.replace(task=task, models=(first, *instance.models[1:]))

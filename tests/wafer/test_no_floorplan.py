@@ -89,7 +89,8 @@ def test_arguments_that_differ_are_counted_one_by_one() -> None:
     found = []
     for path in sorted(Path(heuristics.__path__[0]).rglob("*kernel*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            compared = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
-            if compared and isinstance(node.left, ast.Compare) and isinstance(node.right, ast.Compare):
+            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+                continue
+            if isinstance(node.left, ast.Compare) and isinstance(node.right, ast.Compare):
                 found.append(f"{path.name}:{node.lineno}")
     assert found == []
