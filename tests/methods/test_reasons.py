@@ -36,8 +36,9 @@ def new_run(instance: Any, **options: Any) -> Run:
 
 def test_no_reason_is_invented_for_a_placement() -> None:
     for name in ("tiny-bus", "tiny-throughput"):
-        run = new_run(read(f"placement/{name}"))
-        assert placement.clash(placement_problem(run.instance), run) == []
+        instance = read(f"placement/{name}")
+        run = new_run(instance)
+        assert placement.clash(placement_problem(instance), run) == []
         assert [note.text for note in run.notes] == [
             "no placement exists; which constraints contradict each other isn't known"
         ]
