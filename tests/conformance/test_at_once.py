@@ -30,7 +30,7 @@ SHIPPED = {
     "multimodel": "multimodel/scar-1-whole",
     "placement": "placement/transformer-xl-2-pcie",
 }
-each_family = pytest.mark.parametrize("family", FAMILIES, ids=identify)
+each_family = pytest.mark.parametrize("family", [one for one in FAMILIES if one.first], ids=identify)
 
 
 def known(instance: Any) -> Run:

@@ -12,8 +12,7 @@ from random import Random
 import pytest
 
 import chipmap
-from benchmarks.more_resources import Pair, both, tiny
-from chipmap.family import FAMILY_NAMES
+from benchmarks.more_resources import PAIRS, Pair, both, tiny
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 
@@ -22,7 +21,7 @@ SAMPLE = 5
 
 
 def _sample() -> Iterator[tuple[str, Pair]]:
-    for family in FAMILY_NAMES:
+    for family in PAIRS:
         for pair in Random(family).sample(tiny(family), SAMPLE):
             yield family, pair
 

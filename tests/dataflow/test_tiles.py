@@ -215,3 +215,13 @@ def test_lists_that_are_too_long_are_refused() -> None:
     instance = made({"a": huge}, "", chip="wse-2", utilisation=None, degrees=RING)
     with pytest.raises(InputError, match="different numbers of tiles"):
         dataflow_problem(instance, RING)
+
+
+def test_stated_flop_of_products_play_no_part_on_tiles() -> None:
+    """Their shape counts (C7), for the bounds as well: one of all FLOP lay above the optimum."""
+    plain: Any = read("dataflow/tiny-tiles")
+    kernels = tuple(one if one.kind == "opaque" else one.replace(flop=10**12) for one in plain.workload.kernels)
+    stated = plain.replace(workload=plain.workload.replace(kernels=kernels))
+    ends = [solve(one, isolate=False) for one in (plain, stated)]
+    assert [end.status for end in ends] == ["optimal", "optimal"]
+    assert ends[0].objective == ends[1].objective

@@ -73,7 +73,7 @@ def test_figures_without_work() -> None:
 
 def test_mapping_by_original_names() -> None:
     table = rows(instance(), RingSolution(chips=(0, 0, 0, 0, 0, 1, 0)))
-    assert [row["name"] for row in table] == ["x", "table", "turned", ODD, "flat", "b", "dead"]
+    assert [row["name"] for row in table] == ["x", "table", "turned", ODD.replace("\n", "\\n"), "flat", "b", "dead"]
     assert [row["chip"] for row in table] == ["0", "0 1", "0 1", "0", "0", "1", "0"]
     assert [row["role"] for row in table][:3] == ["input", "constant", "constant"]
     assert [float(row["work_us"]) for row in table] == [0, 0, 0, 0.001, 0, 0.002, 0]

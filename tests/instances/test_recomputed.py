@@ -55,7 +55,7 @@ def test_a_look_up_in_a_buffer_and_in_a_folded_network_is_known_beforehand() -> 
 
 
 def test_a_table_of_positions_is_trained_whole() -> None:
-    """Its gradient has the rows that were read, its optimiser state those of the table."""
+    """Its gradient has all rows, as PyTorch's dense gradients do, and so has its optimiser state."""
     step = training_step(from_graph(positions("all"), "p")).instance
     assert step.states == {"words.weight": "words/weight", "places.weight": "rows/weight"}
     assert ("rows/weight", "rows/weight/update") in step.together
@@ -63,7 +63,7 @@ def test_a_table_of_positions_is_trained_whole() -> None:
     made = {v: sum(t.bytes for t in step.graph.tensors if t.producer == v) for v in names.values()}
     assert made[names["rows/weight"]] == ROWS * WIDTH * WORD
     gradients = [name for name in names if name.startswith("rows/") and "gradient" in name]
-    assert gradients and all(made[names[name]] == LENGTH * WIDTH * WORD for name in gradients)
+    assert gradients and all(made[names[name]] == ROWS * WIDTH * WORD for name in gradients)
 
 
 def of_a_norm(recomputes: Any) -> dict[str, tuple[str, int]]:

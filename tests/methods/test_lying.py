@@ -80,7 +80,7 @@ def test_lies_in_a_child(lie: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HOOKS), str(ROOT)]))
     result = solve("dataflow/tiny-chain", "cpsat", time_limit=60.0, threads=1, isolate=True)
     assert result.failure and exit_code(result) == 6 and result.status != "infeasible"
-    assert (result.solution is None) == lie.startswith("cpsat")
+    assert result.solution is not None and result.certificate is not None  # the first mapping, or what was found
 
 
 def test_an_error_of_a_repeated_program_is_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ def test_partitions_on_fewer_devices_stay_there() -> None:
     about even over those that are used."""
     for seed in range(4):
         instance = random_instance(operations=30, devices=5, classes=2, together=4, edges=0.1, seed=seed)
-        step = training_step("wavenet", SMALL, devices=5)
+        step = training_step("wavenet", SMALL, devices=5, saved="operands")
         for one in (instance, step):
             problem = placement_problem(one)
             left, begin = within(problem, [1, 3])

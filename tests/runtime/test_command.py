@@ -73,7 +73,7 @@ def test_an_interrupt_while_reading(
         def buffer(self) -> Interrupted:
             return self
 
-        def read(self) -> bytes:
+        def read(self, size: int = -1) -> bytes:
             signal.raise_signal(number)
             raise AssertionError("the signal was not heard")
 

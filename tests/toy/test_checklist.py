@@ -30,7 +30,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of chipmap with the family in it."""
     root = tmp_path_factory.mktemp("copy")
     left_out = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc", "toy")
-    for folder in ("chipmap", "docs", "tests"):
+    for folder in ("chipmap", "docs", "tests", "benchmarks"):
         shutil.copytree(ROOT / folder, root / folder, ignore=left_out)
     shutil.copytree(NEW, root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile"):

@@ -106,12 +106,15 @@ def plain_floor(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan, b
 
 
 def _peak_ns(instance: DataflowInstance) -> Fraction:
-    """Nanoseconds that a layer's FLOP of a sample take at the best rate of each kernel; kept with the instance."""
+    """Nanoseconds that a layer's FLOP of a sample take at the best rate of each kernel; kept with the instance.
+
+    On tiles only an opaque kernel has the FLOP that are stated: of the others the shape counts."""
     if "_peak_ns" not in instance.__dict__:
         at = dict[Fraction, int]()
         for again, kernel in zip(runs(instance), instance.workload.kernels, strict=True):
             rate = best_rate(kernel, instance.workload, instance.system.chip)
-            at[rate] = at.get(rate, 0) + again * flop(kernel)
+            shaped = instance.task.utilisation is None and kernel.kind != "opaque"
+            at[rate] = at.get(rate, 0) + again * flop(kernel.replace(flop=None) if shaped else kernel)
         instance.__dict__["_peak_ns"] = sum((Fraction(some) / rate for rate, some in at.items()), Fraction(0))
     found: Fraction = instance.__dict__["_peak_ns"]
     return found

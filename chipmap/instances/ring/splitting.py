@@ -25,6 +25,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from chipmap.instances.decimals import exact
 from chipmap.instances.graph import Loops, Operation, Range, neighbours
 from chipmap.instances.ring.draft import Draft, Loose, Transformed, positions
 from chipmap.instances.ring.instance import MAX_CHIPS, Forbidden, RingInstance
@@ -69,7 +70,7 @@ def split(instance: RingInstance, names: Sequence[str], parts: int, way: str = "
         for i in range(parts)
     ]
     time = draft.times[v]
-    time = None if time is None else math.nextafter(time / parts, math.inf)
+    time = None if time is None else _part_of(time, parts)
     draft.operations[v], draft.times[v] = made[0], time
     draft.taken.add(made[0].name)
     here = [v, *(draft.add(part, v, (v, i), time) for i, part in enumerate(made[1:], 1))]
@@ -87,6 +88,12 @@ def split(instance: RingInstance, names: Sequence[str], parts: int, way: str = "
         for one in ([part.name for part in made] if entry.operation == name else [entry.operation])
     )
     return draft.finish(f"split in {parts} by {way}: {name}", report, forbidden=forbidden)
+
+
+def _part_of(time: float, parts: int) -> float:
+    """The time of one of so many equal parts, together no less than the whole."""
+    part = time / parts
+    return part if exact(part) * parts >= exact(time) else math.nextafter(part, math.inf)
 
 
 def _share(total: int, parts: int, i: int) -> int:

@@ -42,6 +42,8 @@ def above_limits(problem: MultiProblem, lines: Sequence[Line]) -> list[Infeasibi
     time = problem.most_time if task.latency_limit_ns is None else min(problem.most_time, task.latency_limit_ns)
     energy = problem.most_energy if task.energy_limit_pj is None else min(problem.most_energy, task.energy_limit_pj)
     for line in lines:
+        if task.energy_limit_pj is None and line.rate <= 0:
+            continue  # it says nothing of the latency, which alone is limited
         if line.rate * time + energy < line.value * (1 - SAFE):
             if task.energy_limit_pj is None or (task.latency_limit_ns is not None and line.rate > 0):
                 demand, limit, what, unit = (line.value - energy) / line.rate, time, "latency", "ns"

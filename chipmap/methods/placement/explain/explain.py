@@ -19,6 +19,7 @@ from chipmap.instances.placement.loads import loads
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.placement.timeline import timeline
 from chipmap.methods.explaining import Explaining, Progress, Told, outcome, side, statement
+from chipmap.methods.placement.at_once import at_once
 from chipmap.methods.placement.explain import statements
 from chipmap.methods.placement.explain.bound_reasons import Reason, reasons
 from chipmap.methods.placement.explain.changes import Trial, all_bytes, changes
@@ -85,6 +86,8 @@ class _Work(Explaining[Trial]):
 
     def solve(self) -> None:
         """Solve the instance, unless there is no placement."""
+        if not self.base.proved_infeasible:
+            at_once(self.instance, self.base)
         if not self.base.proved_infeasible:
             _, self.stages = solve(self.instance, self.base)
 
