@@ -15,7 +15,11 @@ from chipmap.instances.ring import RingInstance
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.loads import terms
 from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.methods.ring import block_steps as steps
 from chipmap.methods.ring.block_steps import furthest, refuted
+from chipmap.methods.ring.state import State
+from chipmap.run import Run, SolveOptions
+from chipmap.validation.ring.checker import check
 from tests.ring.random_instances import random_instance
 from tests.ring.test_cut_bounds import linked, optimum
 
@@ -126,3 +130,20 @@ def test_what_they_say_nothing_of_is_refused() -> None:
         programs(ring_problem(structs.replace(linked(0, mode="sum"), time_ns=(0.0,) * 5)))
     with pytest.raises(ValueError, match="mode sum"):
         programs(ring_problem(row(cost_mode="period")))
+
+
+@pytest.mark.parametrize("lower", [1250, 100_000])
+def test_no_target_is_asked_twice(lower: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing is refuted the targets fall to the bound. With small numbers the last one came again for ever."""
+    instance, asked = row(), list[int]()
+
+    def refuted(programs: BlockPrograms, most: int, deadline: Deadline, patient: bool) -> bool:
+        assert most not in asked
+        asked.append(most)
+        return False
+
+    monkeypatch.setattr(steps, "refuted", refuted)
+    run = Run(instance, SolveOptions(), check)
+    run.bound(lower, "given")
+    steps.block_steps(State(instance, run), Deadline(), True)
+    assert asked

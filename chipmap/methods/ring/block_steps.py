@@ -36,7 +36,7 @@ def block_steps(state: State, deadline: Deadline, patient: bool) -> None:
     high = run.upper if run.upper is not None else 2 * state.lower
     while deadline.keep_going():
         low = state.lower
-        target = low + round(SHARE * (high - low))
+        target = low + int(SHARE * (high - low))  # below the last one that wasn't refuted
         if target - low <= PRECISION * low:
             return
         if refuted(programs, target - 1, deadline, patient):
