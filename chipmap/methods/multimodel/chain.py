@@ -19,7 +19,7 @@ from chipmap.methods.lanes import side_by_side
 from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
 from chipmap.methods.multimodel.baselines import scar_start
 from chipmap.methods.multimodel.energies import model_by_energies
-from chipmap.methods.multimodel.programs import columns
+from chipmap.methods.multimodel.programs import column_bounds, columns
 from chipmap.methods.multimodel.reasons import clash
 from chipmap.methods.multimodel.refutation import SingleModels, above_limits, limited
 from chipmap.records import InputError
@@ -237,7 +237,7 @@ def model_by_mip(problem: MultiProblem, turn: Turn) -> None:
 
 def bounds(instance: MultiInstance, run: Run) -> Termination:
     """Every lower bound, no schedule."""
-    return _chain(instance, run, (*CHAIN[1:3], SINGLE, Link("columns", 1.0, columns)))
+    return _chain(instance, run, (*CHAIN[1:3], SINGLE, Link("columns", 1.0, column_bounds)))
 
 
 #: What bounds a model alone.

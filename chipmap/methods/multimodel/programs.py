@@ -235,8 +235,13 @@ class ColumnBound:
             self.points.append(program.point)
 
 
-def columns(problem: MultiProblem, turn: Turn) -> None:
-    """Bounds by column generation over windows, from coarse tables to fine ones."""
+def column_bounds(problem: MultiProblem, turn: Turn) -> None:
+    """The bounds of :func:`columns` alone."""
+    columns(problem, turn, search=False)
+
+
+def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
+    """Bounds by column generation over windows, from coarse tables to fine ones; ``search``: and better schedules."""
     task, run = problem.instance.task, turn.run
     if task.objective == "energy" and task.latency_limit_ns is None:
         return
@@ -251,14 +256,15 @@ def columns(problem: MultiProblem, turn: Turn) -> None:
         if k and not run.options.deterministic and bound.spent[0] * more + bound.spent[1] > turn.deadline.seconds:
             break
         program = bound.stage(ratio)
-        if k == 0:  # schedules first, so that the proofs may leave more out
+        if k == 0 and search:  # schedules first, so that the proofs may leave more out
             boundaries(problem, turn, paths, program.pricing, AFTER * bound.spent[0])
         bound.prove(program)
-        if k > 0:
+        if k > 0 and search:
             boundaries(problem, turn, paths, program.pricing, AFTER * sum(bound.spent))
         if run.options.deterministic and k == 1:
             break
-    boundaries(problem, turn, paths, program.pricing, turn.deadline.seconds)
+    if search:
+        boundaries(problem, turn, paths, program.pricing, turn.deadline.seconds)
 
 
 def boundaries(problem: MultiProblem, turn: Turn, paths: Paths, pricing: Pricing, seconds: float) -> None:
