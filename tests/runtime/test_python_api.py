@@ -248,7 +248,7 @@ def test_a_start_without_memory_is_said(instance: RingInstance, monkeypatch: pyt
     def greedy(judged: Any, run: Run) -> None:
         np.ones(2**33, np.int8)
 
-    monkeypatch.setattr("chipmap.methods.ring.programs.greedy", greedy)
+    monkeypatch.setattr("chipmap.methods.ring.first.greedy", greedy)
     result = chipmap.solve(instance, "improve", memory_limit=2**32)
     assert any("no start was made" in note.text for note in result.notes)
     assert result.objective == 500_000
