@@ -10,7 +10,7 @@ from ortools.sat.python import cp_model
 from chipmap.family import Standing
 from chipmap.formulations.built import Built
 from chipmap.formulations.wafer.cpsat import WaferCpChoices, add_wafer, build
-from chipmap.formulations.wafer.options import Limits, least_time, options
+from chipmap.formulations.wafer.options import Limits, _tilings, _tilings_in_all, least_time, options
 from chipmap.instances.wafer import Fabric, Kernel, WaferInstance, Weights
 from chipmap.instances.wafer.problem import evaluate, wafer_problem
 from chipmap.records import InputError
@@ -213,3 +213,6 @@ def test_bad_choices_and_endless_lists_are_refused() -> None:
     large = WaferInstance(name="large", kernels=(block,), edges=(), weights=Weights(adapter=1))
     with pytest.raises(InputError, match="sizings"):
         build(large)
+    for limit in range(30):  # they are counted before they are listed
+        for unequal in (False, True):
+            assert _tilings_in_all(limit, unequal) == len(list(_tilings(limit, unequal)))

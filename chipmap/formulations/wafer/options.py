@@ -173,14 +173,15 @@ def _undominated(problem: WaferProblem, convs: IntArray, limits: Limits) -> list
 
 def _every(problem: WaferProblem, convs: IntArray, limits: Limits, labelled: bool) -> Iterator[Option]:
     limit = max(problem.width, problem.height)
-    tilings = list(_tilings(limit, labelled and len(convs) > 1))
-    if len(tilings) > MAX_SIZINGS:
+    unequal = labelled and len(convs) > 1
+    count = _tilings_in_all(limit, unequal)
+    if count > MAX_SIZINGS:
         raise InputError(
-            f"a kernel has {len(tilings):,} sizings with different adapters",
+            f"a kernel has {count:,} sizings with different adapters",
             problem.instance.name,
             f'At most {MAX_SIZINGS:,} are listed: use the option list "front", or convolutions instead of blocks.',
         )
-    for h, w, largest, first, last in tilings:
+    for h, w, largest, first, last in _tilings(limit, unequal):
         c = channels(len(convs), first, largest, last)
         for k, time in _sizings(convs, (h, w), c, problem.memory, limit, limits):
             for more in _columns(problem, c, k, limits, labelled):
@@ -199,6 +200,12 @@ def _tilings(limit: int, unequal: bool) -> Iterator[tuple[int, int, int, int, in
                 for first in range(1, c + 1):
                     for last in range(1, c + 1):
                         yield h, w, c, first, last
+
+
+def _tilings_in_all(limit: int, unequal: bool) -> int:
+    """How many :func:`_tilings` gives: of each h · w, one for each c, or c² with unequal first and last c."""
+    largest = [limit // (h * w) - 1 for h in range(1, limit // 2 + 1) for w in range(1, limit // (2 * h) + 1)]
+    return sum(c * (c + 1) * (2 * c + 1) // 6 if unequal else c for c in largest)
 
 
 def _sizings(
