@@ -141,7 +141,7 @@ def _row(change: Change, unit: Unit) -> tuple[str, ...]:
 
 
 def _difference(found: Difference, units: Units) -> str:
-    from chipmap.report.tables import number
+    from chipmap.records.quantities import number
 
     sides = zip(_side(found.before, units), _side(found.after, units), strict=True)
     rows = [("", "SOLUTION", "--against"), *((name, a, b) for (name, a), (_, b) in sides)]
@@ -165,8 +165,8 @@ def _more(count: int) -> str:
 
 
 def _side(one: Side, units: Units) -> list[tuple[str, str]]:
+    from chipmap.records.quantities import number
     from chipmap.report.rows import digits
-    from chipmap.report.tables import number
 
     parts = [("objective", one.objective, units.objective)]
     parts += [(name, ticks, units.of(name)) for name, ticks in sorted(one.terms.items())]

@@ -19,6 +19,7 @@ from chipmap.records.text import choices as choices
 from chipmap.records.text import counted as counted
 from chipmap.records.text import csv_text as csv_text
 from chipmap.records.text import in_one_line as in_one_line
+from chipmap.records.text import listed as listed
 from chipmap.records.text import nearest as nearest
 from chipmap.records.text import shortened as shortened
 from chipmap.records.text import shown as shown
