@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Self
 
 import msgspec
 
-from chipmap.records import InputError, Record
+from chipmap.records import InputError, Record, kept
 
 Role = Literal["compute", "view", "constant", "input"]
 
@@ -226,10 +226,7 @@ class OperationGraph(Record, frozen=True, kw_only=True):
 
         Raises :class:`InputError` that names the operations of one cycle. It is computed once.
         """
-        known: tuple[int, ...] | None = self.__dict__.get("_order")
-        if known is None:
-            known = self.__dict__["_order"] = self._ordered(where)
-        return known
+        return kept(self, "_order", lambda graph: graph._ordered(where))
 
     def _ordered(self, where: str) -> tuple[int, ...]:
         count = len(self.operations)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import msgspec
 import numpy as np
@@ -20,6 +19,7 @@ from chipmap.instances.graph import Operation, OperationGraph, Tensor, neighbour
 from chipmap.instances.ring.draft import fresh
 from chipmap.instances.ring.instance import Forbidden, RingInstance, RingSolution
 from chipmap.instances.ring.problem import TICKS_PER_NS, RingProblem, ring_problem
+from chipmap.records import kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +72,15 @@ def lift(instance: RingInstance, computing: dict[int, int]) -> RingSolution:
 
 
 def contract(instance: RingInstance) -> Contraction:
-    """The lossless contraction of ``instance``: computing operations and what they share, keep-together groups merged.
+    """The lossless contraction of ``instance`` (kept on it): computing operations and what they share, keep-together
+    groups merged.
 
     An operation to which pins leave no chip has all chips forbidden in the contracted instance (infeasible by C0).
     """
+    return kept(instance, "_contraction", _contract)
+
+
+def _contract(instance: RingInstance) -> Contraction:
     problem = ring_problem(instance)
     groups = _groups(problem)
     own, shared = _shared(problem, groups)
@@ -112,9 +117,12 @@ def contract(instance: RingInstance) -> Contraction:
     return Contraction(instance, contracted, members, _report(problem, groups))
 
 
-@lru_cache(maxsize=4)
 def computing_only(problem: RingProblem) -> RingProblem:
     """The problem with nothing but the computing operations, which keep their order: their positions are new ones."""
+    return kept(problem, "_computing_only", _computing_only)
+
+
+def _computing_only(problem: RingProblem) -> RingProblem:
     if problem.computing.all():
         return problem
     positions = np.flatnonzero(problem.computing)
