@@ -39,7 +39,7 @@ from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.tiles import Shares, shares, thinned
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.instances.decimals import exact
-from chipmap.instances.graph import neighbours
+from chipmap.instances.graph import neighbours, topological
 from chipmap.records import InputError, kept
 
 #: Picoseconds and bytes of a layer stay below this, so that sums over layers fit 64 bits.
@@ -198,16 +198,10 @@ def _refuse_overflow(instance: DataflowInstance, options: Sequence[Sequence[Opti
 
 def levels(n: int, edges: IntArray) -> IntArray:
     """For each kernel the most edges of a path to it."""
-    level, waiting = np.zeros(n, dtype=np.int64), np.bincount(edges[:, 1], minlength=n)
-    readers = neighbours(n, edges.tolist())
-    ready = np.flatnonzero(waiting == 0).tolist()
-    while ready:
-        u = ready.pop()
+    level, readers = np.zeros(n, dtype=np.int64), neighbours(n, edges.tolist())
+    for u in topological(readers):
         for v in readers[u]:
             level[v] = max(level[v], level[u] + 1)
-            waiting[v] -= 1
-            if waiting[v] == 0:
-                ready.append(v)
     return level
 
 

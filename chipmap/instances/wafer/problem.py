@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.instances.graph import neighbours
+from chipmap.instances.graph import neighbours, topological
 from chipmap.instances.wafer.instance import Kernel, Placement, WaferInstance, WaferSolution
 from chipmap.kernels import njit
 from chipmap.records import kept
@@ -134,16 +135,8 @@ def depth_first_order(problem: WaferProblem) -> IntArray:
 
     Kernels on a cycle have no place in such an order. They come last, in the order of the instance.
     """
-    waiting = np.bincount(problem.edges[:, 1], minlength=problem.n)
-    readers = neighbours(problem.n, problem.edges.tolist())
-    ready = [v for v in range(problem.n - 1, -1, -1) if waiting[v] == 0]
-    order: list[int] = []
-    while ready:
-        order.append(u := ready.pop())
-        for v in reversed(readers[u]):
-            waiting[v] -= 1
-            if waiting[v] == 0:
-                ready.append(v)
+    came = count()
+    order = topological(neighbours(problem.n, problem.edges.tolist()), lambda _: -next(came))
     return np.array(order + sorted(set(range(problem.n)) - set(order)), dtype=np.int64)
 
 

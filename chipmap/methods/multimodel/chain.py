@@ -140,8 +140,7 @@ def search(problem: MultiProblem, turn: Turn) -> None:
         first = placed(problem, run.best.solution)
     if first is None:
         return
-    limited = run.options.time_limit is not None and not run.options.deterministic
-    most = 1 if _places(problem) <= SMALL else None if limited else ROUNDS
+    most = 1 if _places(problem) <= SMALL else None if run.clocked else ROUNDS
     known = _search_one_window(problem, turn) if problem.windows > 1 else None
     for windows in rounds(problem, first, run.options.seed, turn.deadline, most, known):
         turn.solution(schedule(problem, windows), "annealing")
@@ -160,14 +159,14 @@ def _search_one_window(problem: MultiProblem, turn: Turn) -> Windows | None:
 
 def search_and_proof(problem: MultiProblem, turn: Turn) -> None:
     """Annealing, and the exact programs: side by side where there are two threads and a time limit, else in turns."""
-    options, windows = turn.run.options, Link("one window", ONE_WINDOW, one_window)
+    windows = Link("one window", ONE_WINDOW, one_window)
     if small(problem.instance):  # the model proves it before the annealing is compiled
         follow((windows._replace(share=1.0),), problem, turn)
     elif problem.instance.task.windows == 1:
         follow((windows._replace(share=1.0), Link("search", 1.0, search)), problem, turn)
     elif _places(problem) <= SMALL:
         follow((windows, Link("search", 1.0, search)), problem, turn)
-    elif options.deterministic or options.threads == 1 or options.time_limit is None:
+    elif not turn.run.clocked or turn.run.options.threads == 1:
         follow((Link("search", SEARCH, search), windows, Link("columns", COLUMNS, columns)), problem, turn)
         search(problem, turn)
     else:

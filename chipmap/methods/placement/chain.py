@@ -78,15 +78,14 @@ def spread(stages: Stages, turn: Turn) -> None:
 
     Every other one is on fewer devices, where these have time enough.
     """
-    problem, options = stages.problem, turn.run.options
+    problem, run = stages.problem, turn.run
     if not problem.timed or problem.devices == 1:
         return
-    limited = options.time_limit is not None and not options.deterministic
     made, told = units(problem), stages.best[:2] if stages.best is not None else None
-    trials = by_turns(problem, stages.begins(), lambda: stages.windows(turn.run.deadline))
+    trials = by_turns(problem, stages.begins(), lambda: stages.windows(run.deadline))
     try:
-        for number in range(PARTITIONS if limited else FEW_PARTITIONS):
-            (left, begin), seed = next(trials), options.seed * PARTITIONS + number
+        for number in range(PARTITIONS if run.clocked else FEW_PARTITIONS):
+            (left, begin), seed = next(trials), run.options.seed * PARTITIONS + number
             stages.weigh(partition(left, made, begin, seed, turn.deadline))
             turn.deadline.check()
     finally:
