@@ -16,7 +16,7 @@ from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, 
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, placed, schedule
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import side_by_side
-from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
+from chipmap.methods.model_solve import Finds, Limits, solve_whole, solve_within
 from chipmap.methods.multimodel.baselines import scar_start
 from chipmap.methods.multimodel.energies import model_by_energies
 from chipmap.methods.multimodel.programs import column_bounds, columns
@@ -193,12 +193,7 @@ def model_by_cpsat(problem: MultiProblem, turn: Turn) -> None:
     except InputError as error:  # products beyond 64 bits
         run.note("solver", f"cpsat: {error.what}")
         return (model_by_energies if problem.instance.task.objective == "edp" else model_by_mip)(problem, turn)
-    run.checkpoint()
-    outcome = solve_within(run, model, Finds("cpsat"), run.best.solution if run.best is not None else None)
-    if outcome.termination.reason == "infeasible":
-        run.infeasible(*clash(problem, run))
-    else:
-        conclude(run, outcome, "cpsat")
+    solve_whole(run, model, "cpsat", lambda: clash(problem, run))
 
 
 def model_by_mip(problem: MultiProblem, turn: Turn) -> None:
@@ -209,13 +204,7 @@ def model_by_mip(problem: MultiProblem, turn: Turn) -> None:
     run = turn.run
     if problem.instance.task.objective != "edp":
         run.checkpoint()
-        best = run.best.solution if run.best is not None else None
-        outcome = solve_within(run, build(problem.instance), Finds("mip"), best)
-        if outcome.termination.reason == "infeasible":
-            run.infeasible(*clash(problem, run))
-        else:
-            conclude(run, outcome, "mip")
-        return
+        return solve_whole(run, build(problem.instance), "mip", lambda: clash(problem, run))
     least, lines = (least_time(problem), least_energy(problem)), list[Line]()
     for factor in RATES:
         run.checkpoint()

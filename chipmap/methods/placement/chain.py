@@ -11,9 +11,9 @@ from chipmap.heuristics.placement import unequal
 from chipmap.heuristics.placement.partition import partition
 from chipmap.heuristics.placement.units import units
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
-from chipmap.instances.placement.problem import PlacementProblem, placement_problem
+from chipmap.instances.placement.problem import placement_problem
 from chipmap.methods.chain import Link, Turn, follow
-from chipmap.methods.model_solve import Finds, conclude, solve_within
+from chipmap.methods.model_solve import solve_whole
 from chipmap.methods.placement.bounding import bound_by_windows, narrowing
 from chipmap.methods.placement.first import begun_only
 from chipmap.methods.placement.reasons import against_limit, clash, impossible
@@ -120,24 +120,14 @@ def model_by_cpsat(stages: Stages, turn: Turn) -> None:
 
     known = narrowing(stages, turn) if stages.problem.timed else None
     choices = PlacementCpChoices(narrowing=known, symmetry=True)
-    _solve(stages.problem, turn.run, build(stages.problem.instance, choices), "cpsat")
+    solve_whole(turn.run, build(stages.problem.instance, choices), "cpsat", lambda: clash(stages.problem, turn.run))
 
 
 def model_by_mip(stages: Stages, turn: Turn) -> None:
     """The MIP, from the incumbent on."""
     from chipmap.formulations.placement.mip import build
 
-    _solve(stages.problem, turn.run, build(stages.problem.instance), "mip")
-
-
-def _solve(problem: PlacementProblem, run: Run, model: object, source: str) -> None:
-    run.checkpoint()
-    best = run.best.solution if run.best is not None else None
-    outcome = solve_within(run, model, Finds(source), best)  # type: ignore[arg-type]
-    if outcome.termination.reason == "infeasible":
-        run.infeasible(*clash(problem, run))
-    else:
-        conclude(run, outcome, source)
+    solve_whole(turn.run, build(stages.problem.instance), "mip", lambda: clash(stages.problem, turn.run))
 
 
 BOUND, START = Link("bound", 1.0, bound_at_once), Link("start", 0.5, start)
