@@ -13,8 +13,9 @@ from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.loads import loads
 from chipmap.instances.ring.precedence import flow_reachable, reachable
 from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.methods.explaining import statement
 from chipmap.methods.ring.explain.changes import chip_trial, sram_trial
-from chipmap.methods.ring.explain.reasons import fullest, statement
+from chipmap.methods.ring.explain.reasons import fullest
 from chipmap.methods.ring.explain.solved import Case, Trial, Tried
 from chipmap.methods.ring.explain.text import name, size
 from chipmap.methods.words import listed
