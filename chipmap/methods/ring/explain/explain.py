@@ -42,7 +42,7 @@ class _Work(Explaining[Trial]):
     @cached_property
     def case(self) -> Case:
         """The instance as the programs see it."""
-        return Case(self.instance)
+        return Case(self.instance, self.deadline)
 
     @property
     def solved(self) -> RingSolved:
@@ -136,7 +136,7 @@ class _Work(Explaining[Trial]):
     def with_a_mapping(self, relaxed: list[Tried], least: tuple[int, int]) -> None:
         """What each constraint costs, and what makes the period shorter."""
         case, base = self.case, self.solved
-        self.said += reasons.costs(base, relaxed, self.check)
+        self.said += reasons.costs(case, base, relaxed, self.check)
         self.sufficient(relaxed)
         longest_decides = base.objective == largest(case.problem)  # then nothing but splitting that operation can help
         clones = [] if longest_decides else changes.clones(case, base.objective)

@@ -136,7 +136,7 @@ def _slow_tensors(case: Case, period: int) -> Iterator[Statement]:
         yield statement("links", text, "T2", **tensors)
 
 
-def costs(base: RingSolved, relaxed: list[Tried], check: Check) -> Iterator[Statement]:
+def costs(case: Case, base: RingSolved, relaxed: list[Tried], check: Check) -> Iterator[Statement]:
     """What each constraint costs: the instance solved without it, and where that mapping breaks it."""
     assert base.objective is not None
     nothing = []
@@ -155,7 +155,7 @@ def costs(base: RingSolved, relaxed: list[Tried], check: Check) -> Iterator[Stat
             standing = "proved to be its least" if solved.proved else "best found"
             text = f"{what} the period is {us(solved.objective)} ({standing}), {share(saved, base.objective)} less"
             yield statement("cost", text, **figures)
-            yield from _blocked(base, tried, check)
+            yield from _blocked(case, base, tried, check)
         elif solved.proved and base.proved:
             nothing.append(what)
         else:
@@ -166,11 +166,10 @@ def costs(base: RingSolved, relaxed: list[Tried], check: Check) -> Iterator[Stat
         yield statement("cost", f"The period gets no shorter {text} (proved{each})", changes=nothing)
 
 
-def _blocked(base: RingSolved, tried: Tried, check: Check) -> Iterator[Statement]:
+def _blocked(case: Case, base: RingSolved, tried: Tried, check: Check) -> Iterator[Statement]:
     """Where the mapping found without a constraint breaks it: the checker's message, or the slowest link."""
     assert tried.solved.solution is not None
     if tried.trial.left_out == "links":
-        case = Case(base.instance)
         f = case.lower(tried.solved.solution)
         load = loads(case.problem, f).load
         link = int(load.argmax())

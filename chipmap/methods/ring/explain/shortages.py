@@ -81,7 +81,7 @@ def needs(case: Case, deadline: Deadline) -> tuple[list[Statement], list[Trial]]
 
 def with_chips(tried: Tried, deadline: Deadline) -> Trial | None:
     """The fewest chips with which a changed instance, still without a mapping, has one; None if none are found."""
-    case = Case(tried.solved.instance)
+    case = Case(tried.solved.instance, deadline)
     if case.programs is None or case.ideals is None:
         return None
     try:

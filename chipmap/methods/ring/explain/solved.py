@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chipmap.deadline import Deadline, Stop
 from chipmap.explanation import Change
 from chipmap.instances.ring.contraction import Contraction, contract
 from chipmap.instances.ring.instance import RingInstance, RingSolution
@@ -15,7 +16,7 @@ from chipmap.methods.ring.state import IDEAL_LIMIT
 from chipmap.methods.words import listed
 
 if TYPE_CHECKING:
-    from chipmap.heuristics.ring.programs.ideals import IdealFamily
+    from chipmap.heuristics.engines.ideals import IdealFamily
     from chipmap.heuristics.ring.programs.program import Programs
 
 
@@ -36,11 +37,13 @@ class RingSolved(Solved):
 class Case:
     """The instance that is explained, as the programs see it: contracted, with all its ideals if they are not too many.
 
-    ``problem`` is the contracted problem, ``programs`` and ``ideals`` are None where the programs don't apply.
+    ``problem`` is the contracted problem, ``programs`` and ``ideals`` are None where the programs don't apply, or where
+    the ideals aren't listed by the deadline.
     """
 
-    def __init__(self, instance: RingInstance) -> None:
-        from chipmap.heuristics.ring.programs.ideals import TooManyIdealsError, all_ideals, flow_graph
+    def __init__(self, instance: RingInstance, deadline: Deadline) -> None:
+        from chipmap.heuristics.engines.ideals import TooManyIdealsError, all_ideals
+        from chipmap.heuristics.ring.programs.flow_graph import flow_graph
         from chipmap.heuristics.ring.programs.program import Programs
 
         self.instance = instance
@@ -51,8 +54,8 @@ class Case:
         self.ideals: IdealFamily | None = None
         try:
             self.programs = Programs(self.problem, self.graph)
-            self.ideals = all_ideals(self.graph, IDEAL_LIMIT)
-        except (ValueError, TooManyIdealsError):
+            self.ideals = all_ideals(self.graph.producers, IDEAL_LIMIT, deadline)
+        except (ValueError, TooManyIdealsError, Stop):
             self.programs = None
 
     def name(self, v: int) -> str:
