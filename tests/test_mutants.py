@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from benchmarks.mutants import ROOT, Mutant, importers, mutants
+from benchmarks.mutants import ROOT, importers, mutants
 from tests.conftest import TESTS, is_quick
 
 MUTANTS = mutants()

@@ -27,7 +27,7 @@ def agreed(
 ) -> tuple[int | None, Any]:
     """Brute force's (optimum, mapping), which every method reaches and proves and no bound of ``below`` is above.
 
-    Of instances that are numbered (by their seed, ``where``) every other one is asked of the MIP, and the rest of CP-SAT.
+    Of instances that are numbered (``where`` is their seed) every other one is asked of the MIP, the rest of CP-SAT.
     ``tolerance`` is the share of the optimum that HiGHS, which counts in floating point, may leave open. ``where``
     is printed where something differs.
     """
