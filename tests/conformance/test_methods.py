@@ -34,18 +34,14 @@ def run(case: Case, method: Method, **options: Any) -> Result:
 
 #: Methods that make as many tries on a tiny instance as on any other.
 LONG = ("wafer/search", "placement/metis", "multimodel/scar-evolutionary")
-#: How many cases a method that decides none of them is asked at least, as far as there are more.
+#: How many cases a method is asked at least, as far as there are more. The best chain is asked all of them, and so is
+#: every model (:mod:`tests.conformance.test_models`).
 ENOUGH = 20
-
-
-def decides(family: Family, method: Method) -> bool:
-    """Whether a method solves a model, or is the best chain: these are asked every case."""
-    return method is family.method(None) or any(form.name == method.name for form in family.formulations)
 
 
 def part(family: Family, method: Method) -> int:
     """Of how many cases a method is asked one: each case by some method, each method in all parts of the list."""
-    if decides(family, method):
+    if method is family.method(None):
         return 1
     return 2 if method.name in LONG else max(1, len(cases(family)) // ENOUGH)
 
