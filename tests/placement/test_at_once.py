@@ -8,14 +8,21 @@ import numpy as np
 import pytest
 
 from chipmap import SolveOptions, solve
-from chipmap.heuristics.placement.in_order import in_order
+from chipmap.heuristics.placement.in_order import by_rank, solution_of, times_in_order
 from chipmap.instances.placement.generators import training_step
-from chipmap.instances.placement.problem import placement_problem
+from chipmap.instances.placement.instance import PlacementSolution
+from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem
 from chipmap.methods.placement import at_once
 from chipmap.run import Run
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.placement.checker import check
 from tests.placement.random_instances import tiny_instance
+
+
+def in_order(problem: PlacementProblem, device: IntArray) -> PlacementSolution | None:
+    """The schedule on these devices [N] by falling upward rank; None where a transfer has no route."""
+    times = times_in_order(problem, device, by_rank(problem))
+    return None if times is None else solution_of(problem, device, times)
 
 
 def test_schedules_in_order_are_valid_or_have_no_route() -> None:

@@ -25,12 +25,6 @@ class Times(NamedTuple):
     step: int
 
 
-def in_order(problem: PlacementProblem, device: IntArray) -> PlacementSolution | None:
-    """The schedule on these devices [N] by falling upward rank; None where a transfer has no route."""
-    times = times_in_order(problem, device, by_rank(problem))
-    return None if times is None else solution_of(problem, device, times)
-
-
 def by_rank(problem: PlacementProblem) -> list[int]:
     """The operations by falling upward rank, producers before readers."""
     found: list[int] = np.lexsort((topological(problem), -upward_rank(problem))).tolist()

@@ -69,16 +69,8 @@ def lacking(
 ) -> Infeasibility:
     """The reason that a constraint can't be met, in the unit of its resource or another."""
     resource, usual = RESOURCES[label]
-    return Infeasibility(
-        label=label,
-        resource=resource,
-        demand=float(demand),
-        limit=float(limit),
-        unit=unit or usual,
-        message=message,
-        remedies=remedies,
-        labels=labels,
-    )
+    short = float(demand), float(limit), unit or usual
+    return Infeasibility.of(label, resource, short, message, *remedies, labels=labels)
 
 
 def does(path: str, value: int, unit: str) -> str:

@@ -20,7 +20,7 @@ from chipmap.methods.dataflow.explain.difference import difference
 from chipmap.methods.dataflow.explain.solved import solve, without_bubble
 from chipmap.methods.dataflow.explain.statements import BATCH, otherwise, time_of
 from chipmap.methods.explaining import Explaining, Progress, Told, outcome, side, statement
-from chipmap.methods.words import share
+from chipmap.records.quantities import share
 from chipmap.run import Run, SolveOptions
 
 #: Times the instance's own seconds to its proof that a change gets if there is so much.

@@ -26,8 +26,8 @@ from chipmap.methods.placement.explain.changes import Trial, all_bytes, changes
 from chipmap.methods.placement.explain.difference import difference
 from chipmap.methods.placement.explain.solved import bound_first, solve, solve_from
 from chipmap.methods.placement.stages import Stages
-from chipmap.methods.words import duration, share, size
 from chipmap.records import counted
+from chipmap.records.quantities import duration, share, size
 from chipmap.run import SolveOptions
 
 #: Seconds that heads and tails may take, where the solve has none.

@@ -20,8 +20,8 @@ from chipmap.methods.ring.explain.difference import difference, placed, side
 from chipmap.methods.ring.explain.reasons import statement
 from chipmap.methods.ring.explain.solved import LEAST_SECONDS, Case, Solved, Trial, Tried, attempt, solve_within
 from chipmap.methods.ring.explain.text import TICKS_PER_US, us
-from chipmap.methods.words import share
 from chipmap.records import counted
+from chipmap.records.quantities import share
 from chipmap.result import Note
 from chipmap.run import SolveOptions
 

@@ -16,8 +16,7 @@ from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.methods.ring.chain import auto
 from chipmap.methods.ring.state import IDEAL_LIMIT
-from chipmap.methods.words import listed
-from chipmap.records import InputError
+from chipmap.records import InputError, listed
 from chipmap.result import Status
 from chipmap.run import Run, SolveOptions
 
