@@ -12,7 +12,7 @@ import pytest
 from chipmap import records
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, Pin, RingInstance, RingSolution
-from chipmap.records import InputError, Record
+from chipmap.records import InputError, Record, Unit
 from chipmap.result import Bound
 
 
@@ -194,3 +194,10 @@ def test_what_has_no_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
             records.Source(name).content()
         assert error.value.remedy
     assert records.read_bytes("/dev/null") == b""
+
+
+@pytest.mark.parametrize("per_tick", ["0", "-0.25", "1e-400"])
+def test_a_tick_is_more_than_nothing(per_tick: str) -> None:
+    """Values are divided by it where a file tells them in another unit."""
+    with pytest.raises(InputError, match="per_tick"):
+        Unit.from_json(f'{{"name": "s", "per_tick": {per_tick}}}'.encode(), "unit.json")

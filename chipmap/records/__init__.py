@@ -11,7 +11,7 @@ import io
 from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Self, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, BinaryIO, ClassVar, Self, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -177,7 +177,7 @@ class Unit(Record, frozen=True, kw_only=True):
     """A unit for people: its ``name`` and what of it one tick is."""
 
     name: str
-    per_tick: float
+    per_tick: Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Units(Record, frozen=True, kw_only=True):
