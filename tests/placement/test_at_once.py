@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from chipmap import SolveOptions, solve
-from chipmap.heuristics.placement.in_order import by_rank, solution_of, times_in_order
+from chipmap.heuristics.placement.in_order import solution_of, times_in_order
+from chipmap.heuristics.placement.keys import by_rank
 from chipmap.instances.placement.generators import training_step
 from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem
@@ -21,7 +22,7 @@ from tests.placement.random_instances import tiny_instance
 
 def in_order(problem: PlacementProblem, device: IntArray) -> PlacementSolution | None:
     """The schedule on these devices [N] by falling upward rank; None where a transfer has no route."""
-    times = times_in_order(problem, device, by_rank(problem))
+    times = times_in_order(problem, device, by_rank(problem).tolist())
     return None if times is None else solution_of(problem, device, times)
 
 
