@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.family import Family, Formulation, generators, methods
+from chipmap.family import AuxiliaryModel, Family, Formulation, Scope, generators, methods
 
 PAPER = "A Transferable Approach for Partitioning Machine Learning Models on Multi-Chip-Modules, section 3, eq. 1-5"
 
@@ -68,6 +68,16 @@ FAMILY = Family(
         Formulation("ring/mip", "mip", "chipmap.formulations.ring.mip:build", PAPER),
         Formulation("ring/mip-path", "mip", "chipmap.formulations.ring.mip:build", PAPER, {"family": "path"}),
         Formulation("ring/cpsat", "cpsat", "chipmap.formulations.ring.cpsat:build", PAPER),
+    ),
+    auxiliary_models=(
+        AuxiliaryModel(
+            "ring/sram",
+            "cpsat",
+            "chipmap.formulations.ring.cpsat_sram:build",
+            Scope.QUESTION,
+            "the least SRAM with which there is a mapping",
+            lacks=("T1", "T2"),
+        ),
     ),
     generators=generators(
         "ring",

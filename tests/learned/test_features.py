@@ -9,7 +9,7 @@ import chipmap
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.placement import Device, DeviceClass, Forbidden, Links, PlacementInstance, System
 from chipmap.instances.placement.problem import placement_problem
-from chipmap.instances.ring import RingInstance
+from chipmap.instances.ring import Package, RingInstance
 from chipmap.instances.ring.contraction import computing_only, contract
 from chipmap.instances.ring.problem import ring_problem
 from chipmap.learned import needs
@@ -69,6 +69,9 @@ def test_graphs_by_hand() -> None:
     operations = tuple(Operation(name=name, kind="k", flop=flop) for name, flop in (("a", 2), ("b", 6)))
     tensors = tuple(Tensor(producer=0, readers=(1,), bytes=size) for size in (3, 5))
     graph = OperationGraph(name="two", operations=operations, tensors=tensors)
+    ring = RingInstance(name="two", graph=graph, package=Package(chips=2))
+    found = of_ring(ring_problem(ring))
+    assert found.output.tolist() == [8.0, 0.0] and found.edges.tolist() == [[0, 1]]
     kinds = tuple(
         DeviceClass(name=name, flop_per_ns=rate, memory_bytes_per_ns=1e9) for name, rate in (("s", 1), ("f", 2))
     )

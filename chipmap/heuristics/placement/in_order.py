@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.placement.keys import topological, upward_rank
 from chipmap.instances.placement.instance import PlacementSolution, Transfer
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 
@@ -23,12 +22,6 @@ class Times(NamedTuple):
     start: list[int]
     moves: list[tuple[int, int, int]]
     step: int
-
-
-def by_rank(problem: PlacementProblem) -> list[int]:
-    """The operations by falling upward rank, producers before readers."""
-    found: list[int] = np.lexsort((topological(problem), -upward_rank(problem))).tolist()
-    return found
 
 
 def solution_of(problem: PlacementProblem, device: IntArray, times: Times) -> PlacementSolution:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chipmap.explanation import EXPLAIN
 from chipmap.heuristics.ring.bounds.simple import skip_connections
-from chipmap.heuristics.ring.programs.ideals import FlowGraph, flow_graph
+from chipmap.heuristics.ring.programs.flow_graph import FlowGraph, flow_graph
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.methods.clashes import SHARE, clashing, labels_of, not_known

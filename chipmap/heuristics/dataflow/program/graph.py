@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.heuristics.dataflow.program.label_setting import BITS, MASK, Graph
-from chipmap.heuristics.dataflow.program.lattice import Lattice, TooWideError, as_words, ideals, looking, members
+from chipmap.heuristics.dataflow.program.lattice import TooWideError, looking
 from chipmap.heuristics.dataflow.program.tile_sharing import tiles
+from chipmap.heuristics.engines.ideals import IdealFamily, TooManyIdealsError, all_ideals, bits
 from chipmap.instances.dataflow.batch import runs
 from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.problem import BESIDE, DataflowProblem, IntArray, levels, wires
@@ -66,11 +67,17 @@ class IdealGraph:
         self.forward = sum(not phases[v] for v in self.order)
         barrier = [(u, v) for u in range(self.forward) for v in range(self.forward, len(self.order))]
         plain = [*((u, v) for u, v, _ in self.wired), *((place[u], place[v]) for u, v in after)]
-        self.lattice = self._ideals(plain + barrier if any(phases) else plain, limit)
+        producers = [0] * len(self.order)
+        for u, v in plain + barrier if any(phases) else plain:
+            producers[v] |= 1 << u
+        self.lattice = self._ideals(producers, limit)
         self.graph = self._graph()
 
-    def _ideals(self, edges: list[tuple[int, int]], limit: int) -> Lattice:
-        return ideals(len(self.order), edges, limit)
+    def _ideals(self, producers: list[int], limit: int) -> IdealFamily:
+        try:
+            return all_ideals(producers, limit)
+        except TooManyIdealsError:
+            raise TooWideError(f"the graph has more than {limit:,} order ideals") from None
 
     def _graph(self) -> Graph:
         problem, order = self.problem, self.order
@@ -83,7 +90,7 @@ class IdealGraph:
         enter, entering = _rows(n, targets)
         leave, leaving = _rows(n, sources)
         readers = [sum({1 << int(targets[e]) for e in leaving[leave[u] : leave[u + 1]]}) for u in range(n)]
-        open_sets = [[u for u in members(ideal) if readers[u] & ~ideal] for ideal in looking(lattice.sets)]
+        open_sets = [[u for u in bits(ideal) if readers[u] & ~ideal] for ideal in looking(lattice.masks)]
         grouped, sizes = self._groups()
         often = runs(problem.instance)
         times = [often[v % problem.n] for v in order]
@@ -105,16 +112,16 @@ class IdealGraph:
             waits=self._waits(),
             converts=self._converts(),
             slot=_slots(n, [len(one) for one in options], self._open_together(open_sets)),
-            sets=as_words(lattice.sets, n),
-            grow=np.cumsum([0, *map(len, lattice.grows)]).astype(np.int64),
-            by=np.array([v for one in lattice.grows for v, _ in one], dtype=np.int64),
-            into=np.array([j for one in lattice.grows for _, j in one], dtype=np.int64),
+            sets=lattice.words,
+            grow=lattice.first,
+            by=lattice.added.astype(np.int64),
+            into=lattice.target.astype(np.int64),
             open_first=np.cumsum([0, *map(len, open_sets)]).astype(np.int64),
             open=np.array([u for one in open_sets for u in one], dtype=np.int64),
             grouped=grouped,
             sizes=sizes,
             rest=_rest(np.array(least, dtype=np.int64), lattice),
-            gate=lattice.sets.index((1 << self.forward) - 1) if 0 < self.forward < n else 0,
+            gate=lattice.masks.index((1 << self.forward) - 1) if 0 < self.forward < n else 0,
             tiles=tiles(self._shares(), problem.instance.system.chip.tiles, 1 << BITS),
             waits_dram=columns["waits"],
             outside=_outside(options),
@@ -165,9 +172,9 @@ class IdealGraph:
             for k in range(self.layers)
             for group in self.problem.instance.task.together
         ]
-        counts = [[(ideal & group).bit_count() for group in groups] for ideal in looking(self.lattice.sets)]
+        counts = [[(ideal & group).bit_count() for group in groups] for ideal in looking(self.lattice.masks)]
         return (
-            np.array(counts, dtype=np.int64).reshape(len(self.lattice.sets), len(groups)),
+            np.array(counts, dtype=np.int64).reshape(len(self.lattice.masks), len(groups)),
             np.array([group.bit_count() for group in groups], dtype=np.int64),
         )
 
@@ -194,10 +201,10 @@ def _outside(options: Sequence[Sequence[Option]]) -> IntArray:
     return np.array(rows, dtype=np.int64)
 
 
-def _rest(least: IntArray, lattice: Lattice) -> IntArray:
+def _rest(least: IntArray, lattice: IdealFamily) -> IntArray:
     """For each ideal what the kernels outside it take at least of each resource (columns of ``least``)."""
     return np.array(
-        [least.sum(axis=0) - least[members(ideal)].sum(axis=0) for ideal in looking(lattice.sets)], dtype=np.int64
+        [least.sum(axis=0) - least[bits(ideal)].sum(axis=0) for ideal in looking(lattice.masks)], dtype=np.int64
     )
 
 

@@ -14,7 +14,7 @@ from chipmap.instances.ring.draft import bound_names
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.splitting import split
 from chipmap.instances.ring.transforms import clone
-from chipmap.methods.ring.explain.solved import Case, Solved, Trial
+from chipmap.methods.ring.explain.solved import Case, RingSolved, Trial
 from chipmap.records import counted, listed
 from chipmap.records.quantities import in_bytes
 
@@ -127,7 +127,7 @@ def _cheap(case: Case, skip: SkipConnection) -> bool:
     return len(readers) > 1 and (extra <= CHEAP * case.problem.total_ticks or case.problem.n <= SMALL)
 
 
-def splits(case: Case, base: Solved) -> list[Trial]:
+def splits(case: Case, base: RingSolved) -> list[Trial]:
     """The longest operation (or the heaviest, where memory is short) in 2, 4 and as many parts as it takes."""
     problem = case.problem
     if base.objective is None:

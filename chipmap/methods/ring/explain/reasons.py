@@ -14,7 +14,8 @@ from chipmap.heuristics.ring.bounds.shortages import fewest_chips
 from chipmap.heuristics.ring.bounds.simple import SkipConnection, average, largest, packing, skip_connections
 from chipmap.instances.ring.loads import Loads, charged, loads
 from chipmap.instances.ring.problem import RingProblem
-from chipmap.methods.ring.explain.solved import Case, Solved, Tried, check
+from chipmap.methods.explaining import Check, statement
+from chipmap.methods.ring.explain.solved import Case, RingSolved, Tried
 from chipmap.methods.ring.explain.text import TICKS_PER_US, times, us
 from chipmap.records import counted, listed
 from chipmap.records.quantities import in_bytes, share
@@ -23,12 +24,7 @@ from chipmap.records.quantities import in_bytes, share
 SHOWN = 2
 
 
-def statement(topic: str, message: str, label: str = "", **figures: Any) -> Statement:
-    """A statement; the message gets its capital and its full stop here."""
-    return Statement(topic=topic, label=label, message=f"{message[:1].upper()}{message[1:]}.", figures=figures)
-
-
-def verdict(base: Solved) -> Statement:
+def verdict(base: RingSolved) -> Statement:
     """How good the best mapping is."""
     assert base.objective is not None
     if base.proved:
@@ -43,7 +39,7 @@ def verdict(base: Solved) -> Statement:
     return statement("verdict", text, period_us=base.objective / TICKS_PER_US, chips_used=used, chips=chips)
 
 
-def busiest(case: Case, base: Solved) -> Iterator[Statement]:
+def busiest(case: Case, base: RingSolved) -> Iterator[Statement]:
     """The chips or links that are as busy as the period, and the fullest chip."""
     assert base.objective is not None and base.solution is not None
     problem, f = case.problem, case.lower(base.solution)
@@ -94,7 +90,7 @@ def fullest(problem: RingProblem, on: Loads, where: str = "Memory") -> Statement
     return statement("memory", text, "C4", chip=chip, **figures, sram_bytes=limit)
 
 
-def bounds(case: Case, base: Solved) -> Iterator[Statement]:
+def bounds(case: Case, base: RingSolved) -> Iterator[Statement]:
     """The bounds that need no solver, who is behind them, and how near they come to the period."""
     problem, period = case.problem, base.objective
 
@@ -144,7 +140,7 @@ def _slow_tensors(case: Case, period: int) -> Iterator[Statement]:
         yield statement("links", text, "T2", **tensors)
 
 
-def costs(base: Solved, relaxed: list[Tried]) -> Iterator[Statement]:
+def costs(case: Case, base: RingSolved, relaxed: list[Tried], check: Check) -> Iterator[Statement]:
     """What each constraint costs: the instance solved without it, and where that mapping breaks it."""
     assert base.objective is not None
     nothing = []
@@ -163,7 +159,7 @@ def costs(base: Solved, relaxed: list[Tried]) -> Iterator[Statement]:
             standing = "proved to be its least" if solved.proved else "best found"
             text = f"{what} the period is {us(solved.objective)} ({standing}), {share(saved, base.objective)} less"
             yield statement("cost", text, **figures)
-            yield from _blocked(base, tried)
+            yield from _blocked(case, base, tried, check)
         elif solved.proved and base.proved:
             nothing.append(what)
         else:
@@ -174,11 +170,10 @@ def costs(base: Solved, relaxed: list[Tried]) -> Iterator[Statement]:
         yield statement("cost", f"The period gets no shorter {text} (proved{each})", changes=nothing)
 
 
-def _blocked(base: Solved, tried: Tried) -> Iterator[Statement]:
+def _blocked(case: Case, base: RingSolved, tried: Tried, check: Check) -> Iterator[Statement]:
     """Where the mapping found without a constraint breaks it: the checker's message, or the slowest link."""
     assert tried.solved.solution is not None
     if tried.trial.left_out == "links":
-        case = Case(base.instance)
         f = case.lower(tried.solved.solution)
         load = loads(case.problem, f).load
         link = int(load.argmax())
@@ -192,7 +187,7 @@ def _blocked(base: Solved, tried: Tried) -> Iterator[Statement]:
         yield statement("blocked", text, found[0].label, violations=len(found))
 
 
-def enough(case: Case, base: Solved, deadline: Deadline) -> tuple[int, int]:
+def enough(case: Case, base: RingSolved, deadline: Deadline) -> tuple[int, int]:
     """(chips that the period takes at least, chips that do for it); equal where that is proved."""
     used = base.chips_used
     if base.objective is None or case.programs is None or case.ideals is None or not case.problem.has("C2"):
@@ -203,7 +198,7 @@ def enough(case: Case, base: Solved, deadline: Deadline) -> tuple[int, int]:
         return 1, used
 
 
-def unused(case: Case, base: Solved, least: tuple[int, int], doubled: Tried | None) -> Iterator[Statement]:
+def unused(case: Case, base: RingSolved, least: tuple[int, int], doubled: Tried | None) -> Iterator[Statement]:
     """Why chips stay unused: how many do for the period (``least``), and what stops it from falling with more.
 
     Silent without C2: there the chips in use need not be the first ones.

@@ -13,8 +13,9 @@ from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.loads import loads
 from chipmap.instances.ring.precedence import flow_reachable, reachable
 from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.methods.explaining import statement
 from chipmap.methods.ring.explain.changes import chip_trial, sram_trial
-from chipmap.methods.ring.explain.reasons import fullest, statement
+from chipmap.methods.ring.explain.reasons import fullest
 from chipmap.methods.ring.explain.solved import Case, Trial, Tried
 from chipmap.methods.ring.explain.text import name
 from chipmap.records import counted, listed
@@ -82,7 +83,7 @@ def needs(case: Case, deadline: Deadline) -> tuple[list[Statement], list[Trial]]
 
 def with_chips(tried: Tried, deadline: Deadline) -> Trial | None:
     """The fewest chips with which a changed instance, still without a mapping, has one; None if none are found."""
-    case = Case(tried.solved.instance)
+    case = Case(tried.solved.instance, deadline)
     if case.programs is None or case.ideals is None:
         return None
     try:
