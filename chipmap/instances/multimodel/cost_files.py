@@ -23,12 +23,11 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import islice
 from math import ceil, isfinite
 
 from chipmap.instances.multimodel.costs import PRESETS
 from chipmap.instances.multimodel.instance import MAX_AMOUNT
-from chipmap.records import InputError, Source, counted
+from chipmap.records import InputError, Source, counted, listed
 
 COLUMNS = ("model", "layer", "class", "ns", "pj")
 NETWORK, LAYER = "Neural Network Name", "Layer Number"
@@ -159,8 +158,7 @@ def _known(name: str, known: Sequence[str], what: str, where: str) -> None:
 
 def _listed(names: Iterable[str]) -> str:
     """The first names, on one line."""
-    few = [" ".join(name.split())[:40] for name in islice(names, 9)]
-    return ", ".join([*few[:8], *(["..."] if len(few) > 8 else [])])
+    return listed((" ".join(name.split())[:40] for name in names), 8)
 
 
 def _whole(row: _Row, column: str) -> int:

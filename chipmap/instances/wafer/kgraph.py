@@ -26,7 +26,7 @@ from chipmap.instances.wafer.instance import (
     Weights,
 )
 from chipmap.instances.wafer.text import Line, decoded, fault, position
-from chipmap.records import InputError
+from chipmap.records import InputError, listed
 
 #: Header key -> (where it goes, least, largest).
 _HEADER: dict[str, tuple[str, str, int, int]] = {
@@ -226,7 +226,7 @@ def _remark(kernels: dict[int, Kernel], edges: list[tuple[str, str]]) -> str:
     alone = [kernel.name for kernel in kernels.values() if kernel.name not in touched]
     if not alone or len(kernels) == 1:
         return ""
-    names = ", ".join(alone[:5]) + (f" and {len(alone) - 5} more" if len(alone) > 5 else "")
+    names = listed(alone, 5)
     return f"no edge touches {names}: is the file whole?"
 
 
