@@ -7,7 +7,7 @@ Heavy parts are named by ``"module:function"`` strings and resolved when they ar
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
@@ -31,6 +31,8 @@ class Standing(Enum):
     restriction    count                              do not hold
     auxiliary      count (at the checker's objective) do not hold
     =============  =================================  ==========================
+
+    It is computed (:func:`standing`), never written into a model.
     """
 
     EXACT = "exact"
@@ -39,9 +41,44 @@ class Standing(Enum):
     AUXILIARY = "auxiliary"
 
     @property
+    def exact(self) -> bool:
+        """Whether the model holds all solutions of the instance and no others, at its objective."""
+        return self is Standing.EXACT
+
+    @property
     def bounds(self) -> bool:
         """Whether a bound or a proof of infeasibility of the model holds for the instance."""
         return self in (Standing.EXACT, Standing.RELAXATION)
+
+    @property
+    def valid(self) -> bool:
+        """Whether the model's solutions are solutions of the instance."""
+        return self is not Standing.RELAXATION
+
+    @property
+    def priced(self) -> bool:
+        """Whether the model's objective is that of the instance."""
+        return self is not Standing.AUXILIARY
+
+
+class Scope(Enum):
+    """What a model is of, which its builder declares."""
+
+    #: All solutions of the instance (those up to a cutoff), at its objective.
+    WHOLE = "whole"
+    #: Some of its solutions, at its objective.
+    SUBSET = "subset"
+    #: A part of a known solution is free: the objective is of that part, or the rest is simplified.
+    WINDOW = "window"
+    #: Another objective, or a changed instance.
+    QUESTION = "question"
+
+
+def standing(scope: Scope, lacking: Collection[str]) -> Standing:
+    """The standing of a model of that scope that doesn't state the labels ``lacking``, which are in force."""
+    if scope is Scope.WHOLE:
+        return Standing.RELAXATION if lacking else Standing.EXACT
+    return Standing.RESTRICTION if scope is Scope.SUBSET and not lacking else Standing.AUXILIARY
 
 
 class Model(Protocol):
@@ -53,8 +90,12 @@ class Model(Protocol):
     """
 
     kind: Literal["mip", "cpsat"]
-    standing: Standing
     native: Any
+
+    @property
+    def standing(self) -> Standing:
+        """What the model is worth for its instance."""
+        ...
 
     def encode(self, solution: Any) -> list[tuple[Any, float]] | None:
         """(variable, value) for every decision variable, or None."""
@@ -74,6 +115,21 @@ class Formulation:
     build: str
     citation: str
     choices: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AuxiliaryModel:
+    """A model that a method builds for a purpose of its own; ``build`` is ``"module:function"`` (...) -> Model.
+
+    ``scope`` is what its builder declares. ``lacks``: the labels that it leaves out on purpose.
+    """
+
+    name: str
+    kind: Literal["mip", "cpsat"]
+    build: str
+    scope: Scope
+    purpose: str
+    lacks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -147,6 +203,9 @@ class Family:
     ``unit_per_tick``. ``constraints`` and ``terms``: label -> its word, and in brackets what else is worth saying:
     ``"triangle (of chips)"``. Page, checker and models use this word.
 
+    ``formulations`` are the models that methods solve as they are, ``auxiliary_models`` those that methods build for
+    purposes of their own. Between them they name every function that makes a model.
+
     The other strings are ``"module:name"``. Every family has these:
 
     ================  =================================================================================================
@@ -195,6 +254,7 @@ class Family:
                       (:mod:`chipmap.process.doubt`)
     ``units``         (instance) -> :class:`~chipmap.records.Units`, where the objective's unit depends on the instance,
                       or terms have units of their own (default: ``unit`` for all)
+    ``called``        what people call the objective, and what operations are placed on, where it has a name of its own
     ``rounding``      (instance, objective, terms) -> ticks of the objective that are due to rounding up at most; 0
                       where these are less than a thousandth of 10⁴ or more
     ================  =================================================================================================
@@ -215,6 +275,7 @@ class Family:
     methods: tuple[Method, ...]
     default_method: str
     formulations: tuple[Formulation, ...]
+    auxiliary_models: tuple[AuxiliaryModel, ...] = ()
     warm_starts: Mapping[str, str] = field(default_factory=dict)
     attempts: tuple[str, ...] = ()
     generators: tuple[Generator, ...] = ()
@@ -244,6 +305,7 @@ class Family:
     in_force: str = ""
     units: str = ""
     rounding: str = ""
+    called: Mapping[Literal["objective", "place"], str] = field(default_factory=dict)
     older: tuple[str, ...] = ()
 
     @property

@@ -40,6 +40,8 @@ QUICK: dict[str, int] = {
     "*/test_tight_bounds.py": ALL,
     "*/test_checker.py": ALL,
     "conformance/test_labels.py": 4,
+    "conformance/test_auxiliary.py": ALL,
+    "docs/test_record.py": ALL,
     "conformance/test_models.py::test_a_model_says_what_brute_force_says": 120,
     "conformance/test_models.py::test_an_infeasible_model_names_what_conflicts": 20,
     "conformance/test_models.py::test_a_warm_start_is_accepted": 10,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.family import Family, FileFormat, Formulation, generators, methods
+from chipmap.family import AuxiliaryModel, Family, FileFormat, Formulation, Scope, generators, methods
 
 PAPER = "GDP: Generalized Device Placement for Dataflow Graphs, 2019"
 MODELS = "Efficient Algorithms for Device Placement of DNN Graph Operators, NeurIPS 2020"
@@ -91,6 +91,31 @@ FAMILY = Family(
     formulations=(
         Formulation("placement/mip", "mip", "chipmap.formulations.placement.mip:build", MODELS),
         Formulation("placement/cpsat", "cpsat", "chipmap.formulations.placement.cpsat:build", MODELS),
+    ),
+    auxiliary_models=(
+        AuxiliaryModel(
+            "placement/units",
+            "cpsat",
+            "chipmap.formulations.placement.cpsat_units:build",
+            Scope.WHOLE,
+            "throughput by units and nets, below a known load",
+        ),
+        AuxiliaryModel(
+            "placement/window",
+            "cpsat",
+            "chipmap.formulations.placement.cpsat_window:build",
+            Scope.WINDOW,
+            "some operations of a schedule placed anew",
+            lacks=("C6",),
+        ),
+        AuxiliaryModel(
+            "placement/boundary",
+            "cpsat",
+            "chipmap.formulations.placement.cpsat_boundary:build_device",
+            Scope.QUESTION,
+            "what one device pays at least for the nets that it cuts",
+            lacks=("C0", "C6", "C7", "T2"),
+        ),
     ),
     generators=generators(
         "placement",

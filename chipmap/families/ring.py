@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.family import Family, Formulation, generators, methods
+from chipmap.family import AuxiliaryModel, Family, Formulation, Scope, generators, methods
 
 PAPER = "A Transferable Approach for Partitioning Machine Learning Models on Multi-Chip-Modules, section 3, eq. 1-5"
 
@@ -17,6 +17,7 @@ FAMILY = Family(
     tick="10 ps",
     unit="us",
     unit_per_tick=1e-5,
+    called={"objective": "period", "place": "chip"},
     rounding="chipmap.instances.ring.rounding:rounding",
     constraints={
         "C0": "domain (pins, keep-together groups, forbidden chips)",
@@ -67,6 +68,16 @@ FAMILY = Family(
         Formulation("ring/mip", "mip", "chipmap.formulations.ring.mip:build", PAPER),
         Formulation("ring/mip-path", "mip", "chipmap.formulations.ring.mip:build", PAPER, {"family": "path"}),
         Formulation("ring/cpsat", "cpsat", "chipmap.formulations.ring.cpsat:build", PAPER),
+    ),
+    auxiliary_models=(
+        AuxiliaryModel(
+            "ring/sram",
+            "cpsat",
+            "chipmap.formulations.ring.cpsat_sram:build",
+            Scope.QUESTION,
+            "the least SRAM with which there is a mapping",
+            lacks=("T1", "T2"),
+        ),
     ),
     generators=generators(
         "ring",

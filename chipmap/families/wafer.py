@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.family import Family, FileFormat, Formulation, generators, methods
+from chipmap.family import AuxiliaryModel, Family, FileFormat, Formulation, Scope, generators, methods
 
 PAPER = "CU.POKer: Placing DNNs on Wafer-Scale AI Accelerator with Optimal Kernel Sizing, ICCAD 2020"
 
@@ -54,6 +54,13 @@ FAMILY = Family(
     formulations=(
         Formulation("wafer/mip", "mip", "chipmap.formulations.wafer.mip:build", PAPER),
         Formulation("wafer/cpsat", "cpsat", "chipmap.formulations.wafer.cpsat:build", PAPER),
+    ),
+    auxiliary_models=tuple(
+        AuxiliaryModel(f"wafer/{name}", "cpsat", f"chipmap.formulations.wafer.cpsat_window:{build}", Scope.WINDOW, text)
+        for name, build, text in (
+            ("window", "window", "some kernels of a floorplan placed and sized anew"),
+            ("same-order", "same_order", "all kernels, each two apart in the direction in which they are"),
+        )
     ),
     generators=generators(
         "wafer",

@@ -13,7 +13,7 @@ from chipmap.certificate import Certificate
 from chipmap.deadline import Deadline
 from chipmap.explanation import Change, Difference, Explanation, Side, Statement, Step
 from chipmap.family import family_of, resolve
-from chipmap.methods.words import share
+from chipmap.records.quantities import share
 from chipmap.result import Infeasibility, Note, Status
 from chipmap.run import Run, SolveOptions
 

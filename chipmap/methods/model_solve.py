@@ -7,15 +7,15 @@ is known to be wrong (:class:`Witness`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
 from chipmap.deadline import Deadline, Stop
-from chipmap.family import Model, Standing
+from chipmap.family import Model
 from chipmap.records import Record
-from chipmap.result import BOUND_TOLERANCE, BoundKind, Reason, Termination, integer_bound
+from chipmap.result import BOUND_TOLERANCE, BoundKind, Infeasibility, Reason, Termination, integer_bound
 from chipmap.run import Run
 from chipmap.solvers import solve_model
 from chipmap.solvers.native import proofs_void
@@ -126,18 +126,18 @@ class Witness:
             self.wrong = f"its values are no solution: {error}"
             return
         solution = self.finds.lift(decoded)
-        told = None if self.model.standing is Standing.AUXILIARY else claimed  # another objective's value
+        told = claimed if self.model.standing.priced else None  # else another objective's value
         certificate = self.run.solution(solution, self.finds.source, claimed=told)
         if certificate.feasible and certificate.objective is not None:
             self.valid, self.wrong = True, self._too_low(claimed, certificate.objective)
-        elif self.model.standing is not Standing.RELAXATION and self.run.oracle is None:
+        elif self.model.standing.valid and self.run.oracle is None:
             what = certificate.violations[0].message if certificate.violations else "it has no objective"
             self.wrong = f"the checker refuses its solution: {what}"
 
     def _too_low(self, claimed: float | None, checked: int) -> str:
         """What to say of an objective below the checked one. One above may be right for what the model states: before
         the end of a solve, its times may be later than they need be."""
-        own = self.finds is not None and self.finds.ticks is whole_ticks and self.model.standing is Standing.EXACT
+        own = self.finds is not None and self.finds.ticks is whole_ticks and self.model.standing.exact
         if not own or claimed is None or claimed >= checked - max(0.5, BOUND_TOLERANCE * abs(checked)):
             return ""
         return f"it claims an objective of {claimed:g} ticks for a solution of {checked}"
@@ -154,7 +154,7 @@ class Witness:
     def judged(self, outcome: Outcome) -> Outcome:
         """The outcome as far as it may be believed; what is wrong with it is said."""
         end = outcome.termination
-        if end.reason == "infeasible" and (self.valid or (self.started and self.model.standing is Standing.EXACT)):
+        if end.reason == "infeasible" and (self.valid or (self.started and self.model.standing.exact)):
             known = "has found a solution" if self.valid else "was given a solution as start"
             self.wrong = f"it says infeasible, but {known}"
         if self.wrong:
@@ -189,6 +189,19 @@ def _limits(run: Run, limits: Limits, solver: str) -> dict[str, Any]:
         "native": options.native,
         "log_file": run.log_file,
     }
+
+
+def solve_whole(run: Run, model: Model, source: str, reasons: Callable[[], Iterable[Infeasibility]]) -> None:
+    """Solve a model of the whole instance, from the incumbent on: its solution, bound or proof that there is none.
+
+    ``reasons`` are asked why, where it is infeasible and its standing lets that count; any other end is concluded.
+    """
+    run.checkpoint()
+    outcome = solve_within(run, model, Finds(source), run.best.solution if run.best is not None else None)
+    if outcome.termination.reason == "infeasible" and model.standing.bounds:
+        run.infeasible(*reasons())
+    else:
+        conclude(run, outcome, source)
 
 
 def conclude(run: Run, outcome: Outcome, source: str) -> None:

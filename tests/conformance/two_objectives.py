@@ -40,7 +40,7 @@ MODEL = """
 BY_DOMAIN = ("C0",)
 def c1_limit(): ...
 def t1_time(): ...
-def build(): c1_limit(t1_time())
+def build(): state(c1_limit, state(t1_time))
 """
 
 

@@ -5,8 +5,11 @@ One rule: a label has one word (:meth:`chipmap.family.Family.words`), and so one
 
 - The page has a list item ``- **C3 triangle** …`` for a constraint, and a cell ``| T2 link |`` for a term.
 - The checker has a function of that name, and ``check`` refers to it once, as what stands under this label.
-- A model has functions whose names are that name or begin with it (``c3_triangle_reach``), each of them in use; or the
-  label is in a literal tuple ``BY_DOMAIN`` (the variables' domains imply it) or ``LAZY`` (separated on demand).
+- A model has functions whose names are that name or begin with it (``c3_triangle_reach``), each of them in use and
+  called by way of the model's :class:`~chipmap.formulations.built.Statement`; or the label is in a literal tuple
+  ``BY_DOMAIN`` (the variables' domains imply it) or ``LAZY`` (separated on demand).
+
+Models are all that the family's record names: its formulations and its auxiliary models.
 """
 
 from __future__ import annotations
@@ -16,9 +19,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any
 
-from chipmap.family import FAMILY_NAMES, Family, Formulation, get_family
+from chipmap.family import FAMILY_NAMES, AuxiliaryModel, Family, Formulation, get_family
 from tests.docs.pages import ROOT
 
 ARCHITECTURE = ROOT / "docs" / "dev" / "architecture.md"
@@ -122,6 +124,10 @@ def wrong_in_model(family: Family, trees: Iterable[ast.Module]) -> Iterator[str]
             yield f"{name} states a label that is LAZY"
         if not uses[name]:
             yield f"{name} is never used"
+    calls = (node.func for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call))
+    yield from (
+        f"{name.id} is called, not stated" for name in calls if isinstance(name, ast.Name) and _PREFIX.match(name.id)
+    )
 
 
 def stated(family: Family, trees: Iterable[ast.Module]) -> set[str]:
@@ -133,14 +139,14 @@ def stated(family: Family, trees: Iterable[ast.Module]) -> set[str]:
     return found
 
 
-def sources(formulation: Formulation) -> list[ast.Module]:
+def models(family: Family) -> tuple[Formulation | AuxiliaryModel, ...]:
+    """All models of the family's record."""
+    return (*family.formulations, *family.auxiliary_models)
+
+
+def sources(model: Formulation | AuxiliaryModel) -> list[ast.Module]:
     """The sources of a model."""
-    return [tree_of(name) for name in parts_of(module_of(formulation.build))]
-
-
-def lacking(family: Family, trees: Iterable[ast.Module], instance: Any) -> set[str]:
-    """The labels in force that a model of ``instance`` doesn't state: without one of them it is a relaxation."""
-    return set(family.labels_in_force(instance)) - stated(family, trees)
+    return [tree_of(name) for name in parts_of(module_of(model.build))]
 
 
 def said_to_be_in_force(page: str) -> set[str]:
@@ -182,7 +188,7 @@ def table() -> str:
 
 def _cell(family: Family, kind: str, label: str) -> str:
     """Which functions of which modules state ``label`` in the family's models of that kind."""
-    modules = {part for form in family.formulations if form.kind == kind for part in parts_of(module_of(form.build))}
+    modules = {part for one in models(family) if one.kind == kind for part in parts_of(module_of(one.build))}
     found = []
     for module in sorted(modules):
         names = [name for name in defined(tree_of(module)) if states(family, label, name)]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from chipmap.family import FAMILY_NAMES, Family, Formulation, get_family
+from chipmap.family import FAMILY_NAMES, AuxiliaryModel, Family, Formulation, get_family
 from tests.docs import labels
 from tests.docs.labels import (
     BEGIN,
@@ -20,6 +20,7 @@ from tests.docs.labels import (
     anchors,
     defined,
     listed,
+    models,
     module_of,
     parts_of,
     sources,
@@ -32,13 +33,11 @@ from tests.docs.labels import (
 from tests.docs.pages import ROOT
 
 FAMILIES = [get_family(name) for name in FAMILY_NAMES]
-FORMULATIONS = [(family, formulation) for family in FAMILIES for formulation in family.formulations]
+MODELS = [(family, model) for family in FAMILIES for model in models(family)]
 LABELS = [(family, label) for family in FAMILIES for label in family.words]
 every_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 every_label = pytest.mark.parametrize(("family", "label"), LABELS, ids=lambda one: getattr(one, "name", one))
-every_formulation = pytest.mark.parametrize(
-    ("family", "formulation"), FORMULATIONS, ids=[formulation.name for _, formulation in FORMULATIONS]
-)
+every_model = pytest.mark.parametrize(("family", "model"), MODELS, ids=[model.name for _, model in MODELS])
 
 
 class Renamed(ast.NodeTransformer):
@@ -81,25 +80,35 @@ def test_a_label_dropped_or_swapped_in_the_checker_is_noticed(family: Family, la
         assert list(wrong_in_checker(family, changed))
 
 
-@every_formulation
-def test_models_state_labels_by_their_names(family: Family, formulation: Formulation) -> None:
-    trees = sources(formulation)
+@every_model
+def test_models_state_labels_by_their_names(family: Family, model: Formulation | AuxiliaryModel) -> None:
+    trees = sources(model)
     assert list(wrong_in_model(family, trees)) == []
     assert stated(family, trees) <= set(family.words)
 
 
-@every_formulation
-def test_a_function_that_a_model_never_calls_is_noticed(family: Family, formulation: Formulation) -> None:
-    trees = sources(formulation)
+@every_model
+def test_a_function_that_a_model_never_calls_is_noticed(family: Family, model: Formulation | AuxiliaryModel) -> None:
+    trees = sources(model)
     for name in {name for tree in trees for name in defined(tree)}:
         changed = [renamed(tree, {name: "nothing"}) if used(tree)[name] else tree for tree in trees]
         assert list(wrong_in_model(family, changed))
 
 
+@every_model
+def test_a_function_that_a_model_calls_by_itself_is_noticed(
+    family: Family, model: Formulation | AuxiliaryModel
+) -> None:
+    """What a model states is noted where functions are called through its statement."""
+    for name in {name for tree in sources(model) for name in defined(tree)}:
+        changed = [*sources(model), ast.parse(f"{name}(builder)")]
+        assert list(wrong_in_model(family, changed)) == [f"{name} is called, not stated"]
+
+
 @every_label
 def test_a_label_with_another_word_is_noticed(family: Family, label: str) -> None:
     """A function ``c1_fabric`` where the word is ``inside``."""
-    other = ast.parse(f"def {label.lower()}_elsewhere(): ...\n{label.lower()}_elsewhere()\n")
+    other = ast.parse(f"def {label.lower()}_elsewhere(): ...\nstate({label.lower()}_elsewhere)\n")
     assert list(wrong_in_model(family, [other])) == [f"{label.lower()}_elsewhere is no label's name"]
     module = tree_of(module_of(family.check))
     assert list(wrong_in_checker(family, ast.Module([*module.body, *other.body], [])))

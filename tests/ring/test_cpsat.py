@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from chipmap.family import Standing
+from chipmap.family import Scope
 from chipmap.formulations.ring import cpsat_sram
 from chipmap.formulations.ring.cpsat import RingCpChoices, build
 from chipmap.instances.ring import Forbidden, Package, Pin, RingInstance, RingSolution
@@ -73,11 +73,11 @@ def test_ticks_beyond_32_bits() -> None:
     assert outcome.objective == best and outcome.bound == best
 
 
-def test_standing_of_choices() -> None:
+def test_scope_of_choices() -> None:
     free = dict.fromkeys(range(6), (0, 2))
-    assert RingCpChoices().standing is Standing.EXACT
-    assert RingCpChoices(windows=free).standing is Standing.RESTRICTION
-    assert RingCpChoices(windows=free, upper=10).standing is Standing.EXACT
+    assert RingCpChoices().scope is Scope.WHOLE
+    assert RingCpChoices(windows=free).scope is Scope.SUBSET
+    assert RingCpChoices(windows=free, upper=10).scope is Scope.WHOLE
 
 
 def test_mappings_outside_the_domains_are_not_encoded() -> None:

@@ -98,7 +98,7 @@ def test_random_instances_of_every_mode(seed: int, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("sram", [200, 400, 700])
-@pytest.mark.parametrize("seed", [1, 5, 7, 12])
+@pytest.mark.parametrize("seed", [1, 7])
 def test_memory_in_grade_full_by_brute_force(seed: int, sram: int) -> None:
     instance = tiny_instance(random.Random(seed))
     package = instance.package.replace(sram_bytes=sram)

@@ -10,7 +10,7 @@ import pyomo.environ as pyo
 import pytest
 from hypothesis import given, settings
 
-from chipmap.family import Standing
+from chipmap.family import Scope, Standing
 from chipmap.formulations.built import Built
 from chipmap.formulations.ring.mip import RingMipChoices, build
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
@@ -170,13 +170,13 @@ def test_windows_and_cutoff_keep_the_optimum(seed: int) -> None:
             assert start is None or solved(model, start=tuple(start)).start_accepted
 
 
-def test_standing_of_choices() -> None:
+def test_scope_of_choices() -> None:
     free = dict.fromkeys(range(6), (0, 2))
-    assert RingMipChoices().standing is Standing.EXACT
-    assert RingMipChoices(upper=10).standing is Standing.EXACT
-    assert RingMipChoices(windows=free).standing is Standing.RESTRICTION
-    assert RingMipChoices(windows=free, upper=10).standing is Standing.EXACT
-    assert RingMipChoices(family="path", upper=10).standing is Standing.RESTRICTION
+    assert RingMipChoices().scope is Scope.WHOLE
+    assert RingMipChoices(upper=10).scope is Scope.WHOLE
+    assert RingMipChoices(windows=free).scope is Scope.SUBSET
+    assert RingMipChoices(windows=free, upper=10).scope is Scope.WHOLE
+    assert RingMipChoices(family="path", upper=10).scope is Scope.SUBSET
 
 
 def test_mappings_outside_the_fixings_are_not_encoded() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from chipmap.family import Standing
+from chipmap.family import Scope
 from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, DataflowSolution, Degrees, Recompute, Shard
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, held_degrees, useful_plans
 from chipmap.instances.dataflow.problem import compute_ticks, dataflow_problem
@@ -39,18 +39,18 @@ class DataflowChoices:
 
 
 class Settled(NamedTuple):
-    """The degrees of a model, the plan of its batch and its standing; without ``fit`` they don't divide layers and
+    """The degrees of a model, the plan of its batch and its scope; without ``fit`` they don't divide layers and
     batch: it is infeasible."""
 
     degrees: Degrees
     plan: BatchPlan
-    standing: Standing
+    scope: Scope
     fit: bool
 
 
 def settle(instance: DataflowInstance, choices: DataflowChoices) -> Settled:
-    """The degrees and the plan of a model, and its standing: a restriction where the task allows others as well (but
-    for plans that are no better).
+    """The degrees and the plan of a model, and its scope: a subset where the task allows others as well (but for plans
+    that are no better).
 
     It is one, too, where a tensor goes from a backward kernel to a forward one: the models run forward kernels first.
     Nor are ``given`` choices all. Without allowed degrees the model is stated for some that the network holds. Raises
@@ -67,7 +67,7 @@ def settle(instance: DataflowInstance, choices: DataflowChoices) -> Settled:
         again: Recompute | None = "none" if instance.task.recompute is None else None
         what: Shard | None = "none" if instance.task.shard is None else None
         some = BatchPlan(instance.task.micro_batch or 1, _one_chunk(instance), again, what)
-        return Settled(next(held_degrees(instance)), some, Standing.EXACT, fit=False)
+        return Settled(next(held_degrees(instance)), some, Scope.WHOLE, fit=False)
     pairs = [(d, plan) for d in ([wanted] if wanted else allowed) for plan in _plans(instance, d, asked)]
     if not pairs:
         names = {"micro_batch": "micro-batches", "chunks": "chunks", "recompute": "recomputations"}
@@ -79,8 +79,8 @@ def settle(instance: DataflowInstance, choices: DataflowChoices) -> Settled:
     wires = [*instance.workload.edges, *(instance.workload.carries if instance.task.across_layers else ())]
     returns = any(phase[u] == "backward" and phase[v] == "forward" for u, v in wires)
     alone = len(allowed) == 1 and useful_plans(instance, degrees) == [plan]
-    exact = alone and not returns and choices.given is None
-    return Settled(degrees, plan, Standing.EXACT if exact else Standing.RESTRICTION, fit=True)
+    whole = alone and not returns and choices.given is None
+    return Settled(degrees, plan, Scope.WHOLE if whole else Scope.SUBSET, fit=True)
 
 
 def _one_chunk(instance: DataflowInstance) -> int | None:

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from ortools.sat.python import cp_model
 
-from chipmap.family import Standing
-from chipmap.formulations.built import Built, stated
+from chipmap.family import Scope
+from chipmap.formulations.built import Built, Statement, stated
 from chipmap.formulations.dataflow.choices import DataflowChoices, settle
 from chipmap.formulations.dataflow.cpsat_assignment import (
     Builder,
@@ -78,7 +78,8 @@ class DataflowCpVariables:
     """
 
     tables: Tables
-    standing: Standing
+    scope: Scope
+    statement: Statement
     A: dict[tuple[int, int], Any]
     y: dict[tuple[int, int], Any]
     s: dict[tuple[int, int], Any]
@@ -144,7 +145,7 @@ def build(instance: DataflowInstance, choices: DataflowCpChoices | Mapping[str, 
         model.minimize(cost)
         model.proto.objective.scaling_factor = 1.0 / factor.denominator
     coders = partial(encode, variables), partial(decode, variables)
-    return Built("cpsat", instance, model, variables.standing, *coders, variables)
+    return Built("cpsat", instance, model, variables.statement, variables.scope, *coders, variables)
 
 
 def _batch(variables: DataflowCpVariables) -> Any:
@@ -174,32 +175,35 @@ def add_dataflow(
     assume = choices.labels == "assume"
     made = tables(dataflow_problem(instance, settled.degrees, *settled.plan), roomy=assume, given=choices.given)
     builder = Builder(model, made, prefix, assume)
+    state = Statement(*BY_DOMAIN)
     def_upto(builder)
-    c0_domain_degrees(builder, settled.fit)
-    c0_domain_schemes(builder)
-    c1_order(builder)
-    c3_phases(builder)
-    c4_partitions(builder, choices.order)
-    c5_together(builder)
+    state(c0_domain_degrees, builder, settled.fit)
+    state(c0_domain_schemes, builder)
+    state(c1_order, builder)
+    state(c3_phases, builder)
+    state(c4_partitions, builder, choices.order)
+    state(c5_together, builder)
     if choices.given is not None:
         def_given(builder, choices.given)
     tensors = Tensors(builder)
-    sram = c2_sram(tensors)
+    sram = state(c2_sram, tensors)
     time = [model.new_int_var(0, made.longest, f"{prefix}time[{c}]") for c in range(made.count)]
-    layer = t4_layer(builder, time, None if made.stages else made.most(choices.upper))
-    step = t7_stage(builder, time, made.most(choices.upper)) if made.stages else None
+    layer = state(t4_layer, builder, time, None if made.stages else made.most(choices.upper))
+    step = state.where(bool(made.stages), t7_stage, builder, time, made.most(choices.upper))
     if step is not None:
-        t5_transfers_stages(tensors, step)
+        state(t5_transfers_stages, tensors, step)
     left = def_launched(builder, time)
-    terms = {"T1": t1_compute(builder, left), "T2": t2_memory(tensors, left, sram), "T3": t3_network(tensors, left)}
+    terms = {"T1": state(t1_compute, builder, left), "T2": state(t2_memory, tensors, left, sram)}
+    terms["T3"] = state(t3_network, tensors, left)
     shares = Shares(builder)
+    state.where(bool(made.problem.shares), c7_tiles, shares)
     if made.problem.shares:
-        c7_tiles(shares)
-        terms["T1"] = t1_compute_shared(shares, left)
-    t4_layer_no_overlap(builder, left, *terms.values())
+        terms["T1"] = state(t1_compute_shared, shares, left)
+    state(t4_layer_no_overlap, builder, left, *terms.values())
     return DataflowCpVariables(
         tables=made,
-        standing=settled.standing,
+        scope=settled.scope,
+        statement=state,
         A=builder.A,
         y=builder.y,
         s=builder.s,
@@ -207,13 +211,13 @@ def add_dataflow(
         time=time,
         layer=layer,
         factor=Fraction(steps(made.problem)) if made.stages else batch_factor(made.problem),
-        transfers=t5_transfers(builder, layer),
-        gradients=t6_gradients(builder),
-        optimizer=t8_step(builder),
+        transfers=state(t5_transfers, builder, layer),
+        gradients=state(t6_gradients, builder),
+        optimizer=state(t8_step, builder),
         terms=terms,
         sram=sram,
         shares=shares.share,
-        dram=(c6_dram_stages if made.stages else c6_dram)(tensors),
+        dram=state(c6_dram_stages if made.stages else c6_dram, tensors),
         step=step,
         assumptions=builder.assumptions,
     )

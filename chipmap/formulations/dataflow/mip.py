@@ -15,8 +15,8 @@ from typing import Any
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
-from chipmap.family import Standing
-from chipmap.formulations.built import Built, require_empty, stated, unit
+from chipmap.family import Scope
+from chipmap.formulations.built import Built, Statement, require_empty, stated, unit
 from chipmap.formulations.dataflow.choices import DataflowChoices, settle
 from chipmap.formulations.dataflow.mip_assignment import (
     c0_domain_degrees,
@@ -87,16 +87,17 @@ def build(instance: DataflowInstance, choices: DataflowMipChoices | Mapping[str,
     """The MIP of ``instance`` at the chosen degrees, minimising the time of the batch in ticks."""
     model = pyo.ConcreteModel(name=instance.name)
     model.dataflow = pyo.Block()
-    made, standing = add_dataflow(model.dataflow, instance, stated(DataflowMipChoices, choices))
+    made, scope = add_dataflow(model.dataflow, instance, stated(DataflowMipChoices, choices))
     model.objective = pyo.Objective(expr=model.dataflow.cost)
     block = model.dataflow
-    return Built("mip", instance, model, standing, partial(encode, block, made), partial(decode, block, made))
+    coders = partial(encode, block, made), partial(decode, block, made)
+    return Built("mip", instance, model, block.statement, scope, *coders)
 
 
 def add_dataflow(
     block: pyo.Block, instance: DataflowInstance, choices: DataflowMipChoices = DataflowMipChoices()
-) -> tuple[Tables, Standing]:
-    """Fill the empty ``block`` with the MIP of ``instance``, without an Objective; its tables and its standing.
+) -> tuple[Tables, Scope]:
+    """Fill the empty ``block`` with the MIP of ``instance``, without an Objective; its tables and its scope.
 
     Afterwards the block has the linear expressions ``cost`` (ticks of the batch, before its last rounding), ``layer``
     (ticks), ``transfers``, ``gradients`` and ``optimizer`` (T5, T6, T8, ticks), ``terms["T1"]`` … ``terms["T3"]`` (sums
@@ -111,6 +112,7 @@ def add_dataflow(
     Raises :class:`InputError` for a block in use.
     """
     require_empty(block, "add_dataflow")
+    state = block.statement = Statement(*BY_DOMAIN)
     settled = settle(instance, choices)
     block.tables = made = tables(dataflow_problem(instance, settled.degrees, *settled.plan), given=choices.given)
     with PauseGC():
@@ -118,43 +120,44 @@ def add_dataflow(
         def_pair(block, made)
         def_inside(block, made)
         def_moves(block, made)
-        c2_sram(block, made, unit(made.problem.sram))
-        (c6_dram_stages if made.stages else c6_dram)(block, made, unit(instance.system.memory.capacity_bytes or 1))
-        if made.problem.shares:
-            c7_tiles(block, made)
+        state(c2_sram, block, made, unit(made.problem.sram))
+        capacity = unit(instance.system.memory.capacity_bytes or 1)
+        state(c6_dram_stages if made.stages else c6_dram, block, made, capacity)
+        state.where(bool(made.problem.shares), c7_tiles, block, made)
         _terms(block, made, choices)
-        c0_domain_degrees(block, settled.fit)
-    return made, settled.standing
+        state(c0_domain_degrees, block, settled.fit)
+    return made, settled.scope
 
 
 def _assignment(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
+    state = block.statement
     def_upto(block, made)
-    c0_domain_schemes(block, made)
-    c1_order(block, made)
-    c3_phases(block, made)
-    c4_partitions(block, made, choices.order)
-    c5_together(block, made)
+    state(c0_domain_schemes, block, made)
+    state(c1_order, block, made)
+    state(c3_phases, block, made)
+    state(c4_partitions, block, made, choices.order)
+    state(c5_together, block, made)
     if choices.given is not None:
         def_given(block, made, choices.given)
 
 
 def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
-    scale = unit(made.longest)
+    scale, state = unit(made.longest), block.statement
     block.time = pyo.Var(range(made.count), bounds=(0, None))
     def_launched(block, made, scale)
-    t1_compute(block, made, scale)
+    state(t1_compute, block, made, scale)
     if made.problem.shares:
-        t1_compute_shared(block, made, scale)
-    t2_memory(block, made, scale)
-    t3_network(block, made, scale)
-    t4_layer_no_overlap(block, made)
-    t4_layer(block, made, scale, None if made.stages else made.most(choices.upper))
+        state(t1_compute_shared, block, made, scale)
+    state(t2_memory, block, made, scale)
+    state(t3_network, block, made, scale)
+    state(t4_layer_no_overlap, block, made)
+    state(t4_layer, block, made, scale, None if made.stages else made.most(choices.upper))
+    state.where(bool(made.stages), t7_stage, block, made, scale, made.most(choices.upper))
     if made.stages:
-        t7_stage(block, made, scale, made.most(choices.upper))
-        t5_transfers_stages(block, made, scale)
-    t5_transfers(block, made, scale)
-    t6_gradients(block, made, scale)
-    t8_step(block, made)
+        state(t5_transfers_stages, block, made, scale)
+    state(t5_transfers, block, made, scale)
+    state(t6_gradients, block, made, scale)
+    state(t8_step, block, made)
     each = {"T1": block.slowest if made.problem.shares else block.compute, "T2": block.memory, "T3": block.network}
     often = [made.runs(c) + (c in made.split) for c in range(made.count)]
     block.terms = pyo.Expression(

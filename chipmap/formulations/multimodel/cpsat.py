@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from ortools.sat.python import cp_model
 
-from chipmap.family import Standing
-from chipmap.formulations.built import Built, stated
+from chipmap.family import Scope
+from chipmap.formulations.built import Built, Statement, stated
 from chipmap.formulations.cpsat import LabelledModel
 from chipmap.formulations.multimodel.choices import Decisions, MultiChoices, places
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
@@ -49,6 +49,7 @@ class MultiCpVariables:
     cost: Any
     decisions: Decisions
     assumptions: dict[str, Any]
+    statement: Statement
 
     def decode(self, value: Callable[[Any], float]) -> MultiSolution:
         """The schedule that the variables stand for."""
@@ -63,7 +64,8 @@ def build(instance: MultiInstance, choices: MultiCpChoices | Mapping[str, Any] =
     variables = add_multimodel(model, instance, chosen)
     model.minimize(variables.cost)
     decisions = variables.decisions
-    return Built("cpsat", instance, model, Standing.EXACT, decisions.encode, decisions.decode, variables)
+    coders = decisions.encode, decisions.decode
+    return Built("cpsat", instance, model, variables.statement, Scope.WHOLE, *coders, variables)
 
 
 def add_multimodel(
@@ -74,25 +76,22 @@ def add_multimodel(
     Raises :class:`InputError` where T1 · T2 of an EDP instance may pass 64 bits.
     """
     builder = Builder(model, multi_problem(instance), prefix, choices.labels == "assume")
-    c0_domain(builder)
-    c3_path(builder)
-    c1_chain(builder)
-    c2_apart(builder)
-    c5_memory(builder)
-    t1_latency(builder)
+    state = Statement()
+    for function in (c0_domain, c3_path, c1_chain, c2_apart, c5_memory, t1_latency):
+        state(function, builder)
     cuts = () if builder.assume else choices.cuts  # they follow from labels that may be left out
     if "busy" in cuts:
         cut_busy(builder)
     if "layer" in cuts:
         cut_layer(builder)
-    t2_energy(builder)
-    c4_limits(builder)
+    state(t2_energy, builder)
+    state(c4_limits, builder)
     cost = _cost(builder)
     if choices.upper is not None:
         builder.enforce("def_upper", model.add(cost <= choices.upper))
     decisions = Decisions(builder.problem, lambda *key: builder.x[key])
     made = (builder.x, builder.window, builder.time, builder.energy, cost, decisions, builder.assumptions)
-    return MultiCpVariables(*made)
+    return MultiCpVariables(*made, state)
 
 
 class Builder(LabelledModel):

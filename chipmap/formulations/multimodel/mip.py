@@ -15,8 +15,8 @@ import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
 from chipmap.deadline import look
-from chipmap.family import Standing
-from chipmap.formulations.built import Built, require_empty, stated, unit
+from chipmap.family import Scope
+from chipmap.formulations.built import Built, Statement, require_empty, stated, unit
 from chipmap.formulations.multimodel.choices import Decisions, MultiChoices, places
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, watts
@@ -36,9 +36,9 @@ def build(instance: MultiInstance, choices: MultiMipChoices | Mapping[str, Any] 
     model.multi = pyo.Block()
     add_multimodel(model.multi, instance, chosen)
     model.objective = pyo.Objective(expr=model.multi.cost)
-    standing = Standing.AUXILIARY if instance.task.objective == "edp" else Standing.EXACT
+    scope = Scope.QUESTION if instance.task.objective == "edp" else Scope.WHOLE
     decisions = decisions_of(model.multi, multi_problem(instance))
-    return Built("mip", instance, model, standing, decisions.encode, decisions.decode)
+    return Built("mip", instance, model, model.multi.statement, scope, decisions.encode, decisions.decode)
 
 
 def decisions_of(block: pyo.Block, problem: MultiProblem) -> Decisions:
@@ -56,25 +56,24 @@ def add_multimodel(block: pyo.Block, instance: MultiInstance, choices: MultiMipC
 
     Afterwards the block has the binaries ``x[m, l, w, c]`` (layer l of model m runs in window w on chiplet c), and the
     linear expressions ``terms["T1"]`` (ns; exact or above), ``terms["T2"]`` (pJ) and ``cost`` (ticks; for ``edp`` the
-    weighted sum of :class:`MultiMipChoices`). Raises :class:`InputError` for a block in use.
+    weighted sum of :class:`MultiMipChoices`). ``statement`` has the labels that it states. Raises :class:`InputError`
+    for a block in use.
     """
     require_empty(block, "add_multimodel")
-    problem = multi_problem(instance)
+    problem, state = multi_problem(instance), Statement()
+    block.statement = state
     block.time_unit, block.energy_unit = unit(problem.most_time), unit(problem.most_energy)
     with PauseGC():
         def_places(block, problem)
-        c0_domain(block, problem)
-        c3_path(block, problem)
-        c1_chain(block, problem)
-        c2_apart(block, problem)
-        c5_memory(block, problem)
-        time, energy = t1_latency(block, problem), t2_energy(block, problem)
+        for function in (c0_domain, c3_path, c1_chain, c2_apart, c5_memory):
+            state(function, block, problem)
+        time, energy = state(t1_latency, block, problem), state(t2_energy, block, problem)
         if "busy" in choices.cuts:
             cut_busy(block, problem)
         if "layer" in choices.cuts:
             cut_layer(block, problem)
         block.terms = pyo.Expression(("T1", "T2"), rule=lambda _, term: {"T1": time, "T2": energy}[term])
-        c4_limits(block, problem)
+        state(c4_limits, block, problem)
         block.cost = pyo.Expression(expr=cost(block, problem, choices.rate))
         if choices.upper is not None and instance.task.objective != "edp":
             block.def_upper = pyo.Constraint(expr=block.cost / block.energy_unit <= choices.upper / block.energy_unit)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
-from chipmap.family import Standing
-from chipmap.formulations.built import Built, stated
+from chipmap.family import Scope
+from chipmap.formulations.built import Built, Statement, stated
 from chipmap.formulations.placement.choices import (
     Decisions,
     channels,
@@ -42,6 +42,7 @@ class PlacementCpVariables:
     cost: Any
     decisions: Decisions
     assumptions: dict[str, Any]
+    statement: Statement
 
     def decode(self, value: Callable[[Any], float]) -> PlacementSolution:
         """The placement that the variables stand for."""
@@ -56,8 +57,8 @@ def build(instance: PlacementInstance, choices: PlacementCpChoices | Mapping[str
     variables = add_placement(model, instance, chosen)
     model.minimize(variables.cost)
     decisions = variables.decisions
-    standing = Standing.EXACT if chosen.near is None else Standing.RESTRICTION
-    return Built("cpsat", instance, model, standing, decisions.encode, decisions.decode, variables)
+    scope = Scope.WHOLE if chosen.near is None else Scope.SUBSET
+    return Built("cpsat", instance, model, variables.statement, scope, decisions.encode, decisions.decode, variables)
 
 
 def add_placement(
@@ -70,29 +71,27 @@ def add_placement(
     problem = placement_problem(instance)
     if choices.near is not None:
         problem = choices.near.within(problem)
-    builder = Builder(model, problem, prefix, choices)
-    c0_domain(builder)
+    builder, state = Builder(model, problem, prefix, choices), Statement()
+    state(c0_domain, builder)
     def_sent(builder)
-    c1_together(builder)
+    state(c1_together, builder)
     if problem.timed:
         def_starts(builder)
-        c2_order(builder)
-        c3_transfer(builder)
-        c4_device(builder)
-        c5_channel(builder)
-        t1_step(builder)
+        for function in (c2_order, c3_transfer, c4_device, c5_channel, t1_step):
+            state(function, builder)
     else:
         if instance.task.contiguous:
-            c7_contiguous(builder)
-        t2_load(builder)
+            state(c7_contiguous, builder)
+        state(t2_load, builder)
     if instance.task.memory != "none":
-        c6_memory(builder)
+        state(c6_memory, builder)
     if choices.near is not None:
         def_near(builder, choices.near)
     decisions = Decisions(
         problem, builder.x, builder.start, builder.at, earliest=builder.earliest, leaders=builder.leaders
     )
-    return PlacementCpVariables(builder.x, builder.start, builder.at, builder.cost, decisions, builder.assumptions)
+    made = builder.x, builder.start, builder.at, builder.cost
+    return PlacementCpVariables(*made, decisions, builder.assumptions, state)
 
 
 def c0_domain(builder: Builder) -> None:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from ortools.sat.python import cp_model
 
-from chipmap.family import Standing
-from chipmap.formulations.built import Built
+from chipmap.family import Scope
+from chipmap.formulations.built import Built, Statement
 from chipmap.instances.placement.load_graph import LoadGraph
 from chipmap.instances.placement.problem import IntArray
+
+#: A unit is on one side, with all of its group.
+BY_DOMAIN: tuple[str, ...] = ("C1",)
 
 
 def build_device(graph: LoadGraph, kind: int, below: int, work: IntArray, least: int) -> Built:
@@ -33,4 +36,5 @@ def build_device(graph: LoadGraph, kind: int, below: int, work: IntArray, least:
     model.add(sum(int(graph.time[u, kind]) * inside[u] for u in range(graph.units)) + sum(paid) <= below - 1)
     model.add(sum(int(work[u]) * inside[u] for u in range(graph.units)) >= least)
     model.minimize(sum(paid))
-    return Built("cpsat", graph.problem.instance, model, Standing.AUXILIARY, lambda _: None, lambda _: None)
+    statement, instance = Statement(*BY_DOMAIN), graph.problem.instance
+    return Built("cpsat", instance, model, statement, Scope.QUESTION, lambda _: None, lambda _: None)

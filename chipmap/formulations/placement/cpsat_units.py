@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
-from chipmap.family import Standing
-from chipmap.formulations.built import Built
+from chipmap.family import Scope
+from chipmap.formulations.built import Built, Statement
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.load_dominance import settled
 from chipmap.instances.placement.load_graph import LoadGraph
 from chipmap.instances.placement.problem import placement_problem
 
+#: A unit is on one device, with all of its group.
+BY_DOMAIN: tuple[str, ...] = ("C1",)
 #: The share of all time from which on a unit is large: equal devices are told apart by their large units.
 LARGE = 0.01
 
@@ -35,6 +37,7 @@ class UnitVariables:
     x: Mapping[tuple[int, int], Any]
     z: Mapping[tuple[int, int], Any]
     cost: Any
+    statement: Statement
 
     def decode(self, value: Callable[[Any], float]) -> PlacementSolution:
         """The placement that the variables stand for."""
@@ -65,7 +68,8 @@ def build(instance: PlacementInstance, below: int | None = None) -> Built:
     model.name = instance.name
     variables = add_units(model, settled(placement_problem(instance), below), below)
     model.minimize(variables.cost)
-    return Built("cpsat", instance, model, Standing.EXACT, variables.encode, variables.decode, variables)
+    coders = variables.encode, variables.decode
+    return Built("cpsat", instance, model, variables.statement, Scope.WHOLE, *coders, variables)
 
 
 def add_units(
@@ -81,17 +85,23 @@ def add_units(
         for k, d in kinds
         if graph.allowed[u, k] and graph.time[u, k] <= most
     }
-    for u in range(graph.units):
-        model.add_exactly_one(x[u, d] for _, d in kinds if (u, d) in x)
+    state = Statement(*BY_DOMAIN)
+    state(c0_domain_of_units, model, graph, x)
     z = def_cut(model, graph, x, prefix)
     cost = model.new_int_var(0, max(0, most), f"{prefix}load")
-    t2_load_of_units(model, graph, x, z, cost)
+    state(t2_load_of_units, model, graph, x, z, cost)
     if graph.problem.instance.task.contiguous:
-        c7_contiguous_units(model, graph, x, prefix, ordered)
+        state(c7_contiguous_units, model, graph, x, prefix, ordered)
     elif ordered:
         sym_first_units(model, graph, x)
-    c6_memory_of_units(model, graph, x, prefix)
-    return UnitVariables(graph, x, z, cost)
+    state(c6_memory_of_units, model, graph, x, prefix)
+    return UnitVariables(graph, x, z, cost, state)
+
+
+def c0_domain_of_units(model: cp_model.CpModel, graph: LoadGraph, x: Mapping[tuple[int, int], Any]) -> None:
+    """C0: each unit is on one of the devices that it may run on."""
+    for u in range(graph.units):
+        model.add_exactly_one(x[u, d] for devices in graph.kinds for d in devices if (u, d) in x)
 
 
 def def_cut(

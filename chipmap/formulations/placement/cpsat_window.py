@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from ortools.sat.python import cp_model
 
-from chipmap.family import Standing
-from chipmap.formulations.built import Built
+from chipmap.family import Scope
+from chipmap.formulations.built import Built, Statement
 from chipmap.formulations.placement.cpsat import (
     c0_domain,
     c1_together,
@@ -95,8 +95,9 @@ def build(window: Window, upper: int) -> Built:
     known = Narrowing(upper, tuple(head.tolist()), tuple(tail.tolist()), tuple(sub.group.tolist()))
     model = cp_model.CpModel()
     builder = Builder(model, sub, "", PlacementCpChoices(narrowing=known, cuts=("path",)))
-    for state in (c0_domain, def_sent, c1_together, def_starts, c2_order, c3_transfer, c4_device, c5_channel, t1_step):
-        state(builder)
+    state = Statement()
+    for part in (c0_domain, def_sent, c1_together, def_starts, c2_order, c3_transfer, c4_device, c5_channel, t1_step):
+        state(part, builder)
     for v in fixed:
         model.add(builder.start[v] == int(head[v]))
     _def_begun(builder, window, kept)
@@ -116,7 +117,7 @@ def build(window: Window, upper: int) -> Built:
         starts = [round(value(builder.start[v])) for v in free]
         return Placed(np.array(devices, dtype=np.int64), np.array(starts, dtype=np.int64))
 
-    return Built("cpsat", sub.instance, model, Standing.AUXILIARY, lambda _: None, decode, builder)
+    return Built("cpsat", sub.instance, model, state, Scope.WINDOW, lambda _: None, decode, builder)
 
 
 def _def_begun(builder: Builder, window: Window, kept: IntArray) -> None:

@@ -15,8 +15,8 @@ import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
 from chipmap.deadline import look
-from chipmap.family import Standing
-from chipmap.formulations.built import Built, require_empty, stated, unit
+from chipmap.family import Scope
+from chipmap.formulations.built import Built, Statement, require_empty, stated, unit
 from chipmap.formulations.placement.choices import (
     Decisions,
     PlacementChoices,
@@ -49,7 +49,8 @@ def build(
     add_placement(model.placement, instance, chosen)
     model.objective = pyo.Objective(expr=model.placement.cost)
     decisions = decisions_of(model.placement, placement_problem(instance))
-    return Built("mip", instance, model, Standing.EXACT, decisions.encode, decisions.decode)
+    statement = model.placement.statement
+    return Built("mip", instance, model, statement, Scope.WHOLE, decisions.encode, decisions.decode)
 
 
 def decisions_of(block: pyo.Block, problem: PlacementProblem) -> Decisions:
@@ -71,34 +72,32 @@ def add_placement(
 
     Afterwards the block has the binaries ``x[v, d]`` (operation v is on device d), with step time ``start[v]`` and
     ``at[s, d]`` (starts of operations and transfers, in units of ``time_unit`` ns), and the expression ``cost`` in
-    ticks. Raises :class:`InputError` for a block in use.
+    ticks. ``statement`` has the labels that it states. Raises :class:`InputError` for a block in use.
     """
     require_empty(block, "add_placement")
-    problem = placement_problem(instance)
+    problem, state = placement_problem(instance), Statement()
+    block.statement = state
     most = horizon(problem, choices.upper) if problem.timed else most_load(problem, choices.upper)
     block.time_unit = unit(most)
     block.most = most / block.time_unit
     with PauseGC():
         def_places(block, problem)
-        c0_domain(block, problem)
-        c1_together(block, problem)
+        state(c0_domain, block, problem)
+        state(c1_together, block, problem)
         if problem.timed:
             block.step = pyo.Var(bounds=(0, block.most))
-            c2_order(block, problem)
-            c3_transfer(block, problem)
-            c4_device(block, problem)
-            c5_channel(block, problem)
-            t1_step(block, problem)
+            for function in (c2_order, c3_transfer, c4_device, c5_channel, t1_step):
+                state(function, block, problem)
             def_cuts(block, problem, choices.cuts)
             block.cost = pyo.Expression(expr=block.time_unit * block.step)
         else:
             block.load = pyo.Var(bounds=(0, block.most))
             if instance.task.contiguous:
-                c7_contiguous(block, problem)
-            t2_load(block, problem)
+                state(c7_contiguous, block, problem)
+            state(t2_load, block, problem)
             block.cost = pyo.Expression(expr=block.time_unit * block.load)
         if instance.task.memory != "none":
-            c6_memory(block, problem)
+            state(c6_memory, block, problem)
 
 
 def def_places(block: pyo.Block, problem: PlacementProblem) -> None:

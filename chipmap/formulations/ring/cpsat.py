@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from ortools.sat.python import cp_model
 
-from chipmap.family import Standing
-from chipmap.formulations.built import Built, stated
+from chipmap.family import Scope
+from chipmap.formulations.built import Built, Statement, stated
 from chipmap.formulations.ring.cpsat_assignment import (
     Builder,
     Neighbourhood,
@@ -53,15 +53,17 @@ class RingCpChoices:
     around: Neighbourhood | None = None
 
     @property
-    def standing(self) -> Standing:
-        """Auxiliary if the objective isn't the period of all chips; windows of unknown origin (no ``upper``) restrict.
+    def scope(self) -> Scope:
+        """Windows of unknown origin (no ``upper``) leave out solutions.
 
         With ``upper``, infeasible means: the optimum is above.
         """
-        if self.objective == "feasible" or self.around is not None:
-            return Standing.AUXILIARY
+        if self.around is not None:
+            return Scope.WINDOW
+        if self.objective == "feasible":
+            return Scope.QUESTION
         unknown = self.windows is not None and self.upper is None and self.labels == "plain"
-        return Standing.RESTRICTION if unknown else Standing.EXACT
+        return Scope.SUBSET if unknown else Scope.WHOLE
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +81,7 @@ class RingCpVariables:
     chip_memory: list[Any]
     on: Callable[[int, int], Any]
     assumptions: dict[str, Any]
+    statement: Statement
 
 
 def build(instance: RingInstance, choices: RingCpChoices | Mapping[str, Any] = RingCpChoices()) -> Built:
@@ -89,15 +92,12 @@ def build(instance: RingInstance, choices: RingCpChoices | Mapping[str, Any] = R
     variables = add_ring(model, instance, chosen)
     if variables.cost is not None:
         model.minimize(variables.cost)
-    return built(instance, model, variables, chosen.standing)
+    return Built("cpsat", instance, model, variables.statement, chosen.scope, *coders(variables, instance), variables)
 
 
-def built(instance: RingInstance, model: cp_model.CpModel, variables: RingCpVariables, standing: Standing) -> Built:
-    """The model with its variables."""
-    chips = variables.chip
-    return Built(
-        "cpsat", instance, model, standing, partial(encode, chips), partial(decode, chips, instance), variables
-    )
+def coders(variables: RingCpVariables, instance: RingInstance) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """:func:`encode` and :func:`decode` for the variables of a model."""
+    return partial(encode, variables.chip), partial(decode, variables.chip, instance)
 
 
 def encode(chips: list[cp_model.IntVar], solution: RingSolution) -> list[tuple[Any, float]] | None:
@@ -120,25 +120,26 @@ def add_ring(
     problem = ring_problem(instance)
     assume = choices.labels == "assume"
     builder = Builder(model, problem, None if assume else choices.windows, prefix, assume, choices.around)
-    c0_domain(builder)
-    c0_domain_together(builder)
+    state = Statement(*BY_DOMAIN, *LAZY)
+    state(c0_domain, builder)
+    state(c0_domain_together, builder)
     if problem.has("C1"):
-        c1_flow(builder)
+        state(c1_flow, builder)
     if problem.has("C2"):
-        c2_no_skipping(builder)
+        state(c2_no_skipping, builder)
     def_on(builder)
     if problem.has("C3"):
-        edge = c3_triangle_edge(builder)
-        c3_triangle(builder, edge, c3_triangle_reach(builder, edge))
+        edge = state(c3_triangle_edge, builder)
+        state(c3_triangle, builder, edge, state(c3_triangle_reach, builder, edge))
         if "n1" in choices.cuts and problem.has("C1") and not assume:
             cut_n1(builder)
     moves = Moves(builder)
-    memory = c4_memory(builder, moves) if problem.has("C4") else []
+    memory = state(c4_memory, builder, moves) if problem.has("C4") else []
     cost, limit = _period(builder, choices)
     terms: dict[str, list[Any]] = {"T1": [], "T2": []}
     if limit is not None:
-        terms = {"T1": t1_chip(builder, moves, limit), "T2": t2_link(builder, moves, limit)}
-    return RingCpVariables(builder.chip, cost, terms, memory, builder.on, builder.assumptions)
+        terms = {"T1": state(t1_chip, builder, moves, limit), "T2": state(t2_link, builder, moves, limit)}
+    return RingCpVariables(builder.chip, cost, terms, memory, builder.on, builder.assumptions, state)
 
 
 def def_on(builder: Builder) -> None:

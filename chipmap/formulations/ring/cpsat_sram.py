@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from ortools.sat.python import cp_model
 
-from chipmap.family import Standing
+from chipmap.family import Scope
 from chipmap.formulations.built import Built
-from chipmap.formulations.ring.cpsat import RingCpChoices, add_ring, built
+from chipmap.formulations.ring.cpsat import RingCpChoices, add_ring, coders
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.problem import ring_problem
 
 
 def build(instance: RingInstance) -> Built:
-    """Minimise the fullest chip's bytes (C4's left side) under the other constraints that ``instance`` names.
-
-    Standing: auxiliary, its objective is bytes.
-    """
+    """Minimise the fullest chip's bytes (C4's left side) under the other constraints that ``instance`` names."""
     problem = ring_problem(instance)
     most = problem.most_bytes
     labels = dict.fromkeys((*instance.constraints, "C4"))
@@ -26,4 +23,4 @@ def build(instance: RingInstance) -> Built:
     for used in variables.chip_memory:
         model.add(used <= sram)
     model.minimize(sram)
-    return built(roomy, model, variables, Standing.AUXILIARY)
+    return Built("cpsat", roomy, model, variables.statement, Scope.QUESTION, *coders(variables, roomy), variables)

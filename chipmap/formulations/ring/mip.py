@@ -14,8 +14,8 @@ from typing import Any, Literal
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
-from chipmap.family import Standing
-from chipmap.formulations.built import Built, require_empty, stated, unit
+from chipmap.family import Scope
+from chipmap.formulations.built import Built, Statement, require_empty, stated, unit
 from chipmap.formulations.ring.mip_assignment import (
     c0_domain,
     c0_domain_together,
@@ -57,13 +57,13 @@ class RingMipChoices:
     upper: int | None = None
 
     @property
-    def standing(self) -> Standing:
-        """``path`` and windows of unknown origin restrict; windows with ``upper`` are those of that target.
+    def scope(self) -> Scope:
+        """``path`` and windows of unknown origin leave out solutions; windows with ``upper`` are those of that target.
 
-        With ``upper`` the model is exact for solutions up to it: infeasible means that the optimum is above.
+        With ``upper`` the model holds all solutions up to it: infeasible means that the optimum is above.
         """
         unknown = self.windows is not None and self.upper is None
-        return Standing.RESTRICTION if self.family == "path" or unknown else Standing.EXACT
+        return Scope.SUBSET if self.family == "path" or unknown else Scope.WHOLE
 
 
 def encode(block: pyo.Block, solution: RingSolution) -> list[tuple[Any, float]] | None:
@@ -98,7 +98,8 @@ def build(instance: RingInstance, choices: RingMipChoices | Mapping[str, Any] = 
     add_ring(model.ring, instance, chosen)
     model.objective = pyo.Objective(expr=model.ring.cost)
     block = model.ring
-    return Built("mip", instance, model, chosen.standing, partial(encode, block), partial(decode, block, instance))
+    coders = partial(encode, block), partial(decode, block, instance)
+    return Built("mip", instance, model, block.statement, chosen.scope, *coders)
 
 
 def add_ring(block: pyo.Block, instance: RingInstance, choices: RingMipChoices = RingMipChoices()) -> None:
@@ -107,34 +108,36 @@ def add_ring(block: pyo.Block, instance: RingInstance, choices: RingMipChoices =
     Afterwards the block has, in ticks, the linear expressions ``cost``, ``terms["T1"]``, ``terms["T2"]``,
     ``chip_work[c]`` and (modes ``period`` and ``sum_forward``) ``link_load[c]``; with C4, ``chip_memory[c]`` in bytes;
     and the variables ``step[v, c]`` = [f(v) <= c] and ``on[v, c]`` = [f(v) = c]. Loads and memory are exact or above:
-    put upper limits or costs on them. Raises :class:`InputError` for a block in use.
+    put upper limits or costs on them. ``statement`` has the labels that it states. Raises :class:`InputError` for a
+    block in use.
     """
     require_empty(block, "add_ring")
+    state = block.statement = Statement(*LAZY)
     problem = ring_problem(instance)
     with PauseGC():
         def_step(block, problem)
         def_on(block, problem)
         if choices.windows is not None:
             def_windows(block, problem, choices.windows)
-        c0_domain(block, problem)
-        c0_domain_together(block, problem)
+        state(c0_domain, block, problem)
+        state(c0_domain_together, block, problem)
         if problem.has("C1"):
-            c1_flow(block, problem)
+            state(c1_flow, block, problem)
         if problem.has("C2"):
-            c2_no_skipping(block, problem)
+            state(c2_no_skipping, block, problem)
         _triangle(block, problem, choices)
         _costs(block, problem, choices)
 
 
 def _triangle(block: pyo.Block, problem: RingProblem, choices: RingMipChoices) -> None:
+    state = block.statement
     if choices.family == "path":
-        c3_triangle_path(block, problem)
+        state(c3_triangle_path, block, problem)
     if not problem.has("C3"):
         return
     if choices.family == "full" or not problem.has("C1"):
-        c3_triangle_edge(block, problem)
-        c3_triangle_reach(block, problem)
-        c3_triangle(block, problem)
+        for function in (c3_triangle_edge, c3_triangle_reach, c3_triangle):
+            state(function, block, problem)
     if "n1" in choices.cuts and problem.has("C1"):
         cut_n1(block, problem)
 
@@ -149,9 +152,9 @@ def _costs(block: pyo.Block, problem: RingProblem, choices: RingMipChoices) -> N
         def_cross(block, problem)
     def_work(block, problem)
     if problem.has("C4"):
-        c4_memory(block, problem, unit(problem.sram_bytes))
-    t1_chip(block, problem, scale)
-    t2_link(block, problem, scale)
+        block.statement(c4_memory, block, problem, unit(problem.sram_bytes))
+    block.statement(t1_chip, block, problem, scale)
+    block.statement(t2_link, block, problem, scale)
     cut_average(block, problem, scale)
     block.def_period = pyo.Constraint(("T1", "T2"), rule=lambda b, term: b.period >= b.slowest[term])
     block.terms = pyo.Expression(("T1", "T2"), rule=lambda b, term: scale * b.slowest[term])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from chipmap.family import Standing
+from chipmap.family import Scope
 from chipmap.formulations.wafer.options import Kept, Limits, Option, exact, labels_of, least_time, options
 from chipmap.instances.wafer.instance import Placement, WaferSolution
 from chipmap.instances.wafer.problem import WaferProblem, conv_time, memory_k, size
@@ -39,11 +39,11 @@ class WaferChoices:
     blocks: tuple[tuple[tuple[int, ...], int], ...] = ()
     symmetry: Literal["reflections", "none"] = "reflections"
 
-    def standing(self, problem: WaferProblem) -> Standing:
-        """Auxiliary with a given ``tau``, which may lie above the floorplan's own time; a short list restricts."""
+    def scope(self, problem: WaferProblem) -> Scope:
+        """A given ``tau`` may lie above the floorplan's own time; a short list leaves out solutions."""
         if self.tau is not None:
-            return Standing.AUXILIARY
-        return Standing.EXACT if exact(problem, self.options) else Standing.RESTRICTION
+            return Scope.QUESTION
+        return Scope.WHOLE if exact(problem, self.options) else Scope.SUBSET
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from ortools.sat.python import cp_model
 
-from chipmap.family import Standing
-from chipmap.formulations.built import Built, stated
+from chipmap.family import Scope
+from chipmap.formulations.built import Built, Statement, stated
 from chipmap.formulations.wafer.choices import Decisions, WaferChoices, sizing
 from chipmap.formulations.wafer.cpsat_boxes import (
     Builder,
@@ -69,6 +69,7 @@ class WaferCpVariables:
     cost: Any
     decisions: Decisions
     assumptions: dict[str, Any]
+    statement: Statement
 
     def decode(self, value: Callable[[Any], float]) -> WaferSolution:
         """The floorplan that the variables stand for."""
@@ -81,15 +82,16 @@ def variables_of(builder: Builder, time: Any, wires: list[Any], adapters: Any) -
     cost = weights.time * time + 2 * weights.wire * sum(wires) + 4 * weights.adapter * adapters
     decisions = Decisions(builder.sizing, builder.x, builder.y, lambda v, i: builder.option[v][i])
     boxes = (builder.x, builder.y, builder.width, builder.height, builder.option)
-    return WaferCpVariables(*boxes, time, wires, adapters, cost, decisions, builder.assumptions)
+    more = decisions, builder.assumptions, builder.statement
+    return WaferCpVariables(*boxes, time, wires, adapters, cost, *more)
 
 
-def built(model: cp_model.CpModel, variables: WaferCpVariables, standing: Standing) -> Built:
+def built(model: cp_model.CpModel, variables: WaferCpVariables, scope: Scope) -> Built:
     """The model that minimises the score."""
     model.minimize(variables.cost)
-    decisions = variables.decisions
+    statement, decisions = variables.statement, variables.decisions
     instance = decisions.sizing.problem.instance
-    return Built("cpsat", instance, model, standing, decisions.encode, decisions.decode, variables)
+    return Built("cpsat", instance, model, statement, scope, decisions.encode, decisions.decode, variables)
 
 
 def build(instance: WaferInstance, choices: WaferCpChoices | Mapping[str, Any] = WaferCpChoices()) -> Built:
@@ -97,7 +99,7 @@ def build(instance: WaferInstance, choices: WaferCpChoices | Mapping[str, Any] =
     chosen = stated(WaferCpChoices, choices)
     model = cp_model.CpModel()
     model.name = instance.name
-    return built(model, add_wafer(model, instance, chosen), chosen.standing(wafer_problem(instance)))
+    return built(model, add_wafer(model, instance, chosen), chosen.scope(wafer_problem(instance)))
 
 
 def add_wafer(
@@ -110,15 +112,16 @@ def add_wafer(
     """
     assume = choices.labels == "assume"
     builder = Builder(model, sizing(wafer_problem(instance), choices, assume), prefix, assume)
-    c0_domain(builder)
-    c3_memory(builder)
+    state = builder.statement
+    state(c0_domain, builder)
+    state(c3_memory, builder)
     def_box(builder)
-    c1_inside(builder)
-    c2_no_overlap(builder, choices.boxes)
+    state(c1_inside, builder)
+    state(c2_no_overlap, builder, choices.boxes)
     if choices.symmetry == "reflections" and not assume:  # it must not stand for C1
         sym_reflections(builder)
-    wires = t2_wire(builder)
-    variables = variables_of(builder, t1_time(builder), wires, t3_adapters(builder))
+    wires = state(t2_wire, builder)
+    variables = variables_of(builder, state(t1_time, builder), wires, state(t3_adapters, builder))
     if "pairwise" in choices.cuts:
         cut_pairwise(builder, wires)
     if "triangle" in choices.cuts:

@@ -6,17 +6,18 @@ from typing import Any, Literal
 
 from ortools.sat.python import cp_model
 
+from chipmap.formulations.built import Statement
 from chipmap.formulations.cpsat import LabelledModel
 from chipmap.formulations.wafer.choices import Sizing
 from chipmap.instances.wafer.problem import WaferProblem
 
 
 class Builder(LabelledModel):
-    """A ``CpModel`` on its way: corner, box and option literals of each kernel."""
+    """A ``CpModel`` on its way: corner, box and option literals of each kernel; ``statement`` is what it states."""
 
     def __init__(self, model: cp_model.CpModel, sizing: Sizing, prefix: str, assume: bool) -> None:
         super().__init__(model, prefix, assume)
-        self.sizing = sizing
+        self.sizing, self.statement = sizing, Statement()
         problem = self.problem
         self.x = [self.integer(0, problem.width, f"x[{v}]") for v in range(problem.n)]
         self.y = [self.integer(0, problem.height, f"y[{v}]") for v in range(problem.n)]

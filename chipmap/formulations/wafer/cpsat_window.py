@@ -14,7 +14,7 @@ from itertools import product
 
 from ortools.sat.python import cp_model
 
-from chipmap.family import Standing
+from chipmap.family import Scope
 from chipmap.formulations.built import Built
 from chipmap.formulations.wafer.choices import Sizing
 from chipmap.formulations.wafer.cpsat import WaferCpChoices, built, variables_of
@@ -24,6 +24,8 @@ from chipmap.formulations.wafer.options import Option, channels, option_of
 from chipmap.instances.wafer.instance import Placement
 from chipmap.instances.wafer.problem import WaferProblem, least_ks, size
 
+#: All options are within the memory.
+BY_DOMAIN: tuple[str, ...] = ("C3",)
 #: Options of a free kernel by its number, at the target time.
 Menu = dict[int, list[Option]]
 
@@ -64,13 +66,19 @@ def window(problem: WaferProblem, placements: list[Placement], menu: Menu, tau: 
         if v not in menu:
             builder.model.add(builder.x[v] == placement.x)
             builder.model.add(builder.y[v] == placement.y)
-    c2_no_overlap(builder, "variable")
+    builder.statement(c2_no_overlap, builder, "variable")
     return _finish(builder, placements)
 
 
 def same_order(problem: WaferProblem, placements: list[Placement], menu: Menu, tau: int) -> Built:
     """Re-place all kernels so that every two stay apart in a direction in which they are now (the widest gap)."""
     builder = _builder(problem, placements, menu, tau)
+    builder.statement(c2_no_overlap_in_order, builder, placements)
+    return _finish(builder, placements)
+
+
+def c2_no_overlap_in_order(builder: Builder, placements: list[Placement]) -> None:
+    """Sufficient for C2: every two kernels stay apart in the direction with the widest gap between them now."""
     boxes = [size(placement) for placement in placements]
     for v, b in enumerate(placements):
         for u, a in enumerate(placements[:v]):
@@ -82,7 +90,6 @@ def same_order(problem: WaferProblem, placements: list[Placement], menu: Menu, t
             )
             _, before, after, corner, sides = max(gaps, key=lambda gap: gap[0])
             builder.model.add(corner[before] + sides[before] <= corner[after])
-    return _finish(builder, placements)
 
 
 def _builder(problem: WaferProblem, placements: list[Placement], menu: Menu, tau: int) -> Builder:
@@ -94,20 +101,22 @@ def _builder(problem: WaferProblem, placements: list[Placement], menu: Menu, tau
     choices = WaferCpChoices(tau=tau, cuts=("pairwise",), symmetry="none")
     made = Sizing(problem, choices, tuple(chosen), tuple(map(len, chosen)), tuple(() for _ in chosen), 0, tau)
     builder = Builder(cp_model.CpModel(), made, "", False)
-    c0_domain(builder)
+    builder.statement.labels.update(BY_DOMAIN)
+    builder.statement(c0_domain, builder)
     def_box(builder)
-    c1_inside(builder)
+    builder.statement(c1_inside, builder)
     return builder
 
 
 def _finish(builder: Builder, placements: list[Placement]) -> Built:
     """The objective, and the floorplan as it is as a hint."""
-    wires = t2_wire(builder)
+    state = builder.statement
+    wires = state(t2_wire, builder)
     cut_pairwise(builder, wires)
-    variables = variables_of(builder, t1_time(builder), wires, t3_adapters(builder))
+    variables = variables_of(builder, state(t1_time, builder), wires, state(t3_adapters, builder))
     for v, placement in enumerate(placements):
         builder.model.add_hint(builder.x[v], placement.x)
         builder.model.add_hint(builder.y[v], placement.y)
         for i, literal in enumerate(builder.option[v]):
             builder.model.add_hint(literal, i == 0)
-    return built(builder.model, variables, Standing.AUXILIARY)
+    return built(builder.model, variables, Scope.WINDOW)

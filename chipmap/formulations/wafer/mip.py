@@ -15,7 +15,7 @@ from typing import Any, Literal
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
-from chipmap.formulations.built import Built, require_empty, stated
+from chipmap.formulations.built import Built, Statement, require_empty, stated
 from chipmap.formulations.wafer.choices import Decisions, Sizing, WaferChoices, sizing
 from chipmap.formulations.wafer.mip_boxes import (
     c0_domain,
@@ -55,8 +55,8 @@ def build(instance: WaferInstance, choices: WaferMipChoices | Mapping[str, Any] 
     model.wafer = pyo.Block()
     add_wafer(model.wafer, instance, chosen)
     model.objective = pyo.Objective(expr=model.wafer.cost)
-    standing, decisions = chosen.standing(wafer_problem(instance)), decisions_of(model.wafer)
-    return Built("mip", instance, model, standing, decisions.encode, decisions.decode)
+    scope, decisions = chosen.scope(wafer_problem(instance)), decisions_of(model.wafer)
+    return Built("mip", instance, model, model.wafer.statement, scope, decisions.encode, decisions.decode)
 
 
 def decisions_of(block: pyo.Block) -> Decisions:
@@ -76,17 +76,18 @@ def add_wafer(block: pyo.Block, instance: WaferInstance, choices: WaferMipChoice
     v runs as ``sizing.options[v][i]``) and the linear expressions ``width[v]``, ``height[v]`` (tiles), ``wire[e]``
     (half tiles, by edge), ``terms["T1"]`` (quarters), ``terms["T2"]`` (half tiles), ``terms["T3"]`` (adapters) and
     ``cost`` (ticks). Terms are exact or above: put upper limits or costs on them. Constraints on places need
-    ``symmetry="none"``. Raises :class:`InputError` for a block in use.
+    ``symmetry="none"``. ``statement`` has the labels that it states. Raises :class:`InputError` for a block in use.
     """
     require_empty(block, "add_wafer")
     made = sizing(wafer_problem(instance), choices, witnesses=True)
     block.sizing = made
+    state = block.statement = Statement()
     with PauseGC():
-        c0_domain(block, made)
-        c3_memory(block, made)
+        state(c0_domain, block, made)
+        state(c3_memory, block, made)
         def_box(block, made)
-        c1_inside(block, made)
-        c2_no_overlap(block, made, choices.order)
+        state(c1_inside, block, made)
+        state(c2_no_overlap, block, made, choices.order)
         if choices.symmetry == "reflections":
             sym_reflections(block, made)
         _terms(block, made, choices)
@@ -94,9 +95,10 @@ def add_wafer(block: pyo.Block, instance: WaferInstance, choices: WaferMipChoice
 
 def _terms(block: pyo.Block, made: Sizing, choices: WaferMipChoices) -> None:
     weights = made.problem.instance.weights
-    time = t1_time(block, made)
-    t2_wire(block, made)
-    adapters = t3_adapters(block, made)
+    state = block.statement
+    time = state(t1_time, block, made)
+    state(t2_wire, block, made)
+    adapters = state(t3_adapters, block, made)
     if "pairwise" in choices.cuts:
         cut_pairwise(block, made)
     if "triangle" in choices.cuts:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chipmap.family import Standing
+from chipmap.family import Scope
 from chipmap.heuristics.multimodel.bounds import least_energy, least_time
 from chipmap.instances.multimodel.problem import MultiProblem
 from chipmap.methods.chain import Turn
@@ -35,7 +35,7 @@ def model_by_energies(problem: MultiProblem, turn: Turn) -> None:
         if run.upper is not None and limit < time:
             return run.bound(run.upper, SOURCE)
         task = instance.task.replace(objective="energy", latency_limit_ns=limit)
-        model = replace(build(instance.replace(task=task)), standing=Standing.AUXILIARY)
+        model = replace(build(instance.replace(task=task)), scope=Scope.QUESTION)
         outcome = solve_within(run, model, Finds(SOURCE))
         if outcome.termination.reason == "infeasible":
             return run.infeasible(*clash(problem, run)) if run.upper is None else run.bound(run.upper, SOURCE)

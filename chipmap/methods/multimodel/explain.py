@@ -21,8 +21,8 @@ from chipmap.instances.multimodel.units import units
 from chipmap.methods.explaining import Explaining, above, explainer, outcome, side_by_side
 from chipmap.methods.multimodel.at_once import at_once
 from chipmap.methods.multimodel.chain import RATES, auto
-from chipmap.methods.words import share
 from chipmap.records import Unit, counted
+from chipmap.records.quantities import in_unit, share
 from chipmap.result import Infeasibility
 
 #: Windows told one by one, the longest first; reasons why there is no schedule.
@@ -94,13 +94,13 @@ class _Work(Explaining[Trial]):
     def compare(self, objective: int, best: int) -> None:
         """How far the schedule given is from the best one known."""
         if objective > best:
-            far = f"{above(objective, best)}, {said(best, self.unit)}"
+            far = f"{above(objective, best)}, {in_unit(best, self.unit)}"
             self.say("given", f"The schedule given has {self.amount(objective)}, {far}")
 
     def amount(self, ticks: int) -> str:
         """The objective in words: ``an EDP of 0.42 J·s``."""
         article = "an" if self.word[0] in "aeE" else "a"
-        return f"{article} {self.word} of {said(ticks, self.unit)}"
+        return f"{article} {self.word} of {in_unit(ticks, self.unit)}"
 
     def take_apart(self, own: MultiSolution, certificate: Certificate) -> None:
         """The schedule taken apart, and what more would allow at best."""
@@ -110,16 +110,16 @@ class _Work(Explaining[Trial]):
         lower = self.base.lower
         least = min(objective, lower.value) if lower is not None else 0
         proof = "which is proved to be the least" if least == objective else (
-            f"and no schedule has less than {said(least, self.unit)} (gap {share(objective - least, objective)})"
+            f"and no schedule has less than {in_unit(least, self.unit)} (gap {share(objective - least, objective)})"
         )  # fmt: skip
         t1, t2 = certificate.terms["T1"], certificate.terms["T2"]
-        text = f"The schedule has {self.amount(objective)}, {proof}. T1 = {said(t1, S)}, T2 = {said(t2, J)}"
+        text = f"The schedule has {self.amount(objective)}, {proof}. T1 = {in_unit(t1, S)}, T2 = {in_unit(t2, J)}"
         self.say("verdict", f"{text}, T1 · T2 = {t1 * t2 / 1e21:.6g} J·s", latency_s=t1 / 1e9, energy_j=t2 / 1e12)
         for window in sorted(windows, key=lambda one: -one.time)[:TOLD]:
             self.window(window, t1)
         if len(windows) > TOLD:
             rest = sum(one.time for one in sorted(windows, key=lambda one: -one.time)[TOLD:])
-            self.say("window", f"The other {len(windows) - TOLD} windows take {said(rest, S)}", "T1")
+            self.say("window", f"The other {len(windows) - TOLD} windows take {in_unit(rest, S)}", "T1")
         self.energy(windows)
         self.more(objective, now)
 
@@ -127,17 +127,17 @@ class _Work(Explaining[Trial]):
         """What sets a window's length: model, segment, and what its time is made of."""
         one, span, models = window.slowest, window.slowest.slowest, self.instance.models
         model, weights = models[one.model], sum(span.weights for span in one.spans)
-        text = f"Window {window.number} takes {said(window.time, S)} ({share(window.time, total)} of T1), "
+        text = f"Window {window.number} takes {in_unit(window.time, S)} ({share(window.time, total)} of T1), "
         text += f"set by {model.name!r}, layers {one.spans[0].segment[1]} to {one.spans[-1].segment[2]} in "
-        text += f"{counted(len(one.spans), 'segment')}: {said(weights, S)} for weights"
+        text += f"{counted(len(one.spans), 'segment')}: {in_unit(weights, S)} for weights"
         first = sum(span.time for span in one.spans)
-        text += f", {said(first, S)} for the first mini-batch"
+        text += f", {in_unit(first, S)} for the first mini-batch"
         if span.count > 1:
-            text += f", {span.count - 1} times {said(span.time, S)} for the others, one per slowest segment"
+            text += f", {span.count - 1} times {in_unit(span.time, S)} for the others, one per slowest segment"
         text += f". {self.segment(span)}"
         others = sorted((other for other in window.ranges if other is not one), key=lambda other: -other.latency)
         if others:
-            text += f". Next is {models[others[0].model].name!r}, done after {said(others[0].latency, S)}"
+            text += f". Next is {models[others[0].model].name!r}, done after {in_unit(others[0].latency, S)}"
         used = sum(1 for _ in window.spans)
         if used < self.problem.chiplets:
             text += f". {self.problem.chiplets - used} of {self.problem.chiplets} chiplets run nothing"
@@ -154,9 +154,9 @@ class _Work(Explaining[Trial]):
         parts = [f"layers {share(span.time - sum(moved.values()), span.time)}"]
         parts += [f"{words[kind]} {share(ns, span.time)}" for kind, ns in moved.items() if ns]
         text = f"Its slowest segment is layers {first} to {last} on {chiplet.name!r} ({chiplet.kind}), "
-        text += f"{said(span.time, S)} for a mini-batch: {', '.join(parts)}"
+        text += f"{in_unit(span.time, S)} for a mini-batch: {', '.join(parts)}"
         layer = model.layers[heaviest.layer].name
-        return f"{text}. Most of it is {layer!r} (layer {heaviest.layer}), {said(heaviest.time, S)}"
+        return f"{text}. Most of it is {layer!r} (layer {heaviest.layer}), {in_unit(heaviest.time, S)}"
 
     def energy(self, windows: tuple[Window, ...]) -> None:
         """What T2 is spent on, and by which model."""
@@ -166,7 +166,7 @@ class _Work(Explaining[Trial]):
             owners[one.model] = owners.get(one.model, 0) + sum(energies(self.problem, one).values())
         words = {"compute": "compute", "NoP": "transfers between chiplets (NoP)", "DRAM": "activations (DRAM)",
                  "weights": "weights (DRAM)"}  # fmt: skip
-        text = "; ".join(f"{words[part]} {said(parts[part], J)} ({share(parts[part], total)})" for part in PARTS)
+        text = "; ".join(f"{words[part]} {in_unit(parts[part], J)} ({share(parts[part], total)})" for part in PARTS)
         figures = {f"{part.lower()}_pj": amount for part, amount in parts.items()}
         self.say("energy", f"T2 is spent on {text}", "T2", **figures)
         names = [
@@ -174,26 +174,28 @@ class _Work(Explaining[Trial]):
         ]
         text = ", ".join(f"{name!r} {share(amount, total)}" for name, amount in names)
         least = least_energy(self.problem)
-        more = f"With each layer where its energy is least it were {said(least, J)}: {share(total - least, total)} less"
+        more = (
+            f"With each layer where its energy is least it were {in_unit(least, J)}: {share(total - least, total)} less"
+        )
         self.say("energy", f"Of T2 {text}. {more}", "T2", least_pj=least)
 
     def shortage(self) -> None:
         """Without a schedule: the least latency and energy, now and with one more chiplet of a class."""
         t, e = least_time(self.problem), least_energy(self.problem)
-        text = f"Every schedule takes at least {said(t, S)} and {said(e, J)}, limits aside"
+        text = f"Every schedule takes at least {in_unit(t, S)} and {in_unit(e, J)}, limits aside"
         self.say("bound", text, least_ns=t, least_pj=e)
         for kind in kinds(self.instance):
             wider = multi_problem(with_chiplet(self.instance, kind))
-            text = f"With one more chiplet of class {kind!r} that would be {said(least_time(wider), S)}"
-            self.say("more", f"{text} and {said(least_energy(wider), J)}", chiplet=kind)
+            text = f"With one more chiplet of class {kind!r} that would be {in_unit(least_time(wider), S)}"
+            self.say("more", f"{text} and {in_unit(least_energy(wider), J)}", chiplet=kind)
 
     def more(self, objective: int, now: int) -> None:
         """What one more chiplet of a class, or more windows, would allow at best; ``now`` is the bound as it is."""
-        text = f"However many windows there are, no schedule has less than {said(now, self.unit)}"
+        text = f"However many windows there are, no schedule has less than {in_unit(now, self.unit)}"
         self.say("more", f"{text}: more windows gain at most {share(max(0, objective - now), objective)}", bound=now)
         for kind in kinds(self.instance):
             least = self.at_best(with_chiplet(self.instance, kind))
-            text = f"One more chiplet of class {kind!r}, wherever it stands, allows at best {said(least, self.unit)}"
+            text = f"One more chiplet of class {kind!r}, wherever it stands, allows at best {in_unit(least, self.unit)}"
             gain = share(max(0, objective - least), objective)
             self.say("more", f"{text}: it gains at most {gain}, with any number of windows", chiplet=kind, bound=least)
 
@@ -249,8 +251,3 @@ def _resources(problem: MultiProblem, windows: tuple[Window, ...]) -> dict[tuple
         key = problem.instance.module.chiplets[span.segment[3]].name, "busy_s"
         found[key] = found.get(key, 0.0) + span.busy / 1e9
     return found
-
-
-def said(ticks: float, unit: Unit) -> str:
-    """So many ticks in their unit, six significant digits."""
-    return f"{ticks * unit.per_tick:.6g} {unit.name}"

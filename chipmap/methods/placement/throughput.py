@@ -78,9 +78,8 @@ def search_loads(stages: Stages, turn: Turn) -> None:
     if run.best is not None and isinstance(run.best.solution, PlacementSolution):
         devices = problem.devices_of(run.best.solution)
     start = _of_units(graph, devices)
-    endless = run.options.time_limit is None or run.options.deterministic
     floor = run.lower.value if run.lower is not None else 0
-    upper, rounds = MAX_TOTAL if run.upper is None else run.upper, ROUNDS if endless else MANY
+    upper, rounds = MAX_TOTAL if run.upper is None else run.upper, MANY if run.clocked else ROUNDS
     _, found = search(graph, start, upper, floor, run.options.seed, rounds, turn.deadline)
     if found is not None:
         stages.tell(turn, graph.devices_of(found), "load search")

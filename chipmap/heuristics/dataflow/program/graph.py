@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from chipmap.instances.dataflow.batch import runs
 from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.problem import BESIDE, DataflowProblem, IntArray, levels, wires
 from chipmap.instances.dataflow.tiles import Shares
-from chipmap.instances.graph import neighbours
+from chipmap.instances.graph import neighbours, topological
 
 #: Columns of a graph that come from the options of its kernels.
 _COLUMNS = ("compute", "collective", "dram", "buffer", "waits")
@@ -62,7 +61,7 @@ class IdealGraph:
         n, m = problem.n, len(problem.edges)
         wired = [(u, v, i % m if i < layers * m else -1) for i, (u, v) in enumerate(wires(problem, layers))]
         phases = [kernel.phase == "backward" for kernel in kernels] * layers
-        self.order = topological(n * layers, [*((u, v) for u, v, _ in wired), *after], phases)
+        self.order = topological(neighbours(n * layers, [*((u, v) for u, v, _ in wired), *after]), phases.__getitem__)
         place = {v: i for i, v in enumerate(self.order)}
         self.wired = [(place[u], place[v], e) for u, v, e in wired]
         self.forward = sum(not phases[v] for v in self.order)
@@ -207,24 +206,6 @@ def _rest(least: IntArray, lattice: IdealFamily) -> IntArray:
     return np.array(
         [least.sum(axis=0) - least[bits(ideal)].sum(axis=0) for ideal in looking(lattice.masks)], dtype=np.int64
     )
-
-
-def topological(n: int, edges: Sequence[tuple[int, int]], later: Sequence[bool]) -> list[int]:
-    """A topological order with all kernels of the first phase first."""
-    waiting, readers = [0] * n, neighbours(n, edges)
-    for _, v in edges:
-        waiting[v] += 1
-    order: list[int] = []
-    ready = [(later[v], v) for v in range(n) if waiting[v] == 0]
-    heapify(ready)
-    while ready:
-        v = heappop(ready)[1]
-        order.append(v)
-        for w in readers[v]:
-            waiting[w] -= 1
-            if waiting[w] == 0:
-                heappush(ready, (later[w], w))
-    return order
 
 
 def _rows(n: int, ends: IntArray) -> tuple[IntArray, IntArray]:

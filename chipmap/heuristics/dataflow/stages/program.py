@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.deadline import Deadline, around
-from chipmap.heuristics.dataflow.program.graph import topological
 from chipmap.heuristics.dataflow.program.label_setting import (
     NO_LIMIT,
     Graph,
@@ -39,6 +38,7 @@ from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.dataflow.stages.kernel import GROW, WIDE, Arcs, Nodes, Rest, StageArcs, Stages, explore, fill
 from chipmap.heuristics.engines.ideals import bits
 from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, resident, wires
+from chipmap.instances.graph import neighbours, topological
 from chipmap.records import counted
 
 #: Labels of a stage at a node where DRAM is limited.
@@ -82,7 +82,7 @@ def linear_order(problem: DataflowProblem, layers: int, window: int) -> list[tup
 
     With a window of 1 they leave one ideal more than there are kernels.
     """
-    order = topological(layers * problem.n, wires(problem, layers), [False] * layers * problem.n)
+    order = topological(neighbours(layers * problem.n, wires(problem, layers)))
     return list(zip(order, order[window:], strict=False))
 
 

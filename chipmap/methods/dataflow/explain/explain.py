@@ -19,7 +19,7 @@ from chipmap.methods.dataflow.explain.difference import difference
 from chipmap.methods.dataflow.explain.solved import solve, without_bubble
 from chipmap.methods.dataflow.explain.statements import BATCH, otherwise, time_of
 from chipmap.methods.explaining import Explaining, Solved, above, explainer, outcome
-from chipmap.methods.words import share
+from chipmap.records.quantities import share
 from chipmap.run import Run
 
 #: Times the instance's own seconds to its proof that a change gets if there is so much.

@@ -24,8 +24,8 @@ from chipmap.methods.placement.explain.changes import Trial, all_bytes, changes
 from chipmap.methods.placement.explain.difference import difference
 from chipmap.methods.placement.explain.solved import bound_first, solve, solve_from
 from chipmap.methods.placement.stages import Stages
-from chipmap.methods.words import duration, share, size
 from chipmap.records import counted
+from chipmap.records.quantities import duration, share, size
 
 #: Seconds that heads and tails may take, where the solve has none.
 WINDOWS_SECONDS = 2.0

@@ -22,8 +22,8 @@ from chipmap.methods.ring.explain import changes, reasons, shortages
 from chipmap.methods.ring.explain.difference import difference, placed
 from chipmap.methods.ring.explain.solved import Case, RingSolved, Trial, Tried
 from chipmap.methods.ring.explain.text import TICKS_PER_US, us
-from chipmap.methods.words import share
 from chipmap.records import InputError
+from chipmap.records.quantities import share
 from chipmap.result import Infeasibility
 
 

@@ -16,9 +16,9 @@ from chipmap.instances.ring.loads import Loads, charged, loads
 from chipmap.instances.ring.problem import RingProblem
 from chipmap.methods.explaining import Check, statement
 from chipmap.methods.ring.explain.solved import Case, RingSolved, Tried
-from chipmap.methods.ring.explain.text import TICKS_PER_US, size, times, us
-from chipmap.methods.words import listed, share
-from chipmap.records import counted
+from chipmap.methods.ring.explain.text import TICKS_PER_US, times, us
+from chipmap.records import counted, listed
+from chipmap.records.quantities import in_bytes, share
 
 #: Violations of a relaxed mapping that are put into words.
 SHOWN = 2
@@ -68,7 +68,7 @@ def link_statement(case: Case, f: tuple[int, ...], link: int, load: int, topic: 
     crossing = [s for s in case.problem.storages if f[s.producer] <= link < max(f[v] for v in s.readers)]
     crossing.sort(key=lambda s: -s.ticks)
     text = f"Link {link} -> {link + 1} {verb} ({us(load)}): it carries {counted(len(crossing), 'tensor')}, "
-    text += listed(f"that of {case.name(s.producer)} ({size(s.bytes)}, {us(s.ticks)})" for s in crossing)
+    text += listed(f"that of {case.name(s.producer)} ({in_bytes(s.bytes)}, {us(s.ticks)})" for s in crossing)
     tensors = {"tensors": [case.name(s.producer) for s in crossing], "bytes": [s.bytes for s in crossing]}
     return statement(topic, text, "T2", link=link, load_us=load / TICKS_PER_US, **tensors)
 
@@ -78,10 +78,14 @@ def fullest(problem: RingProblem, on: Loads, where: str = "Memory") -> Statement
     chip = int(on.memory_bytes.argmax())
     weights, buffers, limit = int(on.weight_bytes[chip]), int(on.boundary_bytes[chip]), problem.sram_bytes
     relayed, live, needed = int(on.relay_bytes[chip]), int(on.peak_bytes[chip]), int(on.memory_bytes[chip])
-    more = f", what passes through 2 x {size(relayed)} and live tensors {size(live)}" if problem.full_memory else ""
-    spare = f"{size(limit - needed)} are free" if needed <= limit else f"{size(needed - limit)} are short"
-    text = f"{where}: the fullest chip ({chip}) needs {size(needed)}, weights {size(weights)} and buffers 2 x "
-    text += f"{size(buffers)}{more}; it has {size(limit)}, so {spare}"
+    more = (
+        f", what passes through 2 x {in_bytes(relayed)} and live tensors {in_bytes(live)}"
+        if problem.full_memory
+        else ""
+    )
+    spare = f"{in_bytes(limit - needed)} are free" if needed <= limit else f"{in_bytes(needed - limit)} are short"
+    text = f"{where}: the fullest chip ({chip}) needs {in_bytes(needed)}, weights {in_bytes(weights)} and buffers 2 x "
+    text += f"{in_bytes(buffers)}{more}; it has {in_bytes(limit)}, so {spare}"
     figures = {"weight_bytes": weights, "buffer_bytes": buffers, "relay_bytes": relayed, "live_bytes": live}
     return statement("memory", text, "C4", chip=chip, **figures, sram_bytes=limit)
 
@@ -117,9 +121,9 @@ def skip_statement(case: Case, skip: SkipConnection, of: Any) -> Statement:
     ends, half = {"producer": case.name(skip.producer), "reader": case.name(skip.reader)}, -(-skip.ticks // 2)
     tensor = max(s.bytes for s in case.problem.storages if s.producer == skip.producer and skip.reader in s.readers)
     text = (
-        f"Everything under the skip connection {' -> '.join(ends.values())} (a tensor of {size(tensor)}) lives on two "
-        f"chips (C3): {counted(skip.operations, 'operation')}, {us(skip.ticks)} of work, so at least {us(half)} on one "
-        f"of them{of(half)}"
+        f"Everything under the skip connection {' -> '.join(ends.values())} (a tensor of {in_bytes(tensor)}) lives on "
+        f"two chips (C3): {counted(skip.operations, 'operation')}, {us(skip.ticks)} of work, so at least {us(half)} on "
+        f"one of them{of(half)}"
     )
     work = {"work_us": skip.ticks / TICKS_PER_US, "bound_us": half / TICKS_PER_US}
     return statement("bound", text, "C3", **ends, tensor_bytes=tensor, operations=skip.operations, **work)
@@ -131,7 +135,7 @@ def _slow_tensors(case: Case, period: int) -> Iterator[Statement]:
         text = (
             f"{counted(len(slow), 'tensor')} would keep a link busy for longer than the period, so maker and readers "
         )
-        text += "share a chip: " + listed(f"{case.name(s.producer)} ({size(s.bytes)}, {us(s.ticks)})" for s in slow)
+        text += "share a chip: " + listed(f"{case.name(s.producer)} ({in_bytes(s.bytes)}, {us(s.ticks)})" for s in slow)
         tensors = {"tensors": [case.name(s.producer) for s in slow], "bytes": [s.bytes for s in slow]}
         yield statement("links", text, "T2", **tensors)
 

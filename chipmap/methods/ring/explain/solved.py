@@ -13,7 +13,7 @@ from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.methods.explaining import Solved, outcome
 from chipmap.methods.ring.state import IDEAL_LIMIT
-from chipmap.methods.words import listed
+from chipmap.records import listed
 
 if TYPE_CHECKING:
     from chipmap.heuristics.engines.ideals import IdealFamily

@@ -10,7 +10,8 @@ from chipmap.instances.toy.instance import ToyInstance, ToySolution
 from ortools.sat.python import cp_model
 
 from chipmap.deadline import look
-from chipmap.family import Standing
+from chipmap.family import Scope
+from chipmap.formulations.built import Built, Statement
 
 BY_DOMAIN: tuple[str, ...] = ("C0",)
 
@@ -23,15 +24,13 @@ class ToyChoices:
 
 
 @dataclass(eq=False)
-class ToyModel:
-    """The model of an instance."""
+class ToyVariables:
+    """The model of an instance on its way: ``on`` has a literal per task."""
 
     instance: ToyInstance
     native: cp_model.CpModel
     on: list[Any]
     assumptions: dict[str, Any] = field(default_factory=dict)
-    kind: Literal["mip", "cpsat"] = "cpsat"
-    standing: Standing = Standing.EXACT
 
     def encode(self, solution: ToySolution) -> list[tuple[Any, float]] | None:
         """The literals' values."""
@@ -42,23 +41,23 @@ class ToyModel:
         return ToySolution(instance=self.instance.name, machines=tuple(round(value(literal)) for literal in self.on))
 
 
-def build(instance: ToyInstance, choices: ToyChoices | Mapping[str, Any] | None = None) -> ToyModel:
+def build(instance: ToyInstance, choices: ToyChoices | Mapping[str, Any] | None = None) -> Built:
     """The model of ``instance``."""
     asked = choices if isinstance(choices, ToyChoices) else ToyChoices(**(choices or {}))
     look()
-    native = cp_model.CpModel()
-    model = ToyModel(instance, native, [native.new_bool_var(task.name) for task in instance.tasks])
-    c1_apart(model, asked)
-    time, energy = t1_time(model), t2_energy(model)
+    native, state = cp_model.CpModel(), Statement(*BY_DOMAIN)
+    model = ToyVariables(instance, native, [native.new_bool_var(task.name) for task in instance.tasks])
+    state(c1_apart, model, asked)
+    time, energy = state(t1_time, model), state(t2_energy, model)
     cost = time
     if instance.objective == "product":
         cost = native.new_int_var(0, 10**12, "cost")
         native.add_multiplication_equality(cost, [time, energy])
     native.minimize(cost)
-    return model
+    return Built("cpsat", instance, native, state, Scope.WHOLE, model.encode, model.decode, model)
 
 
-def c1_apart(model: ToyModel, choices: ToyChoices) -> None:
+def c1_apart(model: ToyVariables, choices: ToyChoices) -> None:
     """on(a) + on(b) = 1 for each pair."""
     for i, (a, b) in enumerate(model.instance.apart):
         row = model.native.add(model.on[a] + model.on[b] == 1)
@@ -68,7 +67,7 @@ def c1_apart(model: ToyModel, choices: ToyChoices) -> None:
             model.assumptions[f"c1_apart_{i}"] = literal
 
 
-def t1_time(model: ToyModel) -> Any:
+def t1_time(model: ToyVariables) -> Any:
     """The longest time of a machine."""
     time = model.native.new_int_var(0, 10**6, "time")
     tasks = list(zip(model.instance.tasks, model.on, strict=True))
@@ -78,7 +77,7 @@ def t1_time(model: ToyModel) -> Any:
     return time
 
 
-def t2_energy(model: ToyModel) -> Any:
+def t2_energy(model: ToyVariables) -> Any:
     """The energy of all tasks."""
     energy = model.native.new_int_var(0, 10**6, "energy")
     tasks = zip(model.instance.tasks, model.on, strict=True)
