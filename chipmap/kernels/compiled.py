@@ -7,9 +7,9 @@ What numba keeps beside the sources (or in the user's cache folder) differs from
 - where the cache can't be written (a full disk, no permission), or others than the user and root could write it
   (:mod:`.folders`), the function runs without it, and :data:`chipmap.kernels.TROUBLE` says so, which a run passes on as
   a note;
-- a file is fresh as long as all sources of its family (``heuristics/FAMILY``, ``instances/FAMILY``) are as they were,
-  because compiled functions hold compiled copies of those that they call. (numba looks at the time stamp of the one
-  source alone.)
+- a file is fresh as long as all sources of its family (``heuristics/FAMILY``, ``instances/FAMILY``) and what all
+  families share (``annealing.py`` beside this) are as they were, because compiled functions hold compiled copies of
+  those that they call. (numba looks at the time stamp of the one source alone.)
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from chipmap.kernels.folders import trusted
 
 #: Bytes of a SHA-256.
 _DIGEST = 32
+#: Kernels of all families.
+_SHARED = Path(__file__).with_name("annealing.py")
 
 #: Hears what goes wrong with the cache.
 Trouble = Callable[[str], Any]
@@ -149,8 +151,8 @@ def _family(file: Path, rooms: tuple[Path, ...]) -> str:
 
 @cache
 def _sources(family: str, rooms: tuple[Path, ...]) -> str:
-    """A hash of all Python files of ``family``, by name and content."""
-    found = hashlib.sha256()
+    """A hash of all Python files of ``family``, by name and content, and of the kernels that all families share."""
+    found = hashlib.sha256(_SHARED.read_bytes())
     for room in rooms:
         for path in sorted((room / family).rglob("*.py")):
             data = path.read_bytes()

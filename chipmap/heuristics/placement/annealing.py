@@ -20,6 +20,7 @@ from chipmap.heuristics.placement.tables import Tables, Work
 from chipmap.heuristics.placement.units import Units
 from chipmap.instances.placement.problem import IntArray
 from chipmap.kernels import njit
+from chipmap.kernels.annealing import temperature
 
 #: Shares of moves: of any unit, and of a key alone where a busy device delays the chain.
 ANY, KEY = 0.2, 0.5
@@ -188,8 +189,7 @@ def anneal(
         for i in range(size):
             old[i] = s.device[moved[i]]
             s.device[moved[i]] = to
-        warmth = heat[0] * (heat[1] / heat[0]) ** (k / moves)
-        limit = s.value[0] + 1 + int(-warmth * np.log(1.0 - np.random.random()))
+        limit = s.value[0] + 1 + int(-temperature(heat[0], heat[1], k / moves) * np.log(1.0 - np.random.random()))
         limit = NEVER if s.value[1] > 0 else limit
         done, over = done + 1, -1
         if row < 0:

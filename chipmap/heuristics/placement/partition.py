@@ -24,6 +24,7 @@ from chipmap.heuristics.placement.shared import joint
 from chipmap.heuristics.placement.units import Units
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.kernels import njit
+from chipmap.kernels.annealing import temperature
 
 #: Weight of a byte too many (in the ns of sending it); what work above a device's share may weigh, in turn.
 OVER, UNEVEN = 10.0, (4.0, 2.0, 1.0)
@@ -212,8 +213,7 @@ def _anneal(
         for i in range(size):
             added += _shift(n, time, now, moved[i], to)
         after = _loads(now, limits, weigh)
-        warmth = heat[0] * (heat[1] / heat[0]) ** (k / moves)
-        if added + after - loads <= -warmth * np.log(1.0 - np.random.random()):
+        if added + after - loads <= -temperature(heat[0], heat[1], k / moves) * np.log(1.0 - np.random.random()):
             loads = after
             continue
         for i in range(size):

@@ -11,8 +11,8 @@ import numpy as np
 
 from chipmap.heuristics.ring.local_search.loads_kernel import Goal, Net, Place, excess, over
 from chipmap.heuristics.ring.local_search.moves_kernel import MOST_TOGETHER, NEVER, SMALL, Heat, _move, _reach
-from chipmap.heuristics.ring.split_mix import unit
 from chipmap.kernels import njit
+from chipmap.kernels.annealing import uniform
 
 #: The share of the moves that stay within a level.
 SIDEWAYS = 0.15
@@ -78,16 +78,16 @@ def _along(net: Net, place: Place, levels: Levels, v: int, d: int, found: Any) -
 @njit(cache=True)
 def _draw(net: Net, place: Place, levels: Levels, random: Any, found: Any, to: Any) -> int:
     """A random move: the operations ``found`` and their chips ``to``; their number, 0 for none."""
-    v = int(unit(random) * len(net.ticks))
+    v = int(uniform(random) * len(net.ticks))
     c = place.chip[v]
-    kind = unit(random)
+    kind = uniform(random)
     level = levels.of[c]
     if kind >= SIDEWAYS:
         level += 1 if kind < (1.0 + SIDEWAYS) / 2 else -1
     if not 0 <= level < len(levels.first) - 1:
         return 0
     first = levels.first[level]
-    d = first + int(unit(random) * (levels.first[level + 1] - first))
+    d = first + int(uniform(random) * (levels.first[level + 1] - first))
     if d == c:
         return 0
     count = _along(net, place, levels, v, d, found)
@@ -125,7 +125,7 @@ def anneal_levels(net: Net, place: Place, goal: Goal, levels: Levels, heat: Heat
         for c in range(first, last + 1):
             worse += over(place, goal, c) - place.over[c]
         if worse > 0.0 and (
-            worse > NEVER * heat.temperature[0] or unit(heat.random) >= np.exp(-worse / heat.temperature[0])
+            worse > NEVER * heat.temperature[0] or uniform(heat.random) >= np.exp(-worse / heat.temperature[0])
         ):
             _move(net, place, found, before, count)
             continue

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chipmap.heuristics.ring.local_search.loads_kernel import Goal, Net, Place, broken, excess, over, shift
-from chipmap.heuristics.ring.split_mix import unit
 from chipmap.kernels import njit
+from chipmap.kernels.annealing import uniform
 
 #: How far one operation moves, and one that takes others along, in chips.
 FAR, FAR_TOGETHER = 3, 2
@@ -99,26 +99,26 @@ def _swapped(net: Net, place: Place, c: int, found: Any) -> int:
 @njit(cache=True)
 def _draw(net: Net, place: Place, random: Any, found: Any, to: Any) -> int:
     """A random move: the operations ``found`` and their chips ``to``; their number, 0 for none."""
-    kind = unit(random)
+    kind = uniform(random)
     if len(place.work) == 1:
         return 0
     if kind >= SINGLE + TOGETHER:
-        c = int(unit(random) * (len(place.work) - 1))
+        c = int(uniform(random) * (len(place.work) - 1))
         count = _swapped(net, place, c, found)
         for i in range(count):
             to[i] = 2 * c + 1 - place.chip[found[i]]
         return count
-    v = int(unit(random) * len(net.ticks))
+    v = int(uniform(random) * len(net.ticks))
     c = place.chip[v]
     if kind < SINGLE:
         first, last = _window(net, place, v)
         if first == last:
             return 0
-        d = first + int(unit(random) * (last - first))
+        d = first + int(uniform(random) * (last - first))
         found[0], to[0] = v, d + 1 if d >= c else d
         return 1
-    d = c + 1 + int(unit(random) * FAR_TOGETHER)
-    if unit(random) < 0.5:
+    d = c + 1 + int(uniform(random) * FAR_TOGETHER)
+    if uniform(random) < 0.5:
         d = 2 * c - d
     if not 0 <= d < len(place.work):
         return 0
@@ -189,7 +189,7 @@ def anneal(net: Net, place: Place, goal: Goal, heat: Heat, moves: int) -> float:
         hopeless = worse - bad > NEVER * heat.temperature[0]
         now = broken(place, goal) if changed and not hopeless else bad
         worse += now - bad
-        if hopeless or (worse > 0.0 and unit(heat.random) >= np.exp(-worse / heat.temperature[0])):
+        if hopeless or (worse > 0.0 and uniform(heat.random) >= np.exp(-worse / heat.temperature[0])):
             _move(net, place, found, before, count)
             continue
         for c in range(first, last + 1):

@@ -12,8 +12,8 @@ import numpy as np
 
 from chipmap.heuristics.ring.sampling.propagate_kernel import place
 from chipmap.heuristics.ring.sampling.propagate_state import Net, State, undo
-from chipmap.heuristics.ring.split_mix import next_bits, unit
 from chipmap.kernels import njit
+from chipmap.kernels.annealing import next_bits, uniform
 
 #: What a search ends with. FELL_BACK: found under the ``path`` rule, after the full rule's budgets were spent.
 NONE_LEFT, FOUND, FELL_BACK, GAVE_UP = 0, 1, 2, -1
@@ -59,7 +59,7 @@ class Task(NamedTuple):
 def _shuffle(order: Any, random: Any) -> None:
     """A random order of 0 … n - 1."""
     for i in range(len(order)):
-        j = int(unit(random) * (i + 1))
+        j = int(uniform(random) * (i + 1))
         order[i] = order[j]
         order[j] = i
 
@@ -75,7 +75,7 @@ def _draw(net: Net, state: State, u: int, weights: Any, tried: Any, random: Any)
             total += weights[c]
     if left == 0:
         return -1
-    point = unit(random) * (total if total > 0.0 else left)
+    point = uniform(random) * (total if total > 0.0 else left)
     last = -1
     for c in range(lo, hi + 1):
         if not tried[c] and allowed[c] == c:

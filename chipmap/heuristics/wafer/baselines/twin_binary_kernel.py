@@ -8,6 +8,7 @@ import numpy as np
 
 from chipmap.instances.wafer.problem import IntArray
 from chipmap.kernels import njit
+from chipmap.kernels.annealing import temperature
 
 #: How often a move takes another shape of a kernel, and how often it swaps two kernels; else it rotates a tree.
 RESHAPE, SWAP = 0.4, 0.3
@@ -215,8 +216,8 @@ def anneal(task: Task, fronts: Fronts, layouts: Layouts, room: Room, schedule: S
         if not _move(task, trial, fronts):
             continue
         new, new_fits = cost(task, trial, fronts, room)
-        temperature = schedule.hot * (schedule.cold / schedule.hot) ** (step / schedule.steps)
-        if new > value and np.random.random() >= np.exp((value - new) / temperature):
+        heat = temperature(schedule.hot, schedule.cold, step / schedule.steps)
+        if new > value and np.random.random() >= np.exp((value - new) / heat):
             continue
         _copy(now, trial)
         value = new

@@ -6,6 +6,7 @@ import numpy as np
 
 from chipmap.instances.wafer.problem import IntArray
 from chipmap.kernels import njit
+from chipmap.kernels.annealing import temperature
 
 
 @njit(cache=True, nogil=True)
@@ -49,12 +50,12 @@ def anneal_order(order: IntArray, widths: IntArray, edges: IntArray, moves: int,
     value = least = row_wires(now, widths, edges, centres)
     hot = max(1.0, value / max(1, len(edges)))
     for step in range(moves):
-        temperature = hot * (0.5 / hot) ** (step / moves)
+        heat = temperature(hot, 0.5, step / moves)
         i, j = np.random.randint(n), np.random.randint(n)
         trial[:] = now
         _move(trial, np.random.randint(3), i, j)
         cost = row_wires(trial, widths, edges, centres)
-        if cost <= value or np.random.random() < np.exp((value - cost) / temperature):
+        if cost <= value or np.random.random() < np.exp((value - cost) / heat):
             value = cost
             now[:] = trial
             if value < least:
