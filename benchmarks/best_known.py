@@ -26,8 +26,8 @@ from chipmap.inputs.reading import shipped_names
 from chipmap.known.records import Entries, Entry
 from chipmap.known.registry import VALUES, entries_of, merged, packed, refuted
 from chipmap.records import InputError, counted
+from chipmap.records.quantities import percent
 from chipmap.report.rows import digits, sign
-from chipmap.report.tables import percent
 
 #: Bytes that a packed solution may have.
 LARGEST = 256 * 1024

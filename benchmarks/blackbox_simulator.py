@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.heuristics.ring.programs.ideals import all_ideals, bits, flow_graph
+from chipmap.heuristics.engines.ideals import all_ideals, bits
+from chipmap.heuristics.ring.programs.flow_graph import flow_graph
 from chipmap.heuristics.ring.programs.program import Programs
 from chipmap.instances.ring.loads import loads
 from chipmap.instances.ring.problem import TICKS_PER_NS, IntArray, RingProblem
@@ -76,7 +77,7 @@ def optimum(simulated: Simulator, ideals: int) -> tuple[float, IntArray]:
     """
     problem = simulated.problem
     graph = flow_graph(problem)
-    programs, family = Programs(problem, graph), all_ideals(graph, ideals)
+    programs, family = Programs(problem, graph), all_ideals(graph.producers, ideals)
     inside = np.zeros((len(family), problem.n), dtype=bool)
     for i, mask in enumerate(family.masks):
         inside[i, [graph.operation[v] for v in bits(mask)]] = True

@@ -57,9 +57,14 @@ def on_chip(instance: Any, tiles: int, memory: float, link: float) -> Any:
     return instance.replace(system=system.replace(chip=chip, memory=dram, network=network))
 
 
+def spent(rates: Any, design: Any, links: float) -> float:
+    """What a chip of ``design`` with so many links costs, in the unit of ``rates``."""
+    return rates.tile * design.tiles + rates.memory * design.memory_gbps + rates.link * links * design.link_gbps
+
+
 def design_table() -> None:
     """Print the real chip and balanced ones of its price and power."""
-    from chipmap.formulations.dataflow.relaxation import Design, Rates, balanced, spent, tensor_links
+    from chipmap.formulations.dataflow.relaxation import Design, Rates, balanced, tensor_links
     from chipmap.inputs.reading import read
     from chipmap.instances.dataflow import DataflowSolution
     from chipmap.instances.dataflow.systems import CHIPS, LINKS, MEMORIES

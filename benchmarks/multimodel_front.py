@@ -79,7 +79,7 @@ def beaten(front: Front) -> list[str]:
 
 def line(step: Step, row: Row) -> str:
     """A row of the table."""
-    from chipmap.report.tables import percent
+    from chipmap.records.quantities import percent
 
     cells = [f"{step.limit:.4f}", f"{step.time:.6f}", f"{step.energy:.6f}", f"{step.bound:.6f}", percent(step.gap)]
     return f"| {' | '.join([*cells, f'{step.time * step.energy:.4f}', row.status, f'{row.seconds:.0f}'])} |"

@@ -22,9 +22,9 @@ from chipmap.bench.run import bench
 from chipmap.bench.sweep import points, read_sweep
 from chipmap.family import get_family
 from chipmap.process.warming import warm
+from chipmap.records.quantities import percent
 from chipmap.report.canvas import save, styled
 from chipmap.report.placement.scaling import figures
-from chipmap.report.tables import percent
 from chipmap.result import gap
 
 COLUMNS = ("workload", "links", "devices", "step, ms", "bound, ms", "gap", "speed-up", "computing", "transfers",

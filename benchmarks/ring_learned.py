@@ -25,7 +25,7 @@ import csv
 import itertools
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ from chipmap.learned.given import SHIPPED
 from chipmap.learned.judging import worth_of
 from chipmap.learned.ppo import Learner
 from chipmap.learned.recipe import MANY, OURS, REFINED
-from chipmap.report.learned import plot_gaps
+from chipmap.report.canvas import COLOURS, picture
 
 STRATEGIES = (
     *("random", "annealing", "prior at 1", "prior", "scratch", "zero-shot", "fine-tuned"),
@@ -223,7 +223,7 @@ def tables(lines: Sequence[dict[str, str]]) -> str:
     return "\n".join(text)
 
 
-def picture(lines: Sequence[dict[str, str]], path: Path) -> None:
+def gap_picture(lines: Sequence[dict[str, str]], path: Path) -> None:
     """The gaps of every graph as a picture."""
     last = f"best{max(n for n in AT if any(line[f'best{n}'] for line in lines if line['strategy'] != 'greedy'))}"
     found: dict[str, dict[str, list[float]]] = {}
@@ -232,6 +232,33 @@ def picture(lines: Sequence[dict[str, str]], path: Path) -> None:
             value = line["best1" if line["strategy"] == "greedy" else last]
             found.setdefault(line["graph"], {}).setdefault(line["strategy"], []).append(1.0 - float(value))
     plot_gaps(found, path)
+
+
+def plot_gaps(gaps: Mapping[str, Mapping[str, Sequence[float]]], path: str | Path) -> None:
+    """Gap to the optimum (1 - optimum / objective) of each graph by strategy: the mean over seeds as a dot, least to
+    largest as a line. ``gaps``: graph -> strategy -> a gap per seed, graphs from above."""
+    strategies = list(dict.fromkeys(name for found in gaps.values() for name in found))
+    with picture(path, (8.0, 1.2 + 0.34 * len(gaps))) as figure:
+        axes = figure.subplots()
+        for k, name in enumerate(strategies):
+            own = [(i, found[name]) for i, found in enumerate(gaps.values()) if name in found]
+            places = [i + 0.16 * (k - (len(strategies) - 1) / 2) for i, _ in own]
+            colour = COLOURS[k % len(COLOURS)]
+            axes.hlines(
+                places,
+                [100 * min(values) for _, values in own],
+                [100 * max(values) for _, values in own],
+                color=colour,
+                linewidth=1.2,
+            )
+            means = [100 * sum(values) / len(values) for _, values in own]
+            axes.plot(means, places, "o", color=colour, markersize=4.0, label=name)
+        axes.set_yticks(range(len(gaps)), list(gaps))
+        axes.invert_yaxis()
+        axes.set_xlim(left=0.0)
+        axes.grid(axis="x")
+        axes.set_xlabel("gap to the proved optimum, %")
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def main() -> None:
@@ -256,7 +283,7 @@ def main() -> None:
         found = tables(lines)
         print(found)
         if arguments.picture:
-            picture(lines, arguments.picture)
+            gap_picture(lines, arguments.picture)
         if arguments.markdown:
             _, card = load(arguments.checkpoint)
             freer = ""

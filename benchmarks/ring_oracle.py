@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import chipmap
-from chipmap.heuristics.ring.programs.ideals import FlowGraph, bits, order_ideals
+from chipmap.heuristics.engines.ideals import bits, prefixes
+from chipmap.heuristics.ring.programs.flow_graph import FlowGraph
 from chipmap.heuristics.ring.programs.program import Programs
 from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract
@@ -52,7 +53,7 @@ def sampled(instance: RingInstance, seconds: float) -> dict[str, Any]:
     best: int | None = None
     while time.monotonic() - began < seconds:
         order = random_order(programs.graph, chooser)
-        result = programs.solve("path", order_ideals(programs.graph, [order]))
+        result = programs.solve("path", prefixes([order], programs.graph.n))
         samples += 1
         if result.chips is None:
             continue

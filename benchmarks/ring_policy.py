@@ -15,12 +15,12 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.ring_training import Training
 from chipmap.inputs.reading import read
 from chipmap.instances.ring import RingInstance
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.learned.ppo import OURS, PAPER, Recipe
-from chipmap.learned.train import Training
 from chipmap.solve import solve
 
 #: Name -> recipe, and whether it learns.

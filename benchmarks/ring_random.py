@@ -31,7 +31,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from chipmap.heuristics.ring.programs.ideals import all_ideals
+from chipmap.heuristics.engines.ideals import all_ideals
 from chipmap.heuristics.ring.programs.program import Programs, Rule
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance
@@ -155,7 +155,7 @@ def _programs(instance: RingInstance) -> Iterator[float]:
     """The values of the rules free, n1 and path; without C3 all are those of free."""
     problem = ring_problem(contract(instance).instance)
     programs = Programs(problem)
-    ideals = all_ideals(programs.graph)
+    ideals = all_ideals(programs.graph.producers)
     for rule in RULES:
         value = programs.solve(rule if problem.has("C3") else "free", ideals).value
         yield inf if value is None else value

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.ring_lifting import BatchLift
+from chipmap.heuristics.ring.sampling.kernel import FELL_BACK
 from chipmap.heuristics.ring.sampling.propagate import SampleRule
 from chipmap.heuristics.ring.sampling.sample_fix import Sampler, Samples
 from chipmap.inputs.reading import read
@@ -53,7 +54,7 @@ def measure(contraction: Contraction, rule: SampleRule, mode: str, samples: int)
         wall.append((time.perf_counter() - started) / max(1, len(lifted[-1])))
         cpu.append((time.process_time() - worked) / max(1, len(lifted[-1])))
         valid += len(lifted[-1])
-        fell_back += made.fell_back
+        fell_back += int((made.status == FELL_BACK).sum())
     rows = np.concatenate(lifted)
     certificates = [check(contraction.original, RingSolution(chips=tuple(row))) for row in rows.tolist()]
     accepted = sum(certificate.feasible for certificate in certificates)

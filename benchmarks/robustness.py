@@ -33,8 +33,8 @@ from typing import Any
 import chipmap
 from benchmarks import robustness_kills as kills
 from chipmap.records import ChipmapError
+from chipmap.records.quantities import number
 from chipmap.report.rows import natural
-from chipmap.report.tables import number
 
 ROOT = Path(__file__).parents[1]
 HOOKS = ROOT / "tests" / "runtime" / "hooks"

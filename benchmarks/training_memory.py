@@ -196,9 +196,8 @@ def heading() -> list[str]:
         "- *Saved*: unique storages that `saved_tensors_hooks` sees, without parameters, buffers and inputs.",
         "  *Gradients*: after `backward()`. *Momentum*, *Adam*: the `state_dict` after a step. SGD keeps nothing.",
         "- A dropout's mask has a byte per number and attention is fused, as on accelerators.",
-        "- Gradients differ where a table of positions is folded into a constant (GPT-2, Whisper, Swin): it is no",
-        "  parameter of the graph, or one with other bytes. What Mamba computes of parameters alone counts as weights",
-        "  here, and as saved activations there.",
+        "- Whisper's table of positions isn't trained: the export doesn't say so, and it counts as a parameter here.",
+        "  What Mamba computes of parameters alone counts as weights here, and as saved activations there.",
         "",
     ]
 

@@ -254,6 +254,7 @@ class Family:
                       (:mod:`chipmap.process.doubt`)
     ``units``         (instance) -> :class:`~chipmap.records.Units`, where the objective's unit depends on the instance,
                       or terms have units of their own (default: ``unit`` for all)
+    ``called``        what people call the objective, and what operations are placed on, where it has a name of its own
     ``rounding``      (instance, objective, terms) -> ticks of the objective that are due to rounding up at most; 0
                       where these are less than a thousandth of 10⁴ or more
     ================  =================================================================================================
@@ -304,6 +305,7 @@ class Family:
     in_force: str = ""
     units: str = ""
     rounding: str = ""
+    called: Mapping[Literal["objective", "place"], str] = field(default_factory=dict)
     older: tuple[str, ...] = ()
 
     @property

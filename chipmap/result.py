@@ -133,6 +133,23 @@ class Infeasibility(Record, frozen=True, kw_only=True):
     remedies: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
 
+    @classmethod
+    def of(
+        cls,
+        label: str,
+        resource: str,
+        short: tuple[float, float, str],
+        message: str,
+        *remedies: str,
+        labels: tuple[str, ...] = (),
+    ) -> Self:
+        """A reason; ``short`` says the demand, the limit and their unit."""
+        demand, limit, unit = short
+        return cls(
+            label=label, resource=resource, demand=demand, limit=limit, unit=unit, message=message, remedies=remedies,
+            labels=labels,
+        )  # fmt: skip
+
 
 def gap(objective: int | None, bound: int | None) -> float | None:
     """(objective - bound) / |objective|, or None ("n/a") when a side is missing or the objective is 0 above its bound.

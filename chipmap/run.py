@@ -149,6 +149,11 @@ class Run:
     foreign: Exception | None = None
 
     @property
+    def clocked(self) -> bool:
+        """Whether the clock is in charge: there is a time limit, and results may depend on it."""
+        return self.options.time_limit is not None and not self.options.deterministic
+
+    @property
     def deadline(self) -> Deadline:
         """When this run must end: at its time limit, by an interrupt or a closed gap, or with the run around it."""
         limit = self.options.time_limit

@@ -10,7 +10,7 @@ import pytest
 
 from chipmap import archive
 from chipmap.family import get_family
-from chipmap.inputs import amounts, settings
+from chipmap.inputs import settings
 from chipmap.inputs.by_name import segments
 from chipmap.inputs.graphs import from_networkx
 from chipmap.inputs.plain import solution_of
@@ -18,7 +18,7 @@ from chipmap.inputs.reading import decode, read
 from chipmap.inputs.solutions import read_solution
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, Piece
 from chipmap.instances.ring.instance import RingInstance
-from chipmap.records import InputError
+from chipmap.records import InputError, amounts
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 
@@ -33,9 +33,21 @@ def test_amounts_in_fields() -> None:
         ("32GB/s", "link_bytes_per_ns", 32),
         ("4MB/ms", "link_bytes_per_ns", 4),
         ("1,500", "chips", 1500),
+        ("2k", "chips", 2000),
+        ("2Mi", "sram_bytes", 2 * 1024**2),
+        ("3 \N{GREEK SMALL LETTER MU}s", "hop_ns", 3000),
     ):
         assert amounts.in_field(text, name, "here") == number, text
     assert amounts.scalar("1e3", "1e3", "chips", "here", integer=True) == 1000
+    for text, name in (
+        ("1k", "hop_ns"),
+        ("1k", "sram_mib"),
+        ("1us", "sram_bytes"),
+        ("1B", "link_bytes_per_ns"),
+        ("1B", "chips"),
+    ):
+        with pytest.raises(InputError, match=r"fit|has none that is known"):
+            amounts.in_field(text, name, "here")
     for text in ("1.5", "5%"):
         with pytest.raises(InputError, match="not a whole number"):
             amounts.scalar(text, text, "chips", "here", integer=True)

@@ -58,7 +58,7 @@ def bounds(result: Result) -> list[dict[str, Any]]:
 
 
 def _text(shown: dict[str, Any]) -> str:
-    from chipmap.report.tables import number, percent
+    from chipmap.records.quantities import number, percent
 
     if not shown["bounds"]:
         return f"{titled(shown['instance'], shown['changes'])}: no bound is proved ({shown['status']})\n"

@@ -28,6 +28,7 @@ def run(args: argparse.Namespace) -> int:
     from chipmap.instances.placement.presets import system
     from chipmap.instances.placement.system import Links
     from chipmap.records import InputError
+    from chipmap.records.quantities import share
 
     whole = system(args.system) if args.system is not None else None
     if whole is not None and whole.routes:
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     found = fit(measured(args.measured), args.measured)
     size, time, guess = found.worst
     say(f"latency {found.latency_ns:g} ns, rate {found.bytes_per_ns:g} bytes/ns (GB/s), from {found.points} transfers")
-    say(f"error: {100 * found.rms:.3g}% (root of the mean square), at most {100 * abs(guess / time - 1):.3g}% "
+    say(f"error: {share(found.rms)} (root of the mean square), at most {share(abs(guess / time - 1))} "
         f"({size:g} bytes: {time:g} ns measured, {guess:.6g} ns fitted)")  # fmt: skip
     if found.cut:
         say("note: the best line has a latency below 0; it is taken as 0")

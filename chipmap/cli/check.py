@@ -84,7 +84,7 @@ def natural_certificate(certificate: Certificate, instance: Record) -> dict[str,
 
 
 def _text(shown: dict[str, Any], title: str) -> str:
-    from chipmap.report.tables import number
+    from chipmap.records.quantities import number
 
     violations = shown["violations"]
     verdict = "valid" if shown["feasible"] else f"refused: {counted(len(violations), 'violation')}"

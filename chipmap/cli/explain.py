@@ -9,12 +9,15 @@ from typing import Any
 from chipmap.cli.common import add_format, add_instance, columns, put, say, titled
 from chipmap.cli.parsing import seconds
 from chipmap.explanation import Change, Difference, Explanation, Side, Step
+from chipmap.family import family_of, get_family
 from chipmap.records import Unit, Units
 
 #: Seconds when ``--time-limit`` is silent.
 TIME_LIMIT = 60.0
 #: Moves, loads and changes printed in a table; JSON holds all.
 SHOWN = 20
+#: The column of how many chips are used, which not every family has.
+USED = 3
 #: Characters of a line, where the terminal isn't narrower.
 WIDEST = 110
 
@@ -42,7 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the explanation; 0, 2 if the instance is infeasible, 3 if nothing is known, 4 if SOLUTION is refused."""
     from chipmap.explain import explain
-    from chipmap.family import family_of
     from chipmap.inputs.reading import read
     from chipmap.inputs.solutions import read_solution
     from chipmap.process.warming import warm
@@ -92,7 +94,7 @@ def _text(found: Explanation, units: Units, title: str) -> str:
     text += _changes(found, units)
     text += "".join(f"{note.text}\n" for note in found.notes)
     if found.difference is not None:
-        text += _difference(found.difference, units)
+        text += _difference(found.difference, units, found.family)
     return text
 
 
@@ -108,10 +110,11 @@ def _changes(found: Explanation, units: Units) -> str:
     costly = [c for c in found.changes if c.gain is not None and c.gain < 0]
     text = ""
     if helpful or costly:
-        rows = [_row(change, units.objective) for change in [*helpful[:SHOWN], *costly[-SHOWN:]]]
-        value = "period" if found.family == "ring" else "objective"
-        head = ("change", value, "gain", "chips used", "standing", "--set")
-        shown = [i for i, name in enumerate(head) if name != "chips used" or any(row[i] for row in rows)]
+        called = get_family(found.family).called
+        places = f"{called.get('place', 'place')}s"
+        rows = [_row(change, units.objective, places) for change in [*helpful[:SHOWN], *costly[-SHOWN:]]]
+        head = ("change", called.get("objective", "objective"), "gain", f"{places} used", "standing", "--set")
+        shown = [i for i in range(len(head)) if i != USED or any(row[i] for row in rows)]
         table = [tuple(row[i] for i in shown) for row in (head, *rows)]
         text += f"\nchanges, each solved and checked:\n{columns(table)}"
     groups = {
@@ -129,27 +132,31 @@ def _changes(found: Explanation, units: Units) -> str:
     return text
 
 
-def _row(change: Change, unit: Unit) -> tuple[str, ...]:
+def _row(change: Change, unit: Unit, places: str) -> tuple[str, ...]:
     from chipmap.report.rows import amount, digits
 
     gain = "" if change.gain is None else f"{100 * change.gain:+.1f}%"
-    used = f"{change.figures['chips_used']} of {change.figures['chips']}" if "chips" in change.figures else ""
+    used = f"{change.figures[f'{places}_used']} of {change.figures[places]}" if places in change.figures else ""
     standing: str = change.standing
     if standing == "best found" and change.bound is not None:
         standing += f" (>= {digits(change.bound, unit)})"
     return change.what, amount(change.objective, unit), gain, used, standing, change.setting
 
 
-def _difference(found: Difference, units: Units) -> str:
-    from chipmap.report.tables import number
+def _difference(found: Difference, units: Units, family: str) -> str:
+    from chipmap.records.quantities import number
 
     sides = zip(_side(found.before, units), _side(found.after, units), strict=True)
     rows = [("", "SOLUTION", "--against"), *((name, a, b) for (name, a), (_, b) in sides)]
     text = f"\nthe two solutions:\n{columns(rows)}"
-    moves: list[tuple[Any, ...]] = [("moved", "operations", "from chip", "to chip", "work us")]
+    place, amount = (
+        get_family(family).called.get("place", "place"),
+        next((key for m in found.moved for key in m.figures), ""),
+    )
+    moves: list[tuple[Any, ...]] = [("moved", "operations", f"from {place}", f"to {place}", amount.replace("_", " "))]
     for m in found.moved[:SHOWN]:
         which = m.first if m.first == m.last else f"{m.first} .. {m.last}"
-        moves.append((which, m.operations, m.source, m.target, number(m.figures["work_us"])))
+        moves.append((which, m.operations, m.source, m.target, number(m.figures[amount])))
     text += columns(moves) if found.moved else "" if found.resources else "  no operation moved\n"
     text += _more(len(found.moved))
     loads = [("resource", "quantity", "SOLUTION", "--against")]
@@ -165,8 +172,8 @@ def _more(count: int) -> str:
 
 
 def _side(one: Side, units: Units) -> list[tuple[str, str]]:
+    from chipmap.records.quantities import number
     from chipmap.report.rows import digits
-    from chipmap.report.tables import number
 
     parts = [("objective", one.objective, units.objective)]
     parts += [(name, ticks, units.of(name)) for name, ticks in sorted(one.terms.items())]

@@ -139,7 +139,7 @@ def _cell(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
     if isinstance(value, int | float):
-        from chipmap.report.tables import number
+        from chipmap.records.quantities import number
 
         return f"{value:,}" if isinstance(value, int) else number(value)
     return shortened(str(value), 200)

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from chipmap.inputs import amounts
-from chipmap.records import InputError, choices, nearest
+from chipmap.records import InputError, amounts, choices, nearest
 
 #: What argparse says -> what is wrong, in our words.
 _WORDS = (

@@ -90,8 +90,8 @@ class Progress:
 
 def describe(event: TraceEvent, run: Run) -> str:
     """One line about a run: incumbent, bound, gap, and who made the last improvement."""
+    from chipmap.records.quantities import percent
     from chipmap.report.rows import amount
-    from chipmap.report.tables import percent
 
     unit = family_of(run.instance).units_of(run.instance).objective
     incumbent = "none yet" if run.upper is None else amount(run.upper, unit)

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from chipmap.learned.needs import require
 
     require()
-    from chipmap.bench.optima import optima
+    from chipmap.bench.ring.optima import optima
     from chipmap.bench.training import best, pretrain
     from chipmap.deadline import Deadline, Stop
     from chipmap.inputs.reading import changed

@@ -17,6 +17,7 @@ FAMILY = Family(
     tick="10 ps",
     unit="us",
     unit_per_tick=1e-5,
+    called={"objective": "period", "place": "chip"},
     rounding="chipmap.instances.ring.rounding:rounding",
     constraints={
         "C0": "domain (pins, keep-together groups, forbidden chips)",

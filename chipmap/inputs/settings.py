@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 import msgspec.inspect as kinds
 
-from chipmap.inputs import amounts
-from chipmap.records import InputError, Record, choices, shortened
+from chipmap.records import InputError, Record, amounts, choices, shortened
 
 
 def parse(setting: str, option: str = "--set") -> tuple[str, Any]:

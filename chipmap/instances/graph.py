@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
-from typing import ClassVar, Literal, Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Literal, Self
 
 import msgspec
 
-from chipmap.records import InputError, Record
+from chipmap.records import InputError, Record, kept
 
 Role = Literal["compute", "view", "constant", "input"]
 
@@ -226,30 +226,14 @@ class OperationGraph(Record, frozen=True, kw_only=True):
 
         Raises :class:`InputError` that names the operations of one cycle. It is computed once.
         """
-        known: tuple[int, ...] | None = self.__dict__.get("_order")
-        if known is None:
-            known = self.__dict__["_order"] = self._ordered(where)
-        return known
+        return kept(self, "_order", lambda graph: graph._ordered(where))
 
     def _ordered(self, where: str) -> tuple[int, ...]:
         count = len(self.operations)
-        readers: list[list[int]] = [[] for _ in range(count)]
-        missing = [0] * count
-        for tensor in self.tensors:
-            for reader in set(tensor.readers):
-                readers[tensor.producer].append(reader)
-                missing[reader] += 1
-        heap = [v for v in range(count) if not missing[v]]
-        order: list[int] = []
-        while heap:
-            v = heapq.heappop(heap)
-            order.append(v)
-            for w in readers[v]:
-                missing[w] -= 1
-                if not missing[w]:
-                    heapq.heappush(heap, w)
+        readers = neighbours(count, ((one.producer, reader) for one in self.tensors for reader in set(one.readers)))
+        order = topological(readers)
         if len(order) < count:
-            cycle = _cycle(readers, {v for v in range(count) if missing[v]})
+            cycle = _cycle(readers, set(range(count)) - set(order))
             names = " -> ".join(self.operations[v].name for v in cycle)
             raise InputError(f"the graph has a cycle: {names}", where, "Remove one of these dependencies.")
         return tuple(order)
@@ -261,6 +245,30 @@ def neighbours(count: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
     for u, v in pairs:
         found[u].append(v)
     return found
+
+
+def topological(after: Sequence[Sequence[int]], key: Callable[[int], Any] | None = None) -> list[int]:
+    """Positions in an order in which each comes before those in its ``after`` (Kahn's algorithm).
+
+    Of several that may come next it is the one with the least ``key``, or the lowest. A key is asked when a position
+    may come, the lowest of several last. Positions on a cycle, or behind one, are left out.
+    """
+    waiting = [0] * len(after)
+    for readers in after:
+        for w in readers:
+            waiting[w] += 1
+    rank = key or (lambda v: v)
+    ready = [(rank(v), v) for v in range(len(after) - 1, -1, -1) if not waiting[v]]
+    heapq.heapify(ready)
+    order = list[int]()
+    while ready:
+        *_, v = heapq.heappop(ready)
+        order.append(v)
+        for w in reversed(after[v]):
+            waiting[w] -= 1
+            if not waiting[w]:
+                heapq.heappush(ready, (rank(w), w))
+    return order
 
 
 def _cycle(readers: list[list[int]], left: set[int]) -> list[int]:

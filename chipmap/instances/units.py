@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from heapq import heapify, heappop, heappush
 
-from chipmap.instances.graph import neighbours
+from chipmap.instances.graph import neighbours, topological
 
 
 def units_in_order(
@@ -28,26 +27,12 @@ def units_in_order(
     for u, v in edges:
         if of[u] != of[v]:
             after[of[u]].add(of[v])
-    waiting = [0] * len(members)
-    for readers in after:
-        for unit in readers:
-            waiting[unit] += 1
 
-    def rank(unit: int) -> tuple[bool, int, int]:
+    def rank(unit: int) -> tuple[bool, int]:
         first = members[unit][0]
-        return bool(later) and later[first], first, unit
+        return bool(later) and later[first], first
 
-    ready = [rank(unit) for unit, missing in enumerate(waiting) if not missing]
-    heapify(ready)
-    order = list[list[int]]()
-    while ready:
-        *_, unit = heappop(ready)
-        order.append(members[unit])
-        for reader in after[unit]:
-            waiting[reader] -= 1
-            if not waiting[reader]:
-                heappush(ready, rank(reader))
-    return order
+    return [members[unit] for unit in topological([list(readers) for readers in after], rank)]
 
 
 def components(count: int, edges: Iterable[tuple[int, int]]) -> list[int]:

@@ -30,7 +30,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.instances.graph import OperationGraph
 from chipmap.instances.placement.problem import PlacementProblem
 from chipmap.instances.ring.problem import RingProblem
 
@@ -78,25 +77,6 @@ def of_ring(problem: RingProblem) -> Graph:
         output=output,
         edges=problem.flows.astype(np.int64),
         order=np.array(problem.order, dtype=np.int64),
-    )
-
-
-def of_graph(graph: OperationGraph) -> Graph:
-    """All operations of a family's graph, of every role; work is their FLOP."""
-    output = np.zeros(len(graph.operations))
-    edges: set[tuple[int, int]] = set()
-    for tensor in graph.tensors:
-        output[tensor.producer] += tensor.bytes
-        edges.update((tensor.producer, v) for v in tensor.readers if v != tensor.producer)
-    flop = np.array([operation.flop for operation in graph.operations], dtype=np.float64)
-    return Graph(
-        kinds=[operation.kind for operation in graph.operations],
-        work=flop,
-        flop=flop,
-        weights=np.array([operation.weight_bytes for operation in graph.operations], dtype=np.float64),
-        output=output,
-        edges=np.array(sorted(edges), dtype=np.int64).reshape(-1, 2),
-        order=np.array(graph.topological_order(), dtype=np.int64),
     )
 
 

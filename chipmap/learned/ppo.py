@@ -334,16 +334,6 @@ class Learner:
         advantage = refined_advantages(torch.as_tensor(rewards), base, credited[:, -1], self.recipe.advantage)
         return Cycle(drawn, credited, self._old, was, advantage, base.prior, base.start)
 
-    @torch.no_grad()
-    def log_probability(self, drawn: Tensor) -> float:
-        """Logarithm of the probability of assignments [T, n], round by round, per operation and round."""
-        embedded, found = self.network.embed(self.graph), 0.0
-        for t, chips in enumerate(drawn):
-            before = drawn[None, t - 1] if t else None
-            chances = self.network.logits(self.graph, embedded, before).log_softmax(-1)[0]
-            found += float(chances.gather(-1, chips[:, None]).mean()) / len(drawn)
-        return found
-
     def state(self) -> dict[str, Any]:
         """All that a later run needs to go on as if there had been no break. Only between two cycles."""
         if self._rewards:

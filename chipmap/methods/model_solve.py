@@ -7,7 +7,7 @@ is known to be wrong (:class:`Witness`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from chipmap.deadline import Deadline, Stop
 from chipmap.family import Model
 from chipmap.records import Record
-from chipmap.result import BOUND_TOLERANCE, BoundKind, Reason, Termination, integer_bound
+from chipmap.result import BOUND_TOLERANCE, BoundKind, Infeasibility, Reason, Termination, integer_bound
 from chipmap.run import Run
 from chipmap.solvers import solve_model
 from chipmap.solvers.native import proofs_void
@@ -189,6 +189,19 @@ def _limits(run: Run, limits: Limits, solver: str) -> dict[str, Any]:
         "native": options.native,
         "log_file": run.log_file,
     }
+
+
+def solve_whole(run: Run, model: Model, source: str, reasons: Callable[[], Iterable[Infeasibility]]) -> None:
+    """Solve a model of the whole instance, from the incumbent on: its solution, bound or proof that there is none.
+
+    ``reasons`` are asked why, where it is infeasible and its standing lets that count; any other end is concluded.
+    """
+    run.checkpoint()
+    outcome = solve_within(run, model, Finds(source), run.best.solution if run.best is not None else None)
+    if outcome.termination.reason == "infeasible" and model.standing.bounds:
+        run.infeasible(*reasons())
+    else:
+        conclude(run, outcome, source)
 
 
 def conclude(run: Run, outcome: Outcome, source: str) -> None:

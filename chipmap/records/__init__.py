@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Self, get_args, get_type_hints
+from typing import Any, BinaryIO, ClassVar, Self, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -19,6 +20,7 @@ from chipmap.records.text import choices as choices
 from chipmap.records.text import counted as counted
 from chipmap.records.text import csv_text as csv_text
 from chipmap.records.text import in_one_line as in_one_line
+from chipmap.records.text import listed as listed
 from chipmap.records.text import nearest as nearest
 from chipmap.records.text import shortened as shortened
 from chipmap.records.text import shown as shown
@@ -80,6 +82,20 @@ def _no_endless_number(data: bytes | str, where: str) -> None:
         elif isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
             place = ": ".join(part for part in (where, path) if part)
             raise InputError("is too large", place, f"Give a number of at most {MOST_DIGITS} digits.")
+
+
+Owner = TypeVar("Owner")
+T = TypeVar("T")
+
+
+def kept(owner: Owner, key: str, make: Callable[[Owner], T]) -> T:
+    """``make(owner)``, made once and kept with ``owner`` under ``key``: a record, or what is made of one. These never
+    change, and their copies (``replace``) keep nothing."""
+    known = owner.__dict__
+    if key not in known:
+        known[key] = make(owner)
+    found: T = known[key]
+    return found
 
 
 def _plain(value: Any) -> Any:
@@ -144,11 +160,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @property
     def content_hash(self) -> str:
         """SHA-256 of the canonical JSON (keys sorted), so that equal content has an equal hash."""
-        cached = self.__dict__.get("_hash")
-        if cached is None:
-            canonical = msgspec.json.encode(_hashed(self.hashed_as()), order="sorted")
-            cached = self.__dict__["_hash"] = hashlib.sha256(canonical).hexdigest()
-        return str(cached)
+        return kept(self, "_hash", _sha256)
 
     def hashed_as(self) -> Self:
         """The record whose content is hashed: what an older version of the format could state keeps its hash."""
@@ -177,6 +189,11 @@ class Units(Record, frozen=True, kw_only=True):
     def of(self, term: str) -> Unit:
         """The unit of a term."""
         return self.terms.get(term, self.objective)
+
+
+def _sha256(record: Record) -> str:
+    canonical = msgspec.json.encode(_hashed(record.hashed_as()), order="sorted")
+    return hashlib.sha256(canonical).hexdigest()
 
 
 def _hashed(value: Any) -> Any:

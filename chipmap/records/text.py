@@ -68,6 +68,13 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
+def listed(names: Iterable[str], count: int = 3) -> str:
+    """The first ``count`` names, and how many there are more: ``a, b, c and 4 more``."""
+    all_ = list(names)
+    more = len(all_) - count
+    return ", ".join(all_[:count]) + (f" and {more} more" if more > 0 else "")
+
+
 def nearest(name: str, known: Iterable[str]) -> list[str]:
     """The ``known`` names that ``name`` may stand for, best first: one that differs by case only, those about as much
     alike as the best, or else those that begin with it; names of one family also without the family's name in front

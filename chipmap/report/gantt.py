@@ -1,4 +1,4 @@
-"""Pieces of pictures of schedules: times for people, round marks on a time axis, bars in a row, pale colours."""
+"""Pieces of pictures of schedules: round marks on a time axis, bars in a row, pale colours."""
 
 from __future__ import annotations
 
@@ -7,12 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-def duration(ns: float) -> str:
-    """A time for people, in the unit that suits it: ``1.25 ms``."""
-    scale, name = next(((s, n) for s, n in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")) if ns >= s), (1.0, "ns"))
-    return f"{ns / scale:.4g} {name}"
 
 
 def round_times(begin: int, end: int, most: int) -> range:

@@ -9,12 +9,12 @@ from pathlib import Path
 from chipmap.family import get_family
 from chipmap.known.compare import above, compared
 from chipmap.records import counted
+from chipmap.records.quantities import percent
 from chipmap.report.collect import Entry
 from chipmap.report.html_run import pill, relative, run_section
 from chipmap.report.markup import Markup, join, table, tag
 from chipmap.report.rows import digits, sign, units_of
 from chipmap.report.style import CSS
-from chipmap.report.tables import percent
 from chipmap.result import Bound, Result, best_bound, gap
 from chipmap.run import contradict
 

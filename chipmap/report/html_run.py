@@ -11,10 +11,10 @@ from typing import Any
 from chipmap.certificate import Certificate
 from chipmap.family import Family, get_family
 from chipmap.records import Unit, counted
+from chipmap.records.quantities import number, percent
 from chipmap.report.collect import Entry
 from chipmap.report.markup import Markup, join, table, tag
 from chipmap.report.rows import digits, sign, units_of
-from chipmap.report.tables import number, percent
 from chipmap.report.trace_svg import trace_chart
 from chipmap.result import Result, best_bound, claims_another, gap
 

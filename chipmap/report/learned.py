@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,31 +29,4 @@ def plot_curves(curve: Sequence[Passed], verdicts: Sequence[Verdict], path: str 
         axes.set_xlabel("samples over all training graphs")
         axes.set_ylabel("optimum / objective")
         axes.set_ylim(top=1.0)
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-
-
-def plot_gaps(gaps: Mapping[str, Mapping[str, Sequence[float]]], path: str | Path) -> None:
-    """Gap to the optimum (1 - optimum / objective) of each graph by strategy: the mean over seeds as a dot, least to
-    largest as a line. ``gaps``: graph -> strategy -> a gap per seed, graphs from above."""
-    strategies = list(dict.fromkeys(name for found in gaps.values() for name in found))
-    with picture(path, (8.0, 1.2 + 0.34 * len(gaps))) as figure:
-        axes = figure.subplots()
-        for k, name in enumerate(strategies):
-            own = [(i, found[name]) for i, found in enumerate(gaps.values()) if name in found]
-            places = [i + 0.16 * (k - (len(strategies) - 1) / 2) for i, _ in own]
-            colour = COLOURS[k % len(COLOURS)]
-            axes.hlines(
-                places,
-                [100 * min(values) for _, values in own],
-                [100 * max(values) for _, values in own],
-                color=colour,
-                linewidth=1.2,
-            )
-            means = [100 * sum(values) / len(values) for _, values in own]
-            axes.plot(means, places, "o", color=colour, markersize=4.0, label=name)
-        axes.set_yticks(range(len(gaps)), list(gaps))
-        axes.invert_yaxis()
-        axes.set_xlim(left=0.0)
-        axes.grid(axis="x")
-        axes.set_xlabel("gap to the proved optimum, %")
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))

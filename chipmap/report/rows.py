@@ -8,7 +8,7 @@ from typing import Any
 from chipmap.family import get_family
 from chipmap.known.compare import compared, told
 from chipmap.records import Unit, Units
-from chipmap.report.tables import number, percent
+from chipmap.records.quantities import number, percent
 from chipmap.result import Result, best_bound, natural
 
 

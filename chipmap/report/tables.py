@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from chipmap.records import csv_text, in_one_line
+from chipmap.records.quantities import number, percent
 
 Row = dict[str, Any]
 
@@ -19,30 +20,6 @@ _NUMBERS = frozenset({"objective", "bound", "gap", "measured", "seconds", "above
 #: Columns of text are narrowed to so many characters.
 _LEAST = 12
 _NESTED = ("terms", "figures")
-
-
-def percent(share: float | None) -> str:
-    """A gap for people: ``0%`` only when it is zero, ``n/a`` when a side is missing.
-
-    >>> percent(0.0), percent(0.0123), percent(1e-7), percent(None)
-    ('0%', '1.23%', '<0.01%', 'n/a')
-    """
-    if share is None:
-        return "n/a"
-    if share == 0.0:
-        return "0%"
-    return f"{share:.2%}" if abs(share) >= 5e-5 else "<0.01%"
-
-
-def number(value: float | None) -> str:
-    """A value for people: seven significant digits, all those before the point, thousands apart; ``n/a`` for None.
-
-    >>> number(1234.56789), number(0.5), number(123456789.0), number(None)
-    ('1,234.568', '0.5', '123,456,789', 'n/a')
-    """
-    if value is None:
-        return "n/a"
-    return f"{value:,.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:,.7g}"
 
 
 def cells(row: Row) -> dict[str, str]:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from chipmap.records import Unit
+from chipmap.records.quantities import number
 from chipmap.report.markup import Markup, join, tag
 from chipmap.report.rows import sign
-from chipmap.report.tables import number
 from chipmap.result import Result, natural
 
 WIDTH, HEIGHT = 1000, 270

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+from itertools import count
 from typing import Any
 
 import highspy
@@ -134,19 +135,22 @@ def set_option(highs: Any, name: str, value: Any) -> None:
         raise InputError(f"HiGHS refuses {value!r} for its option {name!r}", "native", "Give a value in its range.")
 
 
-#: HiGHS raises its bound by a solution before it hands the solution out: so long a bound waits for one below it.
-HOLD_SECONDS = 0.2
+#: HiGHS raises its bound by a solution before it hands the solution out: so long a bound waits for one below it, and
+#: so many of HiGHS's callbacks where the same bounds must come in every run.
+HOLD_SECONDS, HOLD_CALLS = 0.2, 20
 
 
 def _run(highs: Any, lowered: LoweredModel, session: Session, report: bool = True) -> str:
     """Run ``highs`` to its end or an interruption; the name of its status. Incumbents and bounds are reported."""
 
     held: list[tuple[float, float]] = []  # since when, bound
+    calls, hold = count(), HOLD_CALLS if session.request.deterministic else HOLD_SECONDS
 
     def on_interrupt(event: Any) -> None:
         if report and lowered.integer.any():
-            now, value = time.monotonic(), event.data_out.mip_dual_bound
-            while held and now - held[0][0] >= HOLD_SECONDS:
+            value = event.data_out.mip_dual_bound
+            now = next(calls) if session.request.deterministic else time.monotonic()
+            while held and now - held[0][0] >= hold:
                 session.bound(held.pop(0)[1])
             if math.isfinite(value) and (not held or value > held[-1][1]):
                 held.append((now, value))

@@ -40,7 +40,7 @@ def windows() -> Iterator[tuple[Case, tuple[Any, ...]]]:
     """The best schedules of the cases of objective step time; the whole of each is placed anew."""
     for case in cases(get_family("placement")):
         problem, (optimum, best) = placement_problem(case.instance), case.best
-        if problem.timed and best is not None:
+        if problem.timed and optimum is not None and best is not None:
             yield case, (Window(Schedule.of(problem, best), np.arange(problem.operations)), optimum)
 
 

@@ -36,7 +36,8 @@ WORK: dict[str, Any] = {"flop": 30_720_000, "output_bytes": 0, "weight_bytes": 0
 #: Candidates that brute force may look at for each change.
 MOST = 1_000
 #: Changes that are compared for each kind of instance.
-ENOUGH = 40
+ENOUGH = 20
+KINDS = {"twice", "free", "without", "alone", "choice"}
 PATIENT = SolveOptions(time_limit=300.0, threads=1)
 
 
@@ -73,7 +74,7 @@ def test_parts_add_up_to_the_objective() -> None:
     """Of every valid mapping, to the picosecond; T1 to T3 and the fullest SRAM are the checker's."""
     seen, divided, late = 0, 0, 0
     for instance in instances():
-        for solution in islice(candidates(instance), 3, 250, 4):
+        for solution in islice(candidates(instance), 3, 250, 8):
             certificate = check(instance, solution)
             if not certificate.feasible:
                 continue
@@ -88,7 +89,7 @@ def test_parts_add_up_to_the_objective() -> None:
             assert {p: size for p, size in sizes.items() if size} == {
                 p: size for p, size in held(mapping_of(instance, solution)).items() if size
             }
-    assert seen > 1_000 and divided > 50 and late > 0
+    assert seen > 500 and divided > 25 and late > 0
 
 
 def optimum(trial: Trial) -> int | None:
@@ -134,10 +135,10 @@ def test_changes_against_brute_force(maker: Any) -> None:
             assert run.lower is None or best is None or run.lower.value <= best, (seed, trial.what)
             seen, full = seen + 1, full + (not trial.bubble and trial.kind == "without")
             kinds.add(trial.kind)
-        if seen >= ENOUGH:
+        if seen >= ENOUGH and kinds == KINDS and (full or maker is tiny_instance):
             break
     assert full or maker is tiny_instance, "no pipeline was told without its bubble"
-    assert seen >= ENOUGH and kinds == {"twice", "free", "without", "alone", "choice"}, (seen, kinds)
+    assert seen >= ENOUGH and kinds == KINDS, (seen, kinds)
 
 
 # One instance for each resource that binds, with its arithmetic (the page's table).

@@ -14,7 +14,7 @@ import pytest
 from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.dataflow.program import label_setting as labels
 from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT
-from chipmap.heuristics.dataflow.program.lattice import TooWideError, ideals, members
+from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.program import Program
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
@@ -26,7 +26,7 @@ from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import candidates, count
 from chipmap.validation.dataflow.checker import check
-from tests.dataflow.random_instances import made, tiny_instance
+from tests.dataflow.random_instances import LIGHT, made, tiny_instance
 
 
 @pytest.mark.parametrize("block", range(4))
@@ -85,13 +85,11 @@ def test_costs_are_the_checkers() -> None:
     assert min(seen.values()) >= 10
 
 
-def test_ideals_of_small_graphs() -> None:
-    assert len(ideals(4, []).sets) == 16
-    assert len(ideals(4, [(0, 1), (1, 2), (2, 3)]).sets) == 5
-    diamond = ideals(4, [(0, 1), (0, 2), (1, 3), (2, 3)])
-    assert [members(one) for one in diamond.sets] == [[], [0], [0, 1], [0, 2], [0, 1, 2], [0, 1, 2, 3]]
+def test_graphs_with_too_many_ideals_are_refused() -> None:
+    instance = made(dict.fromkeys("abcdefghijkl", LIGHT), "")
+    problem = dataflow_problem(instance, allowed_degrees(instance)[0])
     with pytest.raises(TooWideError, match="more than 1,000 order ideals"):
-        ideals(20, [], 1000)
+        Program(problem, limit=1000)
 
 
 def test_more_sram_and_more_partitions_never_cost_time() -> None:

@@ -121,7 +121,7 @@ def random_recomputed(random: Random) -> DataflowInstance | None:
     return with_little_dram(instance, random) if random.random() < 0.6 else instance
 
 
-@pytest.mark.parametrize("block", range(3))
+@pytest.mark.parametrize("block", range(2))
 def test_every_method_is_brute_force(block: int) -> None:
     tried: Counter[str | bool | None] = Counter()
     for seed in range(70 * block, 70 * block + 70):
@@ -132,4 +132,4 @@ def test_every_method_is_brute_force(block: int) -> None:
         no_better(instance, optimum, seed)
         if mapping is not None:
             tried[mapping.recompute or instance.task.recompute] += 1
-    assert tried["selective"] >= 3 and (block == 2 or tried["none"] >= 1), tried
+    assert tried["selective"] >= 3 and tried["none"] >= 1, tried

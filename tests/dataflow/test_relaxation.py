@@ -7,7 +7,8 @@ from typing import cast
 
 import pytest
 
-from chipmap.formulations.dataflow.relaxation import Rates, balanced, spent, tensor_links
+from benchmarks.dataflow_design import spent
+from chipmap.formulations.dataflow.relaxation import Rates, balanced, tensor_links
 from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.loads import Load, layer_share, loads

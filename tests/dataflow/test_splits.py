@@ -210,7 +210,7 @@ def test_tiles_of_the_chip_with_most() -> None:
         assert check(on_tiles(instance, enough - 1), solution).terms["T1"] > 3_276_800
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", range(2))
 def test_every_method_is_brute_force(block: int) -> None:
     tried = {"optimal": 0, "infeasible": 0}
     for seed in range(20 * block, 20 * block + 20):

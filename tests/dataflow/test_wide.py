@@ -101,7 +101,7 @@ def test_the_program_up_to_symmetry_is_the_plain_one(seed: int) -> None:
     problem, task = problem_of(instance), instance.task
     rules = (task.partitions if task.fused else None, task.exactly and task.fused, task.fused)
     plain, symmetric = Program(problem), SymmetricProgram(problem)
-    assert len(symmetric.lattice.sets) < len(plain.lattice.sets)
+    assert len(symmetric.lattice.masks) < len(plain.lattice.masks)
     wanted, chain = plain.best(*rules), symmetric.best_up_to_symmetry(*rules)
     assert (wanted is None) == (chain is None)
     if wanted is None or chain is None:
@@ -148,7 +148,7 @@ def branched(random: Random) -> DataflowInstance:
 def test_symmetry_leaves_fewer_ideals() -> None:
     problem = shipped("moe-3-experts")
     wide = SymmetricProgram(problem)
-    assert len(wide.lattice.sets) < len(Program(problem).lattice.sets)
+    assert len(wide.lattice.masks) < len(Program(problem).lattice.masks)
     with pytest.raises(TooWideError, match="up to symmetry"):
         SymmetricProgram(problem, limit=10)
     with pytest.raises(TooWideError, match="interchangeable branches have a choice of sharding schemes: 32"):

@@ -45,6 +45,9 @@ def test_amounts() -> None:
     )
     assert FLOP.read("2.5GFLOP", "flop", "") == 2_500_000_000 == FLOP.read("2.5e9", "flop", "")
     assert [TIME.read(t, "time_ns", "") for t in ("3", "3us", "3 µs", "2ms", "1s")] == [3, 3000, 3000, 2e6, 1e9]
+    assert [TIME.read(t, "time_ns", "") for t in ("2min", "1500ps")] == [120e9, 1.5] and BYTES.read(
+        "1k", "bytes", ""
+    ) == 1000
     assert [BYTES.read(nothing, "bytes", "") for nothing in (None, "", "  ", math.nan)] == [None] * 4
 
 

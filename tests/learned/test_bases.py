@@ -17,10 +17,10 @@ from tests.learned.test_features import diamond
 
 torch = pytest.importorskip("torch", reason="needs the extra learned")
 
+from benchmarks.ring_training import Training  # noqa: E402
 from chipmap.learned import bases, given, policy, ppo  # noqa: E402
 from chipmap.learned.optimised import surrogate  # noqa: E402
 from chipmap.learned.recipe import REFINED  # noqa: E402
-from chipmap.learned.train import Training  # noqa: E402
 from tests.learned.test_policy import network, problem  # noqa: E402
 
 #: Twenty rollouts in blocks of four: blocks 1, 3 and 4 refine, and half of each kind of block is without the network.

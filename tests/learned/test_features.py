@@ -13,7 +13,7 @@ from chipmap.instances.ring import RingInstance
 from chipmap.instances.ring.contraction import computing_only, contract
 from chipmap.instances.ring.problem import ring_problem
 from chipmap.learned import needs
-from chipmap.learned.features import COLUMNS, Graph, of_graph, of_placement, of_ring, table
+from chipmap.learned.features import COLUMNS, Graph, of_placement, of_ring, table
 from chipmap.learned.recipe import Recipe
 from chipmap.records import InputError, SolverUnavailableError
 
@@ -69,8 +69,6 @@ def test_graphs_by_hand() -> None:
     operations = tuple(Operation(name=name, kind="k", flop=flop) for name, flop in (("a", 2), ("b", 6)))
     tensors = tuple(Tensor(producer=0, readers=(1,), bytes=size) for size in (3, 5))
     graph = OperationGraph(name="two", operations=operations, tensors=tensors)
-    found = of_graph(graph)
-    assert found.output.tolist() == [8.0, 0.0] and found.edges.tolist() == [[0, 1]]
     kinds = tuple(
         DeviceClass(name=name, flop_per_ns=rate, memory_bytes_per_ns=1e9) for name, rate in (("s", 1), ("f", 2))
     )
@@ -102,11 +100,14 @@ def test_units_change_nothing_and_a_permutation_permutes() -> None:
 @pytest.mark.parametrize("name", ["ring/tiny-diamond", "ring/tiny-skip", "placement/tiny-bus"])
 def test_graphs_of_families_have_finite_features(name: str) -> None:
     instance = chipmap.read(name)
-    found = table(of_graph(instance.graph))  # type: ignore[attr-defined]
-    assert np.isfinite(found).all() and found.shape == (len(instance.graph.operations), len(COLUMNS))  # type: ignore[attr-defined]
     if isinstance(instance, RingInstance):
         problem = computing_only(ring_problem(contract(instance).instance))
-        assert table(of_ring(problem)).shape == (problem.n, len(COLUMNS))
+        found, count = table(of_ring(problem)), problem.n
+    else:
+        assert isinstance(instance, PlacementInstance)
+        placed = placement_problem(instance)
+        found, count = table(of_placement(placed)), placed.operations
+    assert np.isfinite(found).all() and found.shape == (count, len(COLUMNS))
 
 
 def test_without_torch_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from tests.learned.test_features import diamond
 torch = pytest.importorskip("torch", reason="needs the extra learned")
 
 from chipmap.bench import judges  # noqa: E402
-from chipmap.bench.optima import FILE, optima  # noqa: E402
+from chipmap.bench.ring.optima import FILE, optima  # noqa: E402
 from chipmap.learned import bases, data, imitation, policy, ppo  # noqa: E402
 from chipmap.learned.checkpoint import load  # noqa: E402
 from chipmap.learned.judging import Judged  # noqa: E402
@@ -54,7 +54,7 @@ def test_optima_are_proved_once_and_kept(proved: list[Row], tmp_path: Path, monk
     assert list(found) == [row.name for row in proved]
     for row in proved:
         assert int(Evaluator(row.problem())(np.array([found[row.name]]))[0]) == row.optimum
-    monkeypatch.setattr("chipmap.bench.optima.solve", lambda *_, **__: pytest.fail("solved again"))
+    monkeypatch.setattr("chipmap.bench.ring.optima.solve", lambda *_, **__: pytest.fail("solved again"))
     assert optima(proved, tmp_path) == found
     (tmp_path / FILE).write_bytes(b"[]")
     with pytest.raises(InputError, match="holds no optima"):

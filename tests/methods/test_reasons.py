@@ -16,6 +16,7 @@ from chipmap.methods import clashes
 from chipmap.methods.clashes import WORK, clashing, labels_of
 from chipmap.methods.dataflow import infeasibility as dataflow
 from chipmap.methods.dataflow.cases import least_demanding
+from chipmap.methods.dataflow.shortages import Questions
 from chipmap.methods.multimodel import reasons as multimodel
 from chipmap.methods.placement import reasons as placement
 from chipmap.methods.ring import infeasibility as ring
@@ -56,7 +57,7 @@ def test_no_reason_is_invented_for_a_mapping_of_kernels() -> None:
     """It was "no mapping has at most 0 partitions per phase"."""
     instance = read("dataflow/tiny-chain")
     problems = least_demanding(instance)
-    assert dataflow.reasons(instance, problems, Deadline()) == []
+    assert dataflow.reasons(instance, problems, Questions(Deadline())) == []
     plan = problems[0].plan
     assert dataflow_problem(instance, problems[0].degrees, *plan).n == problems[0].n
 

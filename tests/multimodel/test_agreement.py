@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from itertools import islice
 from random import Random
 
@@ -42,10 +43,16 @@ def with_objective(known: Schedules, objective: str) -> Schedules:
     return Schedules(instance, known.time, known.energy)
 
 
+@cache
+def sixteen() -> tuple[Schedules, ...]:
+    """All schedules of the instances that every method is asked."""
+    return tuple(schedules(base) for base in instances(7, 16))
+
+
 def test_enumeration_finds_what_the_checker_finds() -> None:
-    """The optima of all objectives on 60 instances, with and without schedules."""
+    """The optima of all objectives on 30 instances, with and without schedules."""
     random, feasible, compared = Random(1), 0, 0
-    while compared < 60:
+    while compared < 30:
         base = varied_instance(random)
         if combinations(base) > 600:
             continue
@@ -53,16 +60,16 @@ def test_enumeration_finds_what_the_checker_finds() -> None:
         for known in (with_objective(schedules(base), objective) for objective in OBJECTIVES):
             assert brute_force(known.instance, check)[0] == known.optimum
             feasible += known.optimum is not None
-    assert 80 < feasible < 220
+    assert 40 < feasible < 110
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("method", methods())
 def test_no_method_contradicts_enumeration(method: str, objective: str) -> None:
-    """Optima, bounds, schedules and proofs of infeasibility on 16 instances."""
+    """Optima, bounds, schedules and proofs of infeasibility on 16 instances, of methods that take long on 6."""
     wrong: list[str] = []
-    for base in instances(7, 16):
-        known = with_objective(schedules(base), objective)
+    for every in sixteen()[:: 3 if method in ("bounds", "mip") else 1]:
+        known = with_objective(every, objective)
         wrong += complaints(known.instance, known, method, LIMIT, Tally())
     assert not wrong
 

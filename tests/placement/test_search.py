@@ -17,6 +17,7 @@ from chipmap.heuristics.placement import starts
 from chipmap.heuristics.placement.annealing import anneal, seed_with, state
 from chipmap.heuristics.placement.etf import etf
 from chipmap.heuristics.placement.keys import default_keys
+from chipmap.heuristics.placement.list_scheduling import room
 from chipmap.heuristics.placement.memory import bytes_of, excess
 from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
 from chipmap.heuristics.placement.tables import tables, workspace
@@ -147,7 +148,7 @@ def test_starts_respect_memory_where_they_can(start: object) -> None:
     limit = 13 * total // 40
     problem = placement_problem(training_step("gnmt", SMALL, devices=4, memory_bytes=limit, task={"memory": "static"}))
     device: IntArray = start(problem, tables(problem))  # type: ignore[operator]
-    need, _ = starts.room(problem)
+    need, _ = room(problem, problem.group)
     assert max(np.bincount(device, need[problem.group] * (problem.group == np.arange(len(device))))) <= limit
 
 

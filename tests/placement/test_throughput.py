@@ -12,8 +12,8 @@ from ortools.sat.python import cp_model
 from chipmap import SolveOptions, solve
 from chipmap.deadline import Deadline, Stop
 from chipmap.formulations.placement import cpsat_units
-from chipmap.heuristics.placement.contiguous import best_chain
-from chipmap.heuristics.placement.ideals import TooManyIdealsError, all_ideals
+from chipmap.heuristics.engines.ideals import TooManyIdealsError
+from chipmap.heuristics.placement.contiguous import best_chain, ideals_of
 from chipmap.instances.placement import Pin, PlacementInstance, PlacementSolution, Task
 from chipmap.instances.placement.generators import random_instance
 from chipmap.instances.placement.load_dominance import settled
@@ -138,7 +138,7 @@ def test_ideals_are_brute_force() -> None:
         for below in (None, MUCH) if optimum is None else (None, MUCH, optimum + 1, optimum):
             graph = settled(problem, below)
             upper = MUCH if below is None else below
-            chain = best_chain(graph, all_ideals(graph, 1000, never), upper, never) if graph.placeable else None
+            chain = best_chain(graph, ideals_of(graph, 1000, never), upper, never) if graph.placeable else None
             if graph.free.any():
                 assert optimum is None or below == optimum or (chain is not None and chain.load <= optimum)
                 continue
@@ -187,8 +187,8 @@ def test_limits_are_kept() -> None:
     many = made([(3, 0, 0)] * 12, [], task=throughput(contiguous=True, memory="none"))
     graph = settled(placement_problem(many))
     with pytest.raises(TooManyIdealsError):
-        all_ideals(graph, 4095, Deadline())
-    ideals = all_ideals(graph, 4096, Deadline())
+        ideals_of(graph, 4095, Deadline())
+    ideals = ideals_of(graph, 4096, Deadline())
     assert len(ideals) == 4096
     with pytest.raises(Stop):
         best_chain(graph, ideals, MUCH, Deadline.after(0))

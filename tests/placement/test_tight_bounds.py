@@ -21,7 +21,6 @@ from chipmap.formulations.placement.narrowing import Narrowing
 from chipmap.heuristics.placement import ancestors, bounds, sides, unequal
 from chipmap.heuristics.placement.backward import backward
 from chipmap.heuristics.placement.bounds import Windows
-from chipmap.heuristics.placement.in_order import in_order
 from chipmap.heuristics.placement.keys import default_keys, latest, upward_rank
 from chipmap.heuristics.placement.packing import bins, packing
 from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
@@ -37,6 +36,7 @@ from chipmap.validation.placement.checker import check
 from tests.placement.page import Page
 from tests.placement.page_instances import page_instance
 from tests.placement.random_instances import CHAIN, FORK, made, throughput, tiny_instance
+from tests.placement.test_at_once import in_order
 from tests.placement.test_backward import holds
 
 FOREVER = Deadline()

@@ -48,7 +48,7 @@ def program(problem: PlacementProblem) -> float:
 def test_prices_are_bounds_of_random_instances() -> None:
     """Of both objectives, on up to three classes: never above the optimum, and above the least times' share in many."""
     random, compared, higher = Random(11), 0, 0
-    while compared < 200:
+    while compared < 120:
         if random.random() < 0.5:
             instance = tiny_instance(random)
         else:
@@ -70,7 +70,7 @@ def test_prices_are_bounds_of_random_instances() -> None:
             w = bounds.windows(problem, Deadline())
             shared = unequal.interval(problem, w)
             assert bounds.interval(problem, w) <= shared <= optimum, instance
-    assert higher > 60
+    assert higher > 36
 
 
 def test_prices_are_as_good_as_the_linear_program() -> None:
@@ -186,7 +186,7 @@ def test_numbering_them_all_the_same_would_lose_optima(monkeypatch: pytest.Monke
 def test_the_best_chain_is_exact_on_tiny_instances_of_several_classes(objective: str) -> None:
     """Two or three classes, a host among them, devices with memories of their own: brute force's optimum, proved."""
     random, solved, differ = Random(14), 0, 0
-    while solved < 16:
+    while solved < 10:
         task = {"objective": objective, "memory": random.choice(("none", "static"))}
         number, classes = random.randint(2, 3), random.choice((2, 3))
         instance = random_instance(
@@ -206,4 +206,4 @@ def test_the_best_chain_is_exact_on_tiny_instances_of_several_classes(objective:
         assert result.status == ("infeasible" if optimum is None else "optimal")
         solved += 1
         differ += optimum is not None and not unequal.alike(placement_problem(instance))
-    assert differ > 8
+    assert differ > 5

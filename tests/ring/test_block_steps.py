@@ -8,8 +8,9 @@ import pytest
 from msgspec import structs
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.engines.ideals import all_ideals, bits
 from chipmap.heuristics.ring.bounds.block_program import BlockPrograms
-from chipmap.heuristics.ring.programs.ideals import all_ideals, bits, flow_graph
+from chipmap.heuristics.ring.programs.flow_graph import flow_graph
 from chipmap.inputs.reading import generate
 from chipmap.instances.ring import RingInstance
 from chipmap.instances.ring.contraction import contract
@@ -43,7 +44,7 @@ def least(problem: RingProblem) -> int:
 def reached(problem: RingProblem, after: int, most: int) -> int:
     """The most work(J) over all ideals I <= J with work(I) <= after and a block that costs at most ``most``."""
     graph = flow_graph(problem)
-    ideals = [frozenset(graph.operation[i] for i in bits(mask)) for mask in all_ideals(graph).masks]
+    ideals = [frozenset(graph.operation[i] for i in bits(mask)) for mask in all_ideals(graph.producers).masks]
     best = 0
     for first in ideals:
         if sum(int(problem.ticks[v]) for v in first) > after:

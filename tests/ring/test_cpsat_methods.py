@@ -33,7 +33,7 @@ def fresh(instance: RingInstance, **options: Any) -> Run:
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seeds)
 @example(1492761)  # HiGHS reports a bound almost a tick above the optimum
 def test_methods_prove_what_brute_force_finds(method: Callable[[RingInstance, Run], Any], seed: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from chipmap.heuristics.engines.ideals import all_ideals, bits
 from chipmap.heuristics.ring.bounds.cuts import (
     block_crossing,
     blocks_refute,
@@ -17,7 +18,7 @@ from chipmap.heuristics.ring.bounds.cuts import (
     links_refute,
 )
 from chipmap.heuristics.ring.bounds.lattice_bound import contracted_bound, refutes, traces
-from chipmap.heuristics.ring.programs.ideals import all_ideals, bits, flow_graph
+from chipmap.heuristics.ring.programs.flow_graph import flow_graph
 from chipmap.heuristics.ring.programs.program import Programs
 from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance
@@ -100,7 +101,7 @@ def test_the_least_cut_is_the_least_over_all_ideals(seed: int) -> None:
     graph = flow_graph(problem)
     one, other = sorted(random.sample(range(problem.n), 2))
     loads = []
-    for mask in all_ideals(graph).masks:
+    for mask in all_ideals(graph.producers).masks:
         chosen = {graph.operation[i] for i in bits(mask)}
         if one in chosen and other not in chosen:
             crossing = [s.ticks for s in problem.storages if s.producer in chosen and not chosen.issuperset(s.readers)]
@@ -136,7 +137,7 @@ def test_the_whole_lattice_gives_the_program_free(seed: int) -> None:
     """With nothing left out, the bound is the optimum without C3 (bisection rounds by 1 in 10,000)."""
     problem = ring_problem(linked(seed))
     programs = Programs(problem)
-    value = programs.solve("free", all_ideals(programs.graph)).value
+    value = programs.solve("free", all_ideals(programs.graph.producers)).value
     assert value is not None
     found = contracted_bound(problem, programs.graph, 0, worst(problem))
     assert found <= value <= found * 1.001 + 1

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.engines.ideals import all_ideals, bits
 from chipmap.heuristics.ring.bounds.cut_profile import NO_CUT, CutProfile
 from chipmap.heuristics.ring.bounds.cuts import link_bound
-from chipmap.heuristics.ring.programs.ideals import all_ideals, bits, flow_graph
+from chipmap.heuristics.ring.programs.flow_graph import flow_graph
 from chipmap.inputs.reading import generate
 from chipmap.instances.ring import RingInstance
 from chipmap.instances.ring.contraction import contract
@@ -70,7 +71,7 @@ def prefixes(problem: RingProblem) -> list[tuple[int, int]]:
     """Work and cut of every ideal that is neither nothing nor everything."""
     graph = flow_graph(problem)
     found = []
-    for mask in all_ideals(graph).masks:
+    for mask in all_ideals(graph.producers).masks:
         inside = {graph.operation[i] for i in bits(mask)}
         cut = sum(s.ticks for s in problem.storages if s.producer in inside and set(s.readers) - inside)
         found.append((int(problem.ticks[list(inside)].sum()), cut))

@@ -49,12 +49,12 @@ def test_every_change_of_the_tiny_instances_by_brute_force(name: str, monkeypatc
     tried: list[Tried | None] = []
 
     def keep(*arguments: Any) -> Tried | None:
-        done = attempt(*arguments)
+        done = outcome(*arguments)
         tried.append(done)
         return done
 
-    attempt = ring_explain.attempt
-    monkeypatch.setattr(ring_explain, "attempt", keep)
+    outcome = ring_explain._Work.outcome
+    monkeypatch.setattr(ring_explain._Work, "outcome", keep)
     found = chipmap.explain(instance, options=OPTIONS)
     best, _ = brute_force(instance, check)
     assert (found.objective, found.status) == (best, "infeasible" if best is None else "optimal")
@@ -76,13 +76,13 @@ def test_every_change_of_the_tiny_instances_by_brute_force(name: str, monkeypatc
 def test_random_instances_of_every_mode(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     instance = tiny_instance(random.Random(seed))
     tried: list[Tried | None] = []
-    attempt = ring_explain.attempt
+    outcome = ring_explain._Work.outcome
 
     def listening(*some: Any) -> Tried | None:
-        tried.append(attempt(*some))
+        tried.append(outcome(*some))
         return tried[-1]
 
-    monkeypatch.setattr(ring_explain, "attempt", listening)
+    monkeypatch.setattr(ring_explain._Work, "outcome", listening)
     found = chipmap.explain(instance, options=OPTIONS)
     assert found.objective == brute_force(instance, check)[0]
     for one in tried:
@@ -98,7 +98,7 @@ def test_random_instances_of_every_mode(seed: int, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("sram", [200, 400, 700])
-@pytest.mark.parametrize("seed", [1, 5, 7, 12])
+@pytest.mark.parametrize("seed", [1, 7])
 def test_memory_in_grade_full_by_brute_force(seed: int, sram: int) -> None:
     instance = tiny_instance(random.Random(seed))
     package = instance.package.replace(sram_bytes=sram)

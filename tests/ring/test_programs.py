@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 import chipmap
+from chipmap.heuristics.engines.ideals import all_ideals, prefixes
 from chipmap.heuristics.ring.programs.cut import cut_ticks
-from chipmap.heuristics.ring.programs.ideals import all_ideals, order_ideals
 from chipmap.heuristics.ring.programs.program import Programs, Rule
 from chipmap.heuristics.ring.programs.slicing import slice_orders, topological_orders
 from chipmap.heuristics.ring.programs.triangle import solve_exact
@@ -74,7 +74,7 @@ def test_each_program_is_brute_force_of_its_own_rule(seed: int) -> None:
     verdicts = [(s.chips, check(without, s)) for s in candidates(without)]
     valid = [(chips, verdict.objective or 0) for chips, verdict in verdicts if verdict.feasible]
     programs = Programs(problem)
-    ideals = all_ideals(programs.graph)
+    ideals = all_ideals(programs.graph.producers)
     found: dict[Rule, int | None] = {}
     for rule in ("free", "n1", "path"):
         wanted: Rule = rule if problem.has("C3") else "free"
@@ -99,7 +99,7 @@ def test_the_exact_program_is_brute_force(seed: int) -> None:
     instance = small(seed, constraints=LABELS if seed % 2 else ("C1", "C2", "C3"))
     optimum, _ = brute_force(instance, check)
     programs = Programs(ring_problem(instance))
-    ideals = all_ideals(programs.graph)
+    ideals = all_ideals(programs.graph.producers)
     result = solve_exact(programs, ideals, 10**9)
     assert result.value == optimum
     if optimum is not None:
@@ -116,7 +116,7 @@ def test_the_exact_program_between_n1_and_path_where_they_differ(fields: dict[st
     for seed in range(40):
         instance = layered(seed, **fields)
         programs = Programs(ring_problem(instance))
-        ideals = all_ideals(programs.graph)
+        ideals = all_ideals(programs.graph.producers)
         n1, path = (programs.solve(rule, ideals).value for rule in ("n1", "path"))
         assert n1 is not None and path is not None
         result = solve_exact(programs, ideals, path)
@@ -135,7 +135,7 @@ def test_the_method_exact_without_c3_is_the_free_program(seed: int) -> None:
     run = Run(instance, SolveOptions(time_limit=60.0), check)
     exact(instance, run)
     assert run.lower is not None
-    assert run.upper == run.lower.value == programs.solve("free", all_ideals(programs.graph)).value
+    assert run.upper == run.lower.value == programs.solve("free", all_ideals(programs.graph.producers)).value
 
 
 def test_the_exact_program_refuses_what_it_does_not_decide() -> None:
@@ -143,7 +143,7 @@ def test_the_exact_program_refuses_what_it_does_not_decide() -> None:
     for constraints, pins in ((("C1", "C2"), ()), (("C1", "C3"), pinned)):
         programs = Programs(ring_problem(layered(1, constraints=constraints, pins=pins)))
         with pytest.raises(ValueError, match=r"C2|C3"):
-            solve_exact(programs, all_ideals(programs.graph), 10**9)
+            solve_exact(programs, all_ideals(programs.graph.producers), 10**9)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -152,8 +152,8 @@ def test_cuts_that_grow_by_steps_are_those_of_the_definition(seed: int) -> None:
     programs = Programs(ring_problem(layered(seed)))
     storages = programs.storages
     for family in (
-        all_ideals(programs.graph),
-        order_ideals(programs.graph, topological_orders(programs.graph, 3, seed)),
+        all_ideals(programs.graph.producers),
+        prefixes(topological_orders(programs.graph, 3, seed), programs.graph.n),
     ):
         cut = cut_ticks(family.words, family.first, family.added, family.target, storages)
         for mask, ticks in zip(family.masks, cut.tolist(), strict=True):
@@ -168,12 +168,12 @@ def test_cuts_that_grow_by_steps_are_those_of_the_definition(seed: int) -> None:
 def test_slicing_is_a_restriction_of_path(seed: int) -> None:
     instance = layered(seed)
     programs = Programs(ring_problem(instance))
-    path = programs.solve("path", all_ideals(programs.graph)).value
+    path = programs.solve("path", all_ideals(programs.graph.producers)).value
     sliced = slice_orders(programs, None, count=4, seed=seed)
     assert path is not None and sliced.value is not None and sliced.value >= path
     assert check(instance, RingSolution(chips=sliced.chips or ())).objective == sliced.value
     orders = list(topological_orders(programs.graph, 4, seed))
-    assert not order_ideals(programs.graph, orders).complete
+    assert not prefixes(orders, programs.graph.n).complete
     assert slice_orders(programs, None, count=4, seed=seed) == sliced
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chipmap.heuristics.ring.programs.ideals import all_ideals
+from chipmap.heuristics.engines.ideals import all_ideals
 from chipmap.heuristics.ring.programs.program import Programs
 from chipmap.heuristics.ring.programs.triangle import solve_exact
 from chipmap.heuristics.ring.station_search.search import StationSearch
@@ -81,7 +81,7 @@ def test_against_the_exact_program(seed: int) -> None:
     problem = ring_problem(contract(instance).instance)
     programs = Programs(problem)
     most = problem.total_ticks + sum(storage.ticks for storage in problem.storages)
-    best = solve_exact(programs, all_ideals(programs.graph), most).value
+    best = solve_exact(programs, all_ideals(programs.graph.producers), most).value
     assert best is not None
     search = StationSearch(problem, programs.graph)
     found = search.decide(best, ALL, ALL)
@@ -97,7 +97,7 @@ def test_c3_costs_something_on_these_graphs() -> None:
     for seed in range(60):
         problem = ring_problem(contract(skips(seed)).instance)
         programs = Programs(problem)
-        ideals = all_ideals(programs.graph)
+        ideals = all_ideals(programs.graph.producers)
         free, path = (programs.solve(rule, ideals).value for rule in ("free", "path"))  # type: ignore[arg-type]
         exact = solve_exact(programs, ideals, int(path or 0)).value
         dearer += free is not None and exact is not None and free < exact < (path or 0)
@@ -112,7 +112,7 @@ def test_cut_short_it_proves_nothing(width: int, nodes: int) -> None:
         problem = ring_problem(contract(instance).instance)
         programs = Programs(problem)
         most = problem.total_ticks + sum(storage.ticks for storage in problem.storages)
-        best = solve_exact(programs, all_ideals(programs.graph), most).value
+        best = solve_exact(programs, all_ideals(programs.graph.producers), most).value
         assert best is not None
         result = StationSearch(problem).decide(best, width, nodes)
         short += result.chips is None
@@ -127,7 +127,7 @@ def test_several_orders_find_more_and_claim_no_more() -> None:
         problem = ring_problem(contract(skips(seed)).instance)
         programs = Programs(problem)
         most = problem.total_ticks + sum(storage.ticks for storage in problem.storages)
-        best = solve_exact(programs, all_ideals(programs.graph), most).value
+        best = solve_exact(programs, all_ideals(programs.graph.producers), most).value
         assert best is not None
         search = StationSearch(problem, programs.graph)
         for orders in found:

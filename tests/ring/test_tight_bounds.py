@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from chipmap.heuristics.engines.ideals import all_ideals
 from chipmap.heuristics.ring.bounds.cuts import bottleneck_bound, link_bound
 from chipmap.heuristics.ring.bounds.lattice_bound import contracted_bound
 from chipmap.heuristics.ring.bounds.simple import average, largest, packing, skip
-from chipmap.heuristics.ring.programs.ideals import all_ideals, flow_graph
+from chipmap.heuristics.ring.programs.flow_graph import flow_graph
 from chipmap.heuristics.ring.programs.program import Programs
 from chipmap.heuristics.ring.programs.triangle import solve_exact
 from chipmap.heuristics.ring.sampling.sample_fix import Sampler
@@ -105,7 +106,7 @@ def test_a_bound_is_the_optimum(name: str) -> None:
 def test_a_program_is_the_optimum(rule: Any, instance: RingInstance) -> None:
     """Its value, and as a refutation: there is a chain within the optimum and none within a tick less."""
     programs = Programs(ring_problem(contract(instance).instance))
-    ideals, best = all_ideals(programs.graph), optimum(instance)
+    ideals, best = all_ideals(programs.graph.producers), optimum(instance)
     assert programs.solve(rule, ideals).value == programs.solve(rule, ideals, best).value == best
     assert programs.solve(rule, ideals, best - 1).value is None
 
@@ -113,14 +114,16 @@ def test_a_program_is_the_optimum(rule: Any, instance: RingInstance) -> None:
 @pytest.mark.parametrize("instance", [ORDER, SKIP, LINKS, SUM, FORWARD, QUOTIENT])
 def test_the_exact_program_refutes_a_tick_less(instance: RingInstance) -> None:
     programs = Programs(ring_problem(contract(instance).instance))
-    ideals, best = all_ideals(programs.graph), optimum(instance)
+    ideals, best = all_ideals(programs.graph.producers), optimum(instance)
     assert solve_exact(programs, ideals, HIGH).value == solve_exact(programs, ideals, best).value == best
     assert solve_exact(programs, ideals, best - 1).value is None
 
 
 def test_the_exact_program_is_needed() -> None:
     programs = Programs(ring_problem(contract(QUOTIENT).instance))
-    necessary, sufficient = (programs.solve(rule, all_ideals(programs.graph)).value for rule in ("n1", "path"))
+    necessary, sufficient = (
+        programs.solve(rule, all_ideals(programs.graph.producers)).value for rule in ("n1", "path")
+    )
     assert (necessary, optimum(QUOTIENT), sufficient) == (5, 6, 8)
 
 

@@ -6,7 +6,9 @@ import _thread
 import signal
 import threading
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyomo.environ as pyo
@@ -239,6 +241,19 @@ def test_deterministic_twice(solver: str) -> None:
     first = answer()
     assert first[0].reason == "feasible" and first[0].limit == ("node" if solver == "highs" else "other")
     assert answer() == first
+
+
+def test_the_bounds_of_a_deterministic_run_of_highs_do_not_depend_on_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many are told, and the same, where each look at the clock finds seconds gone by or none."""
+    told = list[list[float]]()
+    for pace in (0.0, 5.0):
+        clock = SimpleNamespace(monotonic=count(0.0, pace).__next__)
+        monkeypatch.setattr("chipmap.solvers.highs.time", clock)
+        heard = list[float]()
+        request = SolveRequest(time_limit=GUARD, deterministic=True, work_limit=WORK["highs"], on_bound=heard.append)
+        solve_model(HARD.model("highs"), request, "highs")
+        told.append(heard)
+    assert told[0] == told[1] and len(told[0]) > 1
 
 
 def test_highs_thread_count_may_change_between_solves() -> None:

@@ -183,7 +183,7 @@ def test_strips_and_multipliers_at_one_time(seed: int) -> None:
     for arguments in (False, True) if tables.adapters else (False,):
         program = Elimination(problem, tables, arguments)
         states = (tables.states if arguments else tables.fronts)(problem.longest)
-        for _ in range(8):
+        for _ in range(4):
             middle = random.randint(1, 2 * problem.height)
             parts = Strip(0, middle), Strip(middle, 2 * problem.height)
             multipliers = np.array([random.choice((0, 0, 0, 1, 5, 20)) for _ in range(COUNT)], dtype=np.float64)

@@ -53,7 +53,7 @@ def test_the_optimum_is_that_of_enumeration(seed: int) -> None:
 
 @pytest.mark.parametrize("choices", CHOICES, ids=str)
 def test_every_way_to_state_it_keeps_the_optimum(choices: dict[str, Any]) -> None:
-    for seed in SEEDS[::2]:
+    for seed in SEEDS[::4]:
         model = build(instance(seed), choices)
         assert model.standing is Standing.EXACT
         check(seed, model)

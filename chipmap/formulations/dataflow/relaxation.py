@@ -124,11 +124,6 @@ class Design:
     seconds: float
 
 
-def spent(rates: Rates, design: Design, links: float) -> float:
-    """What a chip of ``design`` with so many links costs, in the unit of ``rates``."""
-    return rates.tile * design.tiles + rates.memory * design.memory_gbps + rates.link * links * design.link_gbps
-
-
 def balanced(instance: DataflowInstance, solution: DataflowSolution, budgets: Sequence[tuple[Rates, float]]) -> Design:
     """The tiles and rates with which ``solution`` takes least time, each chip within every budget.
 

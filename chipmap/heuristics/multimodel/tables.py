@@ -66,12 +66,6 @@ class Table:
     cell: NDArray[np.int16]
     energy: FloatArray
 
-    @property
-    def megabytes(self) -> float:
-        """Size of the arrays."""
-        arrays = (self.signature, self.first, self.last, self.cell, self.energy)
-        return float(sum(array.nbytes for array in arrays)) / 1e6
-
 
 def criteria(problem: MultiProblem, model: ModelCosts, paths: Paths, rates: Sequence[float] | None) -> Costs:
     """The costs of ``model``; ``rates`` in pJ per ns. None: energy counts nothing."""

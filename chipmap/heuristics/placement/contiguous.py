@@ -14,12 +14,13 @@ forward ones of their groups. **It is exact where each backward operation has su
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.placement.ideals import Ideals, TooManyIdealsError, bit_sets
+from chipmap.heuristics.engines.ideals import IdealFamily, TooManyIdealsError, all_ideals, prefixes, to_words
 from chipmap.heuristics.placement.ideals_kernel import NONE, Blocks, Chains, Kinds, Lattice, Nets, Units, sweep
 from chipmap.instances.placement.load_graph import LoadGraph
 from chipmap.instances.placement.problem import IntArray
@@ -39,12 +40,25 @@ class Chain:
     devices: IntArray
 
 
+def ideals_of(graph: LoadGraph, limit: int, deadline: Deadline) -> IdealFamily:
+    """All ideals of the units that C7 speaks of. Raises :class:`TooManyIdealsError` beyond ``limit``."""
+    producers = [0] * graph.units
+    for u, v in graph.before:
+        producers[v] |= 1 << u
+    return all_ideals(producers, limit, deadline, without=sum(1 << v for v in range(graph.units) if graph.free[v]))
+
+
+def prefixes_of(graph: LoadGraph, orders: Iterable[Sequence[int]]) -> IdealFamily:
+    """The prefixes of topological orders of the units alone."""
+    return prefixes(orders, graph.units)
+
+
 def states(graph: LoadGraph) -> int:
     """How many numbers of used devices of each kind there are."""
     return int(np.prod([len(devices) + 1 for devices in graph.kinds], dtype=object))
 
 
-def best_chain(graph: LoadGraph, ideals: Ideals, upper: int, deadline: Deadline) -> Chain | None:
+def best_chain(graph: LoadGraph, ideals: IdealFamily, upper: int, deadline: Deadline) -> Chain | None:
     """The chain over ``ideals`` whose largest load is least and below ``upper``; None if there is none.
 
     Raises :class:`TooManyIdealsError` where there are too many chains to keep, and ``Stop`` at the deadline.
@@ -71,7 +85,7 @@ def best_chain(graph: LoadGraph, ideals: Ideals, upper: int, deadline: Deadline)
     return Chain(load, _devices(graph, ideals, chains, kinds, state))
 
 
-def _arrays(graph: LoadGraph, ideals: Ideals) -> tuple[Lattice, Units, Nets]:
+def _arrays(graph: LoadGraph, ideals: IdealFamily) -> tuple[Lattice, Units, Nets]:
     """The arrays of the kernel, without free units."""
     bound = ~graph.free
     least = np.where(graph.allowed, graph.time, NONE).min(axis=1)
@@ -93,7 +107,7 @@ def _arrays(graph: LoadGraph, ideals: Ideals) -> tuple[Lattice, Units, Nets]:
         np.cumsum([0, *map(len, of)]).astype(np.int64),
         np.array([n for listed in of for n in listed], dtype=np.int64),
     )
-    words = bit_sets([sum(1 << u for u in members) for members, _, _ in kept], graph.units)
+    words = to_words([sum(1 << u for u in members) for members, _, _ in kept], graph.units)
     costs, sizes = (np.array([net[i] for net in kept], dtype=np.int64) for i in (1, 2))
     return lattice, units, Nets(words, costs, sizes)
 
@@ -113,7 +127,7 @@ def _room(graph: LoadGraph, ideals: int) -> tuple[Chains, Blocks]:
     return chains, blocks
 
 
-def _devices(graph: LoadGraph, ideals: Ideals, chains: Chains, kinds: Kinds, state: int) -> IntArray:
+def _devices(graph: LoadGraph, ideals: IdealFamily, chains: Chains, kinds: Kinds, state: int) -> IntArray:
     """Follow the best chain back: the devices of the units, each block on the next one of its kind."""
     found = np.full(graph.units, -1, dtype=np.int64)
     used, j = [0] * len(graph.kinds), len(ideals) - 1

@@ -10,14 +10,12 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chipmap.heuristics.placement.keys import mean_sends, mean_times, upward_rank
+from chipmap.heuristics.placement.list_scheduling import LATE, list_schedule
 from chipmap.heuristics.placement.shared import joint
-from chipmap.heuristics.placement.starts import LATE, arrival, room
 from chipmap.heuristics.placement.tables import Tables
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
-from chipmap.kernels import njit
 
 
 def downward_rank(problem: PlacementProblem) -> IntArray:
@@ -45,50 +43,25 @@ def critical_path(problem: PlacementProblem, priority: IntArray, t: Tables) -> l
 def cpop(problem: PlacementProblem, t: Tables) -> IntArray:
     """The devices that CPOP chooses [N]."""
     priority = upward_rank(problem) + downward_rank(problem)
-    path, allowed, (need, memory) = critical_path(problem, priority, t), joint(problem), room(problem)
+    path, allowed = critical_path(problem, priority, t), joint(problem)
     wish = np.full(problem.operations, -1, dtype=np.int64)
     if path:
         wish[path] = int(np.where(allowed[path], problem.time[path], LATE // len(path)).sum(axis=0).argmin())
-    return _cpop(t, priority, wish, allowed, problem.group, need, memory.copy())
+    return list_schedule(problem, t, by_priority(problem, priority), problem.group, allowed, wish)
 
 
-@njit(cache=True, nogil=True)
-def _cpop(
-    t: Tables,
-    priority: IntArray,
-    wish: IntArray,
-    allowed: NDArray[np.bool_],
-    group: IntArray,
-    need: IntArray,
-    memory: IntArray,
-) -> IntArray:
-    count, devices = len(priority), len(t.gap)
-    device, end, free = np.full(count, -1, np.int64), np.zeros(count, np.int64), np.zeros(devices, np.int64)
-    home, missing = np.full(count, -1, np.int64), t.reads.copy()
-    ready = [(0, 0)]
-    ready.pop()
-    for v in range(count):
-        if missing[v] == 0:
-            heapq.heappush(ready, (-priority[v], v))
-    while len(ready) > 0:
-        v = heapq.heappop(ready)[1]
-        wanted = need[group[v]] if home[group[v]] < 0 else 0
-        best, where, badness = LATE * 2, -1, 3
-        for d in range(devices):
-            if not allowed[v, d] or (home[group[v]] >= 0 and home[group[v]] != d):
-                continue
-            # room first, then the critical path's device
-            bad = 2 * (memory[d] < wanted) + (wish[v] >= 0 and wish[v] != d)
-            ends = min(LATE, max(arrival(t, v, d, device, end), free[d]) + t.time[v, d])
-            if bad < badness or (bad == badness and ends < best) or where < 0:
-                best, where, badness = ends, d, bad
-        memory[where] -= wanted
-        device[v], end[v], home[group[v]] = where, best, where
-        free[where] = best + (t.gap[where] if t.time[v, where] > 0 else 0)
-        for i in range(t.made_at[v], t.made_at[v + 1]):
-            for j in range(t.reader_at[t.made[i]], t.reader_at[t.made[i] + 1]):
-                w = 0 + t.readers[j]  # in 64 bits, as what is in the heap
-                missing[w] -= 1
-                if missing[w] == 0:
-                    heapq.heappush(ready, (-priority[w], w))
-    return device
+def by_priority(problem: PlacementProblem, priority: IntArray) -> IntArray:
+    """The operations [N]: of those whose producers stand before, again and again that of the greatest priority."""
+    missing, found, high = [len(made) for made in problem.producers], list[int](), priority.tolist()
+    made: list[list[int]] = [[] for _ in missing]
+    for s, u in enumerate(problem.storages.producer.tolist()):
+        made[u].append(s)
+    ready = [(-high[v], v) for v, count in enumerate(missing) if not count]
+    heapq.heapify(ready)
+    while ready:
+        found.append(heapq.heappop(ready)[1])
+        for w in (w for s in made[found[-1]] for w in problem.storages.read_by(s)):
+            missing[w] -= 1
+            if not missing[w]:
+                heapq.heappush(ready, (-high[w], w))
+    return np.array(found, dtype=np.int64)

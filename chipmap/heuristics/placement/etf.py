@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.placement.keys import topological, upward_rank
+from chipmap.heuristics.placement.list_scheduling import LATE, arrival, room
 from chipmap.heuristics.placement.shared import joint
-from chipmap.heuristics.placement.starts import LATE, arrival, room
 from chipmap.heuristics.placement.tables import Tables
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.kernels import njit
@@ -85,8 +85,8 @@ def _begin(t: Tables, count: int) -> Progress:
 
 def etf(problem: PlacementProblem, t: Tables, deadline: Deadline = Deadline()) -> IntArray:
     """The devices that ETF chooses [N]."""
-    (need, memory), now = room(problem), _begin(t, problem.operations)
-    rank, allowed, left = upward_rank(problem), joint(problem), memory.copy()
+    (need, memory), now = room(problem, problem.group), _begin(t, problem.operations)
+    rank, allowed, left = upward_rank(problem), joint(problem), memory
     while now.size[0]:
         deadline.check()
         _etf(t, rank, allowed, problem.group, need, left, now, STEPS)

@@ -32,18 +32,6 @@ def filled(problem: PlacementProblem, order: Sequence[int], share: float) -> Int
     return np.array(filling.device, dtype=np.int64)
 
 
-def resting(problem: PlacementProblem, device: IntArray) -> IntArray:
-    """What rests on each device for the whole step where operations are on these [N], in bytes [D]."""
-    storages, static = problem.storages, problem.instance.task.memory == "static"
-    found = np.zeros(problem.devices, dtype=np.int64)
-    np.add.at(found, device, problem.weights)
-    rests = np.ones(len(storages), dtype=bool) if static else storages.resident
-    np.add.at(found, device[storages.producer[rests]], storages.bytes[rests])
-    for size, readers in problem.copies:
-        found[np.unique(device[list(readers)])] += size
-    return found
-
-
 class _Filling:
     """Bytes on D devices while operations are placed one by one."""
 

@@ -11,7 +11,7 @@ NONE = 2**62
 
 
 class Lattice(NamedTuple):
-    """The ideals as in ``ideals.Ideals``, and ``left`` [m]: the least time of all units outside each, in ns."""
+    """The ideals as in ``IdealFamily``, and ``left`` [m]: the least time of all units outside each, in ns."""
 
     words: Any
     first: Any

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.placement.keys import topological, upward_rank
 from chipmap.instances.placement.instance import PlacementSolution, Transfer
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 
@@ -23,18 +22,6 @@ class Times(NamedTuple):
     start: list[int]
     moves: list[tuple[int, int, int]]
     step: int
-
-
-def in_order(problem: PlacementProblem, device: IntArray) -> PlacementSolution | None:
-    """The schedule on these devices [N] by falling upward rank; None where a transfer has no route."""
-    times = times_in_order(problem, device, by_rank(problem))
-    return None if times is None else solution_of(problem, device, times)
-
-
-def by_rank(problem: PlacementProblem) -> list[int]:
-    """The operations by falling upward rank, producers before readers."""
-    found: list[int] = np.lexsort((topological(problem), -upward_rank(problem))).tolist()
-    return found
 
 
 def solution_of(problem: PlacementProblem, device: IntArray, times: Times) -> PlacementSolution:

@@ -35,6 +35,12 @@ def upward_rank(problem: PlacementProblem) -> IntArray:
     return latest(problem, mean_times(problem), mean_sends(problem))
 
 
+def by_rank(problem: PlacementProblem) -> IntArray:
+    """The operations by falling upward rank, producers before readers [N]."""
+    found: IntArray = np.lexsort((topological(problem), -upward_rank(problem)))
+    return found
+
+
 def latest(problem: PlacementProblem, time: IntArray, send: IntArray) -> IntArray:
     """The most time from the start of each operation to the end of the last one on a path, with ``time`` [N] of
     operations and ``send`` [S] of storages [N]."""

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.placement.keys import mean_sends
+from chipmap.heuristics.placement.list_scheduling import LATE
 from chipmap.heuristics.placement.shared import joint
-from chipmap.heuristics.placement.starts import LATE
 from chipmap.heuristics.placement.units import Units
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.kernels import njit

@@ -21,10 +21,12 @@ def joint_of(problem: PlacementProblem, unit: IntArray) -> NDArray[np.bool_]:
     return found
 
 
-def part_bytes(problem: PlacementProblem, part: IntArray) -> IntArray:
-    """What each part takes up for the whole step, in bytes, by the number of the part [N]."""
+def part_bytes(problem: PlacementProblem, part: IntArray, parts: int | None = None) -> IntArray:
+    """What rests for the whole step of each part's operations, in bytes, by the number of the part [``parts``].
+
+    ``part`` [N] is the part of each operation, or its device; ``parts`` is N unless it is given."""
     storages, static = problem.storages, problem.instance.task.memory == "static"
-    found = np.zeros(problem.operations, dtype=np.int64)
+    found = np.zeros(problem.operations if parts is None else parts, dtype=np.int64)
     np.add.at(found, part, problem.weights)
     rests = np.ones(len(storages), dtype=bool) if static else storages.resident
     np.add.at(found, part[storages.producer[rests]], storages.bytes[rests])

@@ -16,6 +16,7 @@ from chipmap.instances.dataflow.sharding import collective_ns
 from chipmap.instances.dataflow.sizes import fetch_bytes, table_bytes, weight_bytes
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.instances.decimals import exact
+from chipmap.records import kept
 
 
 def layers_per_stage(instance: DataflowInstance, degrees: Degrees) -> int:
@@ -75,21 +76,22 @@ class Roles(NamedTuple):
 
 def roles(instance: DataflowInstance) -> Roles:
     """The :class:`Roles` of an instance, found once and kept with it."""
-    if "_roles" not in instance.__dict__:
-        workload = instance.workload
-        phase = {one.name: one.phase for one in workload.kernels}
-        updates = {one.name for one in workload.kernels if one.update}
-        carries_back = any(phase[u] == "backward" for u, _ in workload.carries)
-        instance.__dict__["_roles"] = Roles(
-            _kept_for_backward(instance),
-            recomputed(instance),
-            dict(Counter(u for u, _ in workload.carries)),
-            "backward" in phase.values() and not carries_back,
-            any(one.update for one in workload.kernels),
-            frozenset(u for u, v in workload.edges if v in updates),
-        )
-    found: Roles = instance.__dict__["_roles"]
-    return found
+    return kept(instance, "_roles", _roles)
+
+
+def _roles(instance: DataflowInstance) -> Roles:
+    workload = instance.workload
+    phase = {one.name: one.phase for one in workload.kernels}
+    updates = {one.name for one in workload.kernels if one.update}
+    carries_back = any(phase[u] == "backward" for u, _ in workload.carries)
+    return Roles(
+        _kept_for_backward(instance),
+        recomputed(instance),
+        dict(Counter(u for u, _ in workload.carries)),
+        "backward" in phase.values() and not carries_back,
+        any(one.update for one in workload.kernels),
+        frozenset(u for u, v in workload.edges if v in updates),
+    )
 
 
 def kept_for_backward(instance: DataflowInstance) -> frozenset[str]:

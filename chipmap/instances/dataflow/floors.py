@@ -25,6 +25,7 @@ from chipmap.instances.dataflow.problem import (
 from chipmap.instances.dataflow.rates import best_rate
 from chipmap.instances.dataflow.sizes import flop
 from chipmap.instances.decimals import exact
+from chipmap.records import kept
 
 
 def first_ticks(problem: DataflowProblem) -> int:
@@ -98,7 +99,7 @@ def plain_floor(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan, b
     full."""
     at, task = settled(instance, *plan), instance.task
     nothing = DataflowProblem(at, degrees, (), np.zeros((0, 2), np.int64), np.zeros(0, np.int64), bubble=bubble)
-    layer = _peak_ns(at) * at.task.samples * 1000 * instance.mapped_layers
+    layer = kept(at, "_peak_ns", _peak_ns) * at.task.samples * 1000 * instance.mapped_layers
     layer /= exact(task.utilisation or 1) * degrees.tensor
     if task.stages == "kernels":
         return floor(steps(nothing) * layer / degrees.pipeline)
@@ -106,15 +107,12 @@ def plain_floor(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan, b
 
 
 def _peak_ns(instance: DataflowInstance) -> Fraction:
-    """Nanoseconds that a layer's FLOP of a sample take at the best rate of each kernel; kept with the instance.
+    """Nanoseconds that a layer's FLOP of a sample take at the best rate of each kernel.
 
     On tiles only an opaque kernel has the FLOP that are stated: of the others the shape counts."""
-    if "_peak_ns" not in instance.__dict__:
-        at = dict[Fraction, int]()
-        for again, kernel in zip(runs(instance), instance.workload.kernels, strict=True):
-            rate = best_rate(kernel, instance.workload, instance.system.chip)
-            shaped = instance.task.utilisation is None and kernel.kind != "opaque"
-            at[rate] = at.get(rate, 0) + again * flop(kernel.replace(flop=None) if shaped else kernel)
-        instance.__dict__["_peak_ns"] = sum((Fraction(some) / rate for rate, some in at.items()), Fraction(0))
-    found: Fraction = instance.__dict__["_peak_ns"]
-    return found
+    at = dict[Fraction, int]()
+    for again, kernel in zip(runs(instance), instance.workload.kernels, strict=True):
+        rate = best_rate(kernel, instance.workload, instance.system.chip)
+        shaped = instance.task.utilisation is None and kernel.kind != "opaque"
+        at[rate] = at.get(rate, 0) + again * flop(kernel.replace(flop=None) if shaped else kernel)
+    return sum((Fraction(some) / rate for rate, some in at.items()), Fraction(0))

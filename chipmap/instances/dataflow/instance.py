@@ -19,7 +19,7 @@ from chipmap.instances.dataflow.rates import missing_formats
 from chipmap.instances.dataflow.system import System
 from chipmap.instances.dataflow.workload import Scheme, Workload
 from chipmap.instances.optimizer import Optimizer, per_parameter
-from chipmap.records import InputError, Record, counted
+from chipmap.records import InputError, Record, counted, kept
 
 CostMode = Literal["physical", "dfmodel"]
 Purpose = Literal["training", "prefill", "decode"]
@@ -251,11 +251,7 @@ def check_peaks(instance: DataflowInstance) -> None:
 
 def divides_experts(instance: DataflowInstance) -> bool:
     """Whether any kernel may have scheme E; kept with the instance."""
-    if "_divides_experts" not in instance.__dict__:
-        kernels = instance.workload.kernels
-        instance.__dict__["_divides_experts"] = any("E" in kernel.schemes for kernel in kernels)
-    found: bool = instance.__dict__["_divides_experts"]
-    return found
+    return kept(instance, "_divides_experts", lambda one: any("E" in kernel.schemes for kernel in one.workload.kernels))
 
 
 def _check_stages(instance: DataflowInstance) -> None:

@@ -20,7 +20,7 @@ from chipmap.instances.dataflow.instance import (
     divides_experts,
     divisors,
 )
-from chipmap.records import InputError
+from chipmap.records import InputError, kept
 
 
 def allowed_degrees(instance: DataflowInstance) -> list[Degrees]:
@@ -116,15 +116,14 @@ def settled(
     changes = {field: value for field, value in changes.items() if value not in (None, getattr(task, field))}
     if not changes:
         return instance
-    kept: dict[BatchPlan, DataflowInstance] = instance.__dict__.setdefault("_settled", {})
-    if plan not in kept:
+    found: dict[BatchPlan, DataflowInstance] = kept(instance, "_settled", lambda _: {})
+    if plan not in found:
         task = msgspec.structs.replace(task, **changes)
-        kept[plan] = msgspec.structs.replace(instance, task=task)
-        kept[plan].__dict__["_shared"] = shared_by_plans(instance)
-    return kept[plan]
+        found[plan] = msgspec.structs.replace(instance, task=task)
+        kept(found[plan], "_shared", lambda _: shared_by_plans(instance))
+    return found[plan]
 
 
 def shared_by_plans(instance: DataflowInstance) -> dict[str, Any]:
     """What is kept with an instance and all its settled copies: numbers that no plan but the micro-batch changes."""
-    found: dict[str, Any] = instance.__dict__.setdefault("_shared", {})
-    return found
+    return kept(instance, "_shared", lambda _: {})

@@ -39,8 +39,8 @@ from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.tiles import Shares, shares, thinned
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.instances.decimals import exact
-from chipmap.instances.graph import neighbours
-from chipmap.records import InputError
+from chipmap.instances.graph import neighbours, topological
+from chipmap.records import InputError, kept
 
 #: Picoseconds and bytes of a layer stay below this, so that sums over layers fit 64 bits.
 LARGEST = 2**40 * 10**3
@@ -158,12 +158,12 @@ def dataflow_problem(
     ):
         plan, *others = useful_plans(instance, degrees)
         instance = instance if others else settled(instance, *plan)
-    kept: dict[Degrees, DataflowProblem] = instance.__dict__.setdefault("_problems", {})
-    if degrees not in kept:
+    found: dict[Degrees, DataflowProblem] = kept(instance, "_problems", lambda _: {})
+    if degrees not in found:
         edges, distance = _tensors(instance)
         options = all_options(instance, degrees)
         _refuse_overflow(instance, options)
-        kept[degrees] = DataflowProblem(
+        found[degrees] = DataflowProblem(
             instance=instance,
             degrees=degrees,
             options=options,
@@ -172,18 +172,18 @@ def dataflow_problem(
             behind=behind_ticks(instance, degrees),
             filled=filled_ticks(instance, degrees),
         )
-    return kept[degrees]
+    return found[degrees]
 
 
 def _tensors(instance: DataflowInstance) -> tuple[IntArray, IntArray]:
     """The edges of a layer, and how many levels each of them passes; found once for all plans."""
-    kept = shared_by_plans(instance)
-    if "tensors" not in kept:
+    shared = shared_by_plans(instance)
+    if "tensors" not in shared:
         index = {kernel.name: i for i, kernel in enumerate(instance.workload.kernels)}
         edges = np.array([(index[u], index[v]) for u, v in instance.workload.edges], dtype=np.int64).reshape(-1, 2)
         level = levels(len(index), edges)
-        kept["tensors"] = edges, level[edges[:, 1]] - level[edges[:, 0]]
-    found: tuple[IntArray, IntArray] = kept["tensors"]
+        shared["tensors"] = edges, level[edges[:, 1]] - level[edges[:, 0]]
+    found: tuple[IntArray, IntArray] = shared["tensors"]
     return found
 
 
@@ -198,16 +198,10 @@ def _refuse_overflow(instance: DataflowInstance, options: Sequence[Sequence[Opti
 
 def levels(n: int, edges: IntArray) -> IntArray:
     """For each kernel the most edges of a path to it."""
-    level, waiting = np.zeros(n, dtype=np.int64), np.bincount(edges[:, 1], minlength=n)
-    readers = neighbours(n, edges.tolist())
-    ready = np.flatnonzero(waiting == 0).tolist()
-    while ready:
-        u = ready.pop()
+    level, readers = np.zeros(n, dtype=np.int64), neighbours(n, edges.tolist())
+    for u in topological(readers):
         for v in readers[u]:
             level[v] = max(level[v], level[u] + 1)
-            waiting[v] -= 1
-            if waiting[v] == 0:
-                ready.append(v)
     return level
 
 

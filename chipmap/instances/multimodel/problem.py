@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from chipmap.instances.decimals import exact
 from chipmap.instances.multimodel.instance import MAX_TOTAL, Model, MultiInstance, MultiSolution, Piece
-from chipmap.records import InputError
+from chipmap.records import InputError, kept
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -159,11 +159,7 @@ def watts(instance: MultiInstance) -> int:
 
 def multi_problem(instance: MultiInstance) -> MultiProblem:
     """The arrays of ``instance`` (kept on it: a second call is free)."""
-    cached = instance.__dict__.get("_problem")
-    if cached is None:
-        cached = instance.__dict__["_problem"] = _build(instance)
-    assert isinstance(cached, MultiProblem)
-    return cached
+    return kept(instance, "_problem", _build)
 
 
 def _build(instance: MultiInstance) -> MultiProblem:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from chipmap.instances.graph import neighbours, topological
 from chipmap.instances.placement.load_graph import LoadGraph, load_graph
 from chipmap.instances.placement.problem import PlacementProblem
 
@@ -63,7 +64,7 @@ def _order(graph: LoadGraph) -> tuple[list[int], list[int], list[int], list[int]
     for u, v in graph.before:
         producers[v] |= 1 << u
         readers[u] |= 1 << v
-    order = _topological(graph, producers)
+    order = topological(neighbours(graph.units, graph.before))
     above, below = [0] * graph.units, [0] * graph.units
     for v in order:
         for u in (u for u in range(graph.units) if producers[v] >> u & 1):
@@ -72,18 +73,3 @@ def _order(graph: LoadGraph) -> tuple[list[int], list[int], list[int], list[int]
         for w in (w for w in range(graph.units) if readers[v] >> w & 1):
             below[v] |= below[w] | 1 << w
     return producers, readers, above, below
-
-
-def _topological(graph: LoadGraph, producers: list[int]) -> list[int]:
-    """The units in an order in which they can run; without C7 those in circles come last."""
-    waiting = [mask.bit_count() for mask in producers]
-    order = [v for v in range(graph.units) if not waiting[v]]
-    after: dict[int, list[int]] = {}
-    for u, v in sorted(graph.before):
-        after.setdefault(u, []).append(v)
-    for u in order:
-        for v in after.get(u, ()):
-            waiting[v] -= 1
-            if not waiting[v]:
-                order.append(v)
-    return order

@@ -17,7 +17,7 @@ from chipmap.instances.decimals import exact
 from chipmap.instances.graph import OperationGraph
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution, allowed_devices
 from chipmap.instances.placement.system import DeviceClass, routes_of
-from chipmap.records import InputError
+from chipmap.records import InputError, kept
 
 IntArray = NDArray[np.int64]
 #: Sums of times stay below this many ns.
@@ -168,11 +168,7 @@ class PlacementProblem:
 
 def placement_problem(instance: PlacementInstance) -> PlacementProblem:
     """The arrays of ``instance`` (kept on it: a second call is free)."""
-    cached = instance.__dict__.get("_problem")
-    if cached is None:
-        cached = instance.__dict__["_problem"] = _build(instance)
-    assert isinstance(cached, PlacementProblem)
-    return cached
+    return kept(instance, "_problem", _build)
 
 
 def _build(instance: PlacementInstance) -> PlacementProblem:

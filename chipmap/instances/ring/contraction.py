@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import msgspec
 import numpy as np
@@ -20,6 +19,8 @@ from chipmap.instances.graph import Operation, OperationGraph, Tensor, neighbour
 from chipmap.instances.ring.draft import fresh
 from chipmap.instances.ring.instance import Forbidden, RingInstance, RingSolution
 from chipmap.instances.ring.problem import TICKS_PER_NS, RingProblem, ring_problem
+from chipmap.instances.units import units_in_order
+from chipmap.records import kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +73,15 @@ def lift(instance: RingInstance, computing: dict[int, int]) -> RingSolution:
 
 
 def contract(instance: RingInstance) -> Contraction:
-    """The lossless contraction of ``instance``: computing operations and what they share, keep-together groups merged.
+    """The lossless contraction of ``instance`` (kept on it): computing operations and what they share, keep-together
+    groups merged.
 
     An operation to which pins leave no chip has all chips forbidden in the contracted instance (infeasible by C0).
     """
+    return kept(instance, "_contraction", _contract)
+
+
+def _contract(instance: RingInstance) -> Contraction:
     problem = ring_problem(instance)
     groups = _groups(problem)
     own, shared = _shared(problem, groups)
@@ -112,9 +118,12 @@ def contract(instance: RingInstance) -> Contraction:
     return Contraction(instance, contracted, members, _report(problem, groups))
 
 
-@lru_cache(maxsize=4)
 def computing_only(problem: RingProblem) -> RingProblem:
     """The problem with nothing but the computing operations, which keep their order: their positions are new ones."""
+    return kept(problem, "_computing_only", _computing_only)
+
+
+def _computing_only(problem: RingProblem) -> RingProblem:
     if problem.computing.all():
         return problem
     positions = np.flatnonzero(problem.computing)
@@ -155,21 +164,13 @@ def _groups(problem: RingProblem) -> tuple[tuple[int, ...], ...]:
     between members. That rests on C1, and on memory that doesn't depend on the order of execution (grade ``boundary``);
     else nothing merges, and the groups stay constraints.
     """
-    computing = np.flatnonzero(problem.computing).tolist()
-    position = {v: i for i, v in enumerate(problem.order)}
+    order = [v for v in problem.order if problem.computing[v]]
     if not (problem.groups and _merges(problem)):
-        return tuple((v,) for v in sorted(computing, key=position.__getitem__))
-    import networkx as nx  # here: placing the greedy start must not wait for it
-
-    merged = nx.DiGraph()
-    merged.add_nodes_from(computing)
-    merged.add_edges_from(problem.flows.tolist())
-    for group in problem.groups:
-        merged.add_edges_from(zip(group, (*group[1:], group[0]), strict=True))
-    quotient = nx.condensation(merged)
-    groups = {i: tuple(sorted(quotient.nodes[i]["members"])) for i in quotient}
-    first = {i: min(position[u] for u in group) for i, group in groups.items()}
-    return tuple(groups[i] for i in nx.lexicographical_topological_sort(quotient, key=first.__getitem__))
+        return tuple((v,) for v in order)
+    place = {v: i for i, v in enumerate(order)}
+    flows = [(place[u], place[v]) for u, v in problem.flows.tolist()]
+    units = units_in_order(len(order), flows, [[place[v] for v in group] for group in problem.groups])
+    return tuple(tuple(sorted(order[i] for i in unit)) for unit in units)
 
 
 def _shared(problem: RingProblem, groups: tuple[tuple[int, ...], ...]) -> tuple[list[int], dict[tuple[int, ...], int]]:

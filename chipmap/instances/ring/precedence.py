@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.instances.graph import neighbours
 from chipmap.instances.ring.problem import IntArray, RingProblem
+from chipmap.records import kept
 
 BoolMatrix = NDArray[np.bool_]
 
 
-@lru_cache(maxsize=4)
 def reachable(problem: RingProblem) -> BoolMatrix:
     """[n, n]: whether a path of zero or more edges of the graph leads from u to v (with C1, f(u) <= f(v))."""
-    return _closure(problem, problem.edges)
+    return kept(problem, "_reachable", lambda one: _closure(one, one.edges))
 
 
-@lru_cache(maxsize=4)
 def flow_reachable(problem: RingProblem) -> BoolMatrix:
     """[n, n]: whether a path of zero or more flows leads from u to v."""
-    return _closure(problem, problem.flows)
+    return kept(problem, "_flow_reachable", lambda one: _closure(one, one.flows))
 
 
 def _closure(problem: RingProblem, pairs: NDArray[np.int32]) -> BoolMatrix:
@@ -42,7 +39,6 @@ def between(problem: RingProblem, u: int, v: int) -> IntArray:
     return np.flatnonzero(inside)
 
 
-@lru_cache(maxsize=4)
 def skips(problem: RingProblem) -> IntArray:
     """Triples (u, w, v): a flow (u, v) and an operation w between its ends, for all flows inside no other flow.
 
@@ -50,6 +46,10 @@ def skips(problem: RingProblem) -> IntArray:
     another (both its ends on paths between the other's ends) adds nothing: its ends and all between them are already
     on the two chips of the outer one.
     """
+    return kept(problem, "_skips", _skips)
+
+
+def _skips(problem: RingProblem) -> IntArray:
     below = flow_reachable(problem)
     flows = [(u, v, inside) for u, v in problem.flows.tolist() if len(inside := between(problem, u, v))]
     if not flows:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from chipmap.instances.decimals import exact
 from chipmap.instances.graph import neighbours
 from chipmap.instances.ring.instance import RingInstance
-from chipmap.records import InputError
+from chipmap.records import InputError, kept
 
 #: Ticks of 10 ps per nanosecond.
 TICKS_PER_NS = 100
@@ -165,11 +165,7 @@ class RingProblem:
 
 def ring_problem(instance: RingInstance) -> RingProblem:
     """The arrays of ``instance`` (kept on it: a second call is free)."""
-    cached = instance.__dict__.get("_problem")
-    if cached is None:
-        cached = instance.__dict__["_problem"] = _build(instance)
-    assert isinstance(cached, RingProblem)
-    return cached
+    return kept(instance, "_problem", _build)
 
 
 def _build(instance: RingInstance) -> RingProblem:

@@ -7,7 +7,6 @@ weights, operations too large to share a chip) over every interval of chips, wit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -244,7 +243,6 @@ def _inside(before: BoolMatrix, amount: NDArray[np.float64]) -> NDArray[np.float
     return np.asarray((before[:, some] * amount[some]) @ before[some].astype(np.float64))
 
 
-@lru_cache(maxsize=4)
 def _flow_spans(problem: RingProblem) -> tuple[IntArray, IntArray, IntArray]:
     """(u, v, largest f(v) - f(u)) of the flows, for solutions within C1, C2 and C3."""
     u, v = problem.flows.astype(np.int64).T

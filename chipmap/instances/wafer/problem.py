@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.instances.graph import neighbours
+from chipmap.instances.graph import neighbours, topological
 from chipmap.instances.wafer.instance import Kernel, Placement, WaferInstance, WaferSolution
 from chipmap.kernels import njit
+from chipmap.records import kept
 
 #: Quarters of a step per unit of time, and ticks per unit of score.
 TICKS = 4
@@ -110,21 +112,22 @@ class WaferProblem:
 
 def wafer_problem(instance: WaferInstance) -> WaferProblem:
     """The arrays of ``instance`` (kept with it, as instances never change)."""
-    cached: WaferProblem | None = instance.__dict__.get("_problem")
-    if cached is None:
-        placed = [kernel for kernel in instance.kernels if kernel.placed]
-        convs = tuple(convolutions(kernel) for kernel in placed)
-        index = {kernel.name: i for i, kernel in enumerate(placed)}
-        numbers = {conv: t for t, conv in enumerate(dict.fromkeys(convs))}
-        edges = [(index[u], index[v]) for u, v in instance.edges if u in index and v in index]
-        cached = instance.__dict__["_problem"] = WaferProblem(
-            instance=instance,
-            names=tuple(kernel.name for kernel in placed),
-            convs=convs,
-            types=np.array([numbers[conv] for conv in convs], dtype=np.int64),
-            edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
-        )
-    return cached
+    return kept(instance, "_problem", _build)
+
+
+def _build(instance: WaferInstance) -> WaferProblem:
+    placed = [kernel for kernel in instance.kernels if kernel.placed]
+    convs = tuple(convolutions(kernel) for kernel in placed)
+    index = {kernel.name: i for i, kernel in enumerate(placed)}
+    numbers = {conv: t for t, conv in enumerate(dict.fromkeys(convs))}
+    edges = [(index[u], index[v]) for u, v in instance.edges if u in index and v in index]
+    return WaferProblem(
+        instance=instance,
+        names=tuple(kernel.name for kernel in placed),
+        convs=convs,
+        types=np.array([numbers[conv] for conv in convs], dtype=np.int64),
+        edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
+    )
 
 
 def depth_first_order(problem: WaferProblem) -> IntArray:
@@ -132,16 +135,8 @@ def depth_first_order(problem: WaferProblem) -> IntArray:
 
     Kernels on a cycle have no place in such an order. They come last, in the order of the instance.
     """
-    waiting = np.bincount(problem.edges[:, 1], minlength=problem.n)
-    readers = neighbours(problem.n, problem.edges.tolist())
-    ready = [v for v in range(problem.n - 1, -1, -1) if waiting[v] == 0]
-    order: list[int] = []
-    while ready:
-        order.append(u := ready.pop())
-        for v in reversed(readers[u]):
-            waiting[v] -= 1
-            if waiting[v] == 0:
-                ready.append(v)
+    came = count()
+    order = topological(neighbours(problem.n, problem.edges.tolist()), lambda _: -next(came))
     return np.array(order + sorted(set(range(problem.n)) - set(order)), dtype=np.int64)
 
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from chipmap.deadline import Deadline, Stop
+from chipmap.deadline import Stop
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.plans import held_degrees
@@ -24,6 +24,7 @@ from chipmap.methods.dataflow.cases import FIRST_TRY
 from chipmap.methods.dataflow.shortages import (
     AMPLE,
     PINS,
+    Questions,
     at_least,
     does,
     lacking,
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
 
 #: Share of the time that is left for reasons; looking for what would do can take as long as solving.
 REASONS = 0.5
-#: Seconds of that where sums say already what is short.
-PATIENCE = 5.0
+#: Labels that the search may make where sums say already what is short: some seconds.
+PATIENCE = 7_500_000
 #: Choices of degrees and plan, and kernels, up to which CP-SAT is asked which labels contradict each other.
 FEW_CHOICES, FEW_KERNELS = 8, 16
 
@@ -93,19 +94,18 @@ def _divisible(instance: DataflowInstance) -> str:
 def no_mapping(instance: DataflowInstance, problems: Sequence[DataflowProblem], run: Run) -> None:
     """Record the proof that none of ``problems`` has a mapping, with its reasons as far as the limits allow.
 
-    The search for the least change that would do gets a share of the time that is left (with ``--deterministic`` its
-    labels are counted instead). Then sums say what is short: what rests in DRAM, or what one kernel takes of SRAM.
+    The search for the least change that would do gets a share of the time that is left (with ``--deterministic`` only
+    its labels are counted). Then sums say what is short: what rests in DRAM, or what one kernel takes of SRAM. Where
+    they do, the search makes :data:`PATIENCE` labels at most.
     """
     from chipmap.methods.dataflow.wide_infeasibility import kernels_too_large
 
     found = resting(problems) or kernels_too_large(problems)
-    deadline = run.deadline
-    if not run.options.deterministic:
-        deadline = deadline.share(REASONS)
-        deadline = deadline.within(PATIENCE) if found else deadline
+    deadline = run.deadline if run.options.deterministic else run.deadline.share(REASONS)
+    questions = Questions(deadline, PATIENCE) if found else Questions(deadline)
     try:
         with suppress(Stop), deadline.heeded():
-            found = reasons(instance, problems, deadline) or found
+            found = reasons(instance, problems, questions) or found
         found = _with_labels(found, problems, run)
         run.checkpoint()
     finally:
@@ -140,7 +140,9 @@ def _with_labels(found: list[Infeasibility], problems: Sequence[DataflowProblem]
     return [one if one.labels or one.label not in labels else one.replace(labels=labels) for one in found]
 
 
-def reasons(instance: DataflowInstance, problems: Sequence[DataflowProblem], deadline: Deadline) -> list[Infeasibility]:
+def reasons(
+    instance: DataflowInstance, problems: Sequence[DataflowProblem], questions: Questions
+) -> list[Infeasibility]:
     """Why none of ``problems`` (those of the instance, all degrees) has a mapping. C5, C2 or C4."""
     from chipmap.methods.dataflow.wide_infeasibility import wide_reasons
 
@@ -148,21 +150,21 @@ def reasons(instance: DataflowInstance, problems: Sequence[DataflowProblem], dea
     if conflict:
         return [conflict]
     try:
-        return _by_program(instance, problems, deadline)
+        return _by_program(instance, problems, questions)
     except TooWideError:  # the bounds for wide graphs know stages of layers only
-        return wide_reasons(problems, deadline) if instance.task.stages == "layers" else []
+        return wide_reasons(problems, questions.deadline) if instance.task.stages == "layers" else []
 
 
 def _by_program(
-    instance: DataflowInstance, problems: Sequence[DataflowProblem], deadline: Deadline
+    instance: DataflowInstance, problems: Sequence[DataflowProblem], questions: Questions
 ) -> list[Infeasibility]:
     own: list[Program] = []  # what is asked for in all, to try changes of it; not where stages' DRAM is judged apart
     if instance.task.stages == "layers" or instance.system.memory.capacity_bytes is None:
         own = _programs(instance, problems)
-        if _fits(own, deadline, None, *instance.asked[:2]):
+        if _fits(own, questions, None, *instance.asked[:2]):
             return []  # the program finds what was said not to exist: it has no reason for that
     if instance.task.stages == "kernels":
-        short = stages_short_of_dram(instance, problems, deadline)
+        short = stages_short_of_dram(instance, problems, questions.deadline)
         if short is not None:
             return [short]
         problems = with_enough_dram(instance, problems)
@@ -172,22 +174,22 @@ def _by_program(
         system = instance.system.replace(memory=instance.system.memory.replace(capacity_bytes=AMPLE))
         roomy = instance.replace(system=system)
         programs = _programs(roomy, problems)
-        if _fits(programs, deadline, None, *instance.asked[:2]):
-            return [short_of_dram(instance, programs, deadline)]
+        if _fits(programs, questions, None, *instance.asked[:2]):
+            return [short_of_dram(instance, programs, questions)]
         instance = roomy
     plain = instance.replace(
         task=instance.task.replace(together=(), partitions=None, exactly=False, degrees=None), name="without pins"
     )
     programs = _programs(plain, problems)
-    if not _fits(programs, deadline):
-        return [_short_of_sram(plain, programs, own, deadline)]
+    if not _fits(programs, questions):
+        return [_short_of_sram(plain, programs, own, questions)]
     pinned = plain.replace(task=plain.task.replace(together=instance.task.together))
     programs = _programs(pinned, problems)
-    if not _fits(programs, deadline):
+    if not _fits(programs, questions):
         return [_groups_too_large(instance)]
     if instance.task.partitions is None or not own:
         return []
-    return [_partitions(instance, programs, own, deadline)]
+    return [_partitions(instance, programs, own, questions)]
 
 
 def _programs(instance: DataflowInstance, problems: Sequence[DataflowProblem]) -> list[Program]:
@@ -201,17 +203,16 @@ def _programs(instance: DataflowInstance, problems: Sequence[DataflowProblem]) -
 
 def _fits(
     programs: Sequence[Program],
-    deadline: Deadline,
+    questions: Questions,
     sram: int | None = None,
     most: int | None = None,
     exactly: bool = False,
 ) -> bool:
     """Whether one of ``programs`` has a mapping, with ``most`` partitions per phase, or in each stage of kernels."""
     for program in programs:
-        deadline.check()
         instance = program.problem.instance
         stages = program.problem.degrees.pipeline if instance.task.stages == "kernels" else 1
-        if program.best(most and most * stages, exactly, instance.asked[2], sram) is not None:
+        if questions.best(program, most and most * stages, exactly, instance.asked[2], sram) is not None:
             return True
     return False
 
@@ -256,17 +257,17 @@ def _cycles(instance: DataflowInstance) -> Iterator[tuple[tuple[str, ...], tuple
 
 
 def _least_sram(
-    programs: Sequence[Program], deadline: Deadline, limit: int, most: int | None = None, exactly: bool = False
+    programs: Sequence[Program], questions: Questions, limit: int, most: int | None = None, exactly: bool = False
 ) -> int | None:
     """The least SRAM above ``limit`` with which one of ``programs`` has a mapping; None where no SRAM helps."""
-    if not _fits(programs, deadline, AMPLE, most, exactly):
+    if not _fits(programs, questions, AMPLE, most, exactly):
         return None
     short, enough = limit, 2 * limit
-    while not _fits(programs, deadline, enough, most, exactly):
+    while not _fits(programs, questions, enough, most, exactly):
         short, enough = enough, 2 * enough
     while enough - short > 1:
         middle = (short + enough) // 2
-        if _fits(programs, deadline, middle, most, exactly):
+        if _fits(programs, questions, middle, most, exactly):
             enough = middle
         else:
             short = middle
@@ -274,15 +275,15 @@ def _least_sram(
 
 
 def _short_of_sram(
-    instance: DataflowInstance, programs: Sequence[Program], own: Sequence[Program], deadline: Deadline
+    instance: DataflowInstance, programs: Sequence[Program], own: Sequence[Program], questions: Questions
 ) -> Infeasibility:
     """C2: the least SRAM that any mapping needs, with any number of partitions and without pins; and, of ``own``, the
     programs with all that was asked for, the least with which there is one."""
     limit, kernels = instance.system.chip.sram_bytes, instance.workload.kernels
-    needed, enough = _least_sram(programs, deadline, limit), None
+    needed, enough = _least_sram(programs, questions, limit), None
     assert needed is not None, "without pins there is a mapping on enough SRAM"
     with suppress(Stop):
-        enough = _least_sram(own, deadline, limit, *own[0].problem.instance.asked[:2]) if own else None
+        enough = _least_sram(own, questions, limit, *own[0].problem.instance.asked[:2]) if own else None
     problems = [program.problem for program in programs]
     weights = [min(min(o.weights for o in problem.options[v]) for problem in problems) for v in range(len(kernels))]
     largest = max(range(len(kernels)), key=weights.__getitem__)
@@ -308,7 +309,7 @@ def _groups_too_large(instance: DataflowInstance) -> Infeasibility:
 
 
 def _partitions(
-    instance: DataflowInstance, programs: Sequence[Program], own: Sequence[Program], deadline: Deadline
+    instance: DataflowInstance, programs: Sequence[Program], own: Sequence[Program], questions: Questions
 ) -> Infeasibility:
     """C4: the number of partitions nearest to that asked for with which there would be a mapping; of ``own``, the
     programs with all that was asked for, or else as far as SRAM and pins go."""
@@ -316,8 +317,8 @@ def _partitions(
     asked, most = task.partitions or 0, instance.mapped_layers * len(instance.workload.kernels)
     counts = range(1, most + 1) if task.exactly else range(asked + 1, most + 1)
     near = sorted(counts, key=lambda count: abs(count - asked))
-    found = next((count for count in near if _fits(own, deadline, None, count, task.exactly)), None)
-    fitting = found or next((count for count in near if _fits(programs, deadline, None, count, task.exactly)), None)
+    found = next((count for count in near if _fits(own, questions, None, count, task.exactly)), None)
+    fitting = found or next((count for count in near if _fits(programs, questions, None, count, task.exactly)), None)
     tiles = " and the tiles" if task.utilisation is None else ""
     each = "stage" if task.stages == "kernels" else "phase"
     word = "exactly" if task.exactly else "at most"

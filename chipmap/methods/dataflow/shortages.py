@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from chipmap.deadline import Deadline
+from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.options import Option
@@ -17,7 +17,7 @@ from chipmap.records import counted
 from chipmap.result import Infeasibility
 
 if TYPE_CHECKING:
-    from chipmap.heuristics.dataflow.program.program import Program
+    from chipmap.heuristics.dataflow.program.program import Chain, Program
 
 #: Bytes of DRAM that no mapping needs.
 AMPLE = 2**62
@@ -34,6 +34,30 @@ PINS = "change task.together"
 MORE_CHIPS = "more tensor or pipeline parallelism"
 
 
+class Questions:
+    """Questions to exact programs: whether there is a mapping, with more or less of something.
+
+    They end with the ``deadline``, or once ``most`` labels were made for them all. Labels are counted alike on every
+    machine; seconds are not.
+    """
+
+    def __init__(self, deadline: Deadline, most: int = 2**62) -> None:
+        self.deadline, self.left = deadline, most
+
+    def check(self) -> None:
+        """Raise :class:`Stop` unless another question may be asked."""
+        self.deadline.check()
+        if self.left < 0:
+            raise Stop("iteration")
+
+    def best(self, program: Program, *asked: Any, **limits: Any) -> Chain | None:
+        """What :meth:`~chipmap.heuristics.dataflow.program.program.Program.best` says."""
+        self.check()
+        chain = program.best(*asked, **limits)
+        self.left -= int(program.work[0])
+        return chain
+
+
 def lacking(
     label: str,
     demand: float,
@@ -45,16 +69,8 @@ def lacking(
 ) -> Infeasibility:
     """The reason that a constraint can't be met, in the unit of its resource or another."""
     resource, usual = RESOURCES[label]
-    return Infeasibility(
-        label=label,
-        resource=resource,
-        demand=float(demand),
-        limit=float(limit),
-        unit=unit or usual,
-        message=message,
-        remedies=remedies,
-        labels=labels,
-    )
+    short = float(demand), float(limit), unit or usual
+    return Infeasibility.of(label, resource, short, message, *remedies, labels=labels)
 
 
 def does(path: str, value: int, unit: str) -> str:
@@ -89,12 +105,12 @@ def resting(problems: Sequence[DataflowProblem]) -> list[Infeasibility]:
     return [dram_shortage(limit, need, message, found=False)]
 
 
-def short_of_dram(instance: DataflowInstance, programs: Sequence[Program], deadline: Deadline) -> Infeasibility:
+def short_of_dram(instance: DataflowInstance, programs: Sequence[Program], questions: Questions) -> Infeasibility:
     """The reason, for ``programs`` (one per choice of degrees) of the instance with all the DRAM that they want."""
     limit = instance.system.memory.capacity_bytes or 0
-    needs = [(_least(program, limit, deadline), program.problem) for program in programs]
+    needs = [(_least(program, limit, questions), program.problem) for program in programs]
     need, problem = min(((need, one) for need, one in needs if need is not None), key=lambda pair: pair[0])
-    others = [] if instance.task.degrees is None else _others(programs[0].problem, limit, deadline)
+    others = [] if instance.task.degrees is None else _others(programs[0].problem, limit, questions)
     fit = f"; {others[0].text} would fit" if others else ""
     message = (
         f"every mapping has more than the {limit:,} bytes of a chip's DRAM in it; {need:,} would do "
@@ -103,17 +119,15 @@ def short_of_dram(instance: DataflowInstance, programs: Sequence[Program], deadl
     return dram_shortage(limit, need, message, other="set task.degrees to those that fit" if others else MORE_CHIPS)
 
 
-def _least(program: Program, limit: int, deadline: Deadline) -> int | None:
+def _least(program: Program, limit: int, questions: Questions) -> int | None:
     """The least capacity above ``limit`` with which there is a mapping; None where none fits SRAM or pins."""
-    deadline.check()
     asked = program.problem.instance.asked
-    chain = program.best(*asked)
+    chain = questions.best(program, *asked)
     if chain is None:
         return None
     enough, short = program.dram(chain), limit
     while enough - short > 1:
-        deadline.check()
-        chain = program.best(*asked, dram=(short + enough) // 2)
+        chain = questions.best(program, *asked, dram=(short + enough) // 2)
         if chain is None:
             short = (short + enough) // 2
         else:
@@ -121,18 +135,18 @@ def _least(program: Program, limit: int, deadline: Deadline) -> int | None:
     return enough
 
 
-def _others(problem: DataflowProblem, limit: int, deadline: Deadline) -> list[Degrees]:
+def _others(problem: DataflowProblem, limit: int, questions: Questions) -> list[Degrees]:
     """The degrees that the network holds, without those that the task asks for, with which a mapping would fit."""
     from chipmap.heuristics.dataflow.program.program import Program
 
     free = problem.instance.replace(task=problem.instance.task.replace(degrees=None))
     fit = []
     for degrees in allowed_degrees(free):
-        deadline.check()
+        questions.check()
         each = allowed_micro_batches(free, degrees)[0]
         program = Program(dataflow_problem(free, degrees, each), free.mapped_layers, most_labels=FIRST_TRY)
         with suppress(TooWideError):
-            if degrees != problem.degrees and program.best(*free.asked, dram=limit) is not None:
+            if degrees != problem.degrees and questions.best(program, *free.asked, dram=limit) is not None:
                 fit.append(degrees)
     return fit
 

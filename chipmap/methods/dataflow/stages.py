@@ -47,7 +47,7 @@ def solve_stages(problem: DataflowProblem, run: Run) -> int | None:
         return run.upper
     try:
         program = _program(problem)
-        if len(program.lattice.sets) > MANY:
+        if len(program.lattice.masks) > MANY:
             _restricted(problem, run)
         found = _divided(program, run.deadline, run.upper)
     except TooWideError:

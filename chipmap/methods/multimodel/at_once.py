@@ -14,7 +14,6 @@ from chipmap.heuristics.multimodel.bounds import (
 )
 from chipmap.instances.multimodel.instance import MultiInstance
 from chipmap.instances.multimodel.problem import ModelCosts, MultiProblem, multi_problem
-from chipmap.methods.multimodel.reasons import reason
 from chipmap.records import counted
 from chipmap.result import Infeasibility
 from chipmap.run import Run
@@ -46,7 +45,7 @@ def limits(problem: MultiProblem) -> list[Infeasibility]:
             message = f"the {what} is at least {least:,} {unit}, its limit is {limit:,} {unit}"
             remedy = f"a limit of at least {least:,} {unit}, maybe more: {EXPLAIN}"
             labels: tuple[str, ...] = ("C1", "C4") if plain > limit else ("C1", "C2", "C4")
-            found.append(reason("C4", (what, least, limit, unit), message, remedy, labels))
+            found.append(Infeasibility.of("C4", what, (least, limit, unit), message, remedy, labels=labels))
     return found
 
 
@@ -73,7 +72,7 @@ def too_large(problem: MultiProblem) -> list[Infeasibility]:
     more = f" ({counted(len(needs) - 1, 'other layer')} too large as well)" if len(needs) > 1 else ""
     message = f"{name} needs {need:,} bytes, no chiplet has more than {most:,}{more}"
     remedy = f"a chiplet with at least {need:,} bytes, maybe more; a smaller mini-batch, or smaller layers: {EXPLAIN}"
-    return [reason("C5", ("SRAM", need, most, "bytes"), message, remedy, ("C1", "C5"))]
+    return [Infeasibility.of("C5", "SRAM", (need, most, "bytes"), message, remedy, labels=("C1", "C5"))]
 
 
 def too_few_links(problem: MultiProblem) -> list[Infeasibility]:
@@ -93,7 +92,9 @@ def too_few_links(problem: MultiProblem) -> list[Infeasibility]:
                 f"links to {', '.join(lone[:8])}, " if lone else ""
             ) + "more windows, more SRAM or a smaller mini-batch"
             labels: tuple[str, ...] = ("C1", "C3", "C5") if joined == 1 else ("C1", "C2", "C3", "C5")
-            found.append(reason("C3", ("chiplets", need, windows * joined, "segments"), message, remedy, labels))
+            found.append(
+                Infeasibility.of("C3", "chiplets", (need, windows * joined, "segments"), message, remedy, labels=labels)
+            )
     return found
 
 
@@ -112,4 +113,4 @@ def too_few_places(problem: MultiProblem) -> list[Infeasibility]:
     else:
         message = f"the models fit the SRAM in {counted(need, 'segment')} at least, {room}"
         labels, remedy = ("C1", "C2", "C5"), f"{least}; more SRAM or a smaller mini-batch: {EXPLAIN}"
-    return [reason("C2", ("chiplets", need, places, "segments"), message, remedy, labels)]
+    return [Infeasibility.of("C2", "chiplets", (need, places, "segments"), message, remedy, labels=labels)]

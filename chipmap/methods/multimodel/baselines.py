@@ -77,7 +77,7 @@ def scar_evolutionary(instance: MultiInstance, run: Run) -> Termination:
         from chipmap.heuristics.multimodel.scar import Evolution
 
         problem, turn = multi_problem(instance), Turn(run, run.deadline)
-        again = run.options.time_limit is not None and not run.options.deterministic and problem.chiplets > LARGE
+        again = run.clocked and problem.chiplets > LARGE
         for round_ in range(MOST_ROUNDS if again else 1):
             search = Evolution(problem, run.deadline, run.options.seed + round_)
             _report(problem, turn, search, _splits(problem)[-1], "SCAR's evolutionary search")

@@ -16,7 +16,7 @@ from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, 
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, placed, schedule
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import side_by_side
-from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
+from chipmap.methods.model_solve import Finds, Limits, solve_whole, solve_within
 from chipmap.methods.multimodel.baselines import scar_start
 from chipmap.methods.multimodel.energies import model_by_energies
 from chipmap.methods.multimodel.programs import column_bounds, columns
@@ -140,8 +140,7 @@ def search(problem: MultiProblem, turn: Turn) -> None:
         first = placed(problem, run.best.solution)
     if first is None:
         return
-    limited = run.options.time_limit is not None and not run.options.deterministic
-    most = 1 if _places(problem) <= SMALL else None if limited else ROUNDS
+    most = 1 if _places(problem) <= SMALL else None if run.clocked else ROUNDS
     known = _search_one_window(problem, turn) if problem.windows > 1 else None
     for windows in rounds(problem, first, run.options.seed, turn.deadline, most, known):
         turn.solution(schedule(problem, windows), "annealing")
@@ -160,14 +159,14 @@ def _search_one_window(problem: MultiProblem, turn: Turn) -> Windows | None:
 
 def search_and_proof(problem: MultiProblem, turn: Turn) -> None:
     """Annealing, and the exact programs: side by side where there are two threads and a time limit, else in turns."""
-    options, windows = turn.run.options, Link("one window", ONE_WINDOW, one_window)
+    windows = Link("one window", ONE_WINDOW, one_window)
     if small(problem.instance):  # the model proves it before the annealing is compiled
         follow((windows._replace(share=1.0),), problem, turn)
     elif problem.instance.task.windows == 1:
         follow((windows._replace(share=1.0), Link("search", 1.0, search)), problem, turn)
     elif _places(problem) <= SMALL:
         follow((windows, Link("search", 1.0, search)), problem, turn)
-    elif options.deterministic or options.threads == 1 or options.time_limit is None:
+    elif not turn.run.clocked or turn.run.options.threads == 1:
         follow((Link("search", SEARCH, search), windows, Link("columns", COLUMNS, columns)), problem, turn)
         search(problem, turn)
     else:
@@ -194,12 +193,7 @@ def model_by_cpsat(problem: MultiProblem, turn: Turn) -> None:
     except InputError as error:  # products beyond 64 bits
         run.note("solver", f"cpsat: {error.what}")
         return (model_by_energies if problem.instance.task.objective == "edp" else model_by_mip)(problem, turn)
-    run.checkpoint()
-    outcome = solve_within(run, model, Finds("cpsat"), run.best.solution if run.best is not None else None)
-    if outcome.termination.reason == "infeasible":
-        run.infeasible(*clash(problem, run))
-    else:
-        conclude(run, outcome, "cpsat")
+    solve_whole(run, model, "cpsat", lambda: clash(problem, run))
 
 
 def model_by_mip(problem: MultiProblem, turn: Turn) -> None:
@@ -210,13 +204,7 @@ def model_by_mip(problem: MultiProblem, turn: Turn) -> None:
     run = turn.run
     if problem.instance.task.objective != "edp":
         run.checkpoint()
-        best = run.best.solution if run.best is not None else None
-        outcome = solve_within(run, build(problem.instance), Finds("mip"), best)
-        if outcome.termination.reason == "infeasible":
-            run.infeasible(*clash(problem, run))
-        else:
-            conclude(run, outcome, "mip")
-        return
+        return solve_whole(run, build(problem.instance), "mip", lambda: clash(problem, run))
     least, lines = (least_time(problem), least_energy(problem)), list[Line]()
     for factor in RATES:
         run.checkpoint()

@@ -8,46 +8,27 @@ nearest of its class.
 
 from __future__ import annotations
 
-import time
 from typing import Any, NamedTuple
 
 from chipmap.certificate import Certificate
-from chipmap.explanation import Change, Difference, Explanation, Statement
-from chipmap.family import family_of, resolve
+from chipmap.explanation import Change, Difference
 from chipmap.heuristics.multimodel.any_windows import AnyWindows, Line, bound
 from chipmap.heuristics.multimodel.bounds import least_energy, least_time
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, in_force
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.instances.multimodel.timeline import PARTS, Span, Window, all_energies, energies, timeline
 from chipmap.instances.multimodel.units import units
-from chipmap.methods.explaining import Explaining, Progress, Told, outcome, side, side_by_side
+from chipmap.methods.explaining import Explaining, above, explainer, outcome, side_by_side
 from chipmap.methods.multimodel.at_once import at_once
 from chipmap.methods.multimodel.chain import RATES, auto
-from chipmap.methods.words import share
 from chipmap.records import Unit, counted
-from chipmap.run import SolveOptions
+from chipmap.records.quantities import in_unit, share
+from chipmap.result import Infeasibility
 
 #: Windows told one by one, the longest first; reasons why there is no schedule.
 TOLD = 6
 OBJECTIVES = {"latency": "latency", "energy": "energy", "weighted": "weighted sum", "edp": "EDP"}
 S, J = Unit(name="s", per_tick=1e-9), Unit(name="J", per_tick=1e-12)
-
-
-def explain(
-    instance: MultiInstance,
-    solution: MultiSolution | None = None,
-    options: SolveOptions | None = None,
-    against: MultiSolution | None = None,
-    progress: Progress | None = None,
-    told: Told | None = None,
-) -> Explanation:
-    """The explanation of ``instance``, and of ``solution`` if one is given; its difference to ``against``.
-
-    Runs in this process; ``told`` hears the explanation as far as it has come, whenever there is more.
-    """
-    options = options or SolveOptions()
-    options.check()
-    return _Work(instance, solution, against, options).explain(progress, told)
 
 
 class Trial(NamedTuple):
@@ -82,23 +63,19 @@ def changes(instance: MultiInstance, infeasible: bool) -> list[Trial]:
 class _Work(Explaining[Trial]):
     """One explanation in progress."""
 
+    family = "multimodel"
+    thing = "schedule"
     least_seconds = 0.5
+    most_reasons = TOLD
 
-    def __init__(
-        self,
-        instance: MultiInstance,
-        solution: MultiSolution | None,
-        against: MultiSolution | None,
-        options: SolveOptions,
-    ) -> None:
-        self.instance, self.solution, self.against = instance, solution, against
+    def __init__(self, instance: MultiInstance, *rest: Any) -> None:
         self.problem: MultiProblem = multi_problem(instance)
-        for given in (solution, against):
-            if given is not None:
-                timeline(self.problem, given)  # says what is wrong with a schedule of something else
         self.unit, self.word = units(instance).objective, OBJECTIVES[instance.task.objective]
-        self.tried: list[Change] = []
-        super().__init__(instance, (solution, against), options, check, "schedule at hand")
+        super().__init__(instance, *rest)
+
+    def read(self, given: MultiSolution, which: str) -> None:
+        """Raise :class:`InputError` for a schedule of something else."""
+        timeline(self.problem, given)
 
     def solve(self) -> None:
         """Solve the instance, unless it is seen at once that there is no schedule: the reason is the same then."""
@@ -110,66 +87,39 @@ class _Work(Explaining[Trial]):
         """More and fewer windows, limits left out."""
         return changes(self.instance, self.base.proved_infeasible)
 
-    def facts(self) -> None:
-        """What can be said before changes are tried."""
-        if self.base.proved_infeasible:
-            self.say("verdict", "No schedule exists (proved).")
-            for reason in self.base.infeasibility[:TOLD]:
-                self.say("clash", f"{reason.message[:1].upper()}{reason.message[1:]}.", reason.label)
-            self.least()
-        elif self.base.best is None:
-            self.say("verdict", "No schedule was found in the time, and no proof that there is none.")
-            self.least()
-        else:
-            self.given()
-            certificate = None if self.solution is None else check(self.instance, self.solution)
-            own = self.solution if certificate is not None and certificate.feasible else self.base.best.solution
-            assert isinstance(own, MultiSolution)
-            self.schedule(own, check(self.instance, own))
+    def clash(self, reason: Infeasibility) -> None:
+        """Say a reason why there is no schedule."""
+        self.say("clash", reason.message, reason.label)
 
-    def say(self, topic: str, message: str, label: str = "", **figures: Any) -> None:
-        """Add a statement."""
-        self.said.append(Statement(topic=topic, label=label, message=message, figures=figures))
-
-    def given(self) -> None:
-        """What the checker says of the schedule given, and how far it is from the best one known."""
-        if self.solution is None:
-            return
-        certificate = check(self.instance, self.solution)
-        assert self.base.best is not None
-        best = self.base.best.objective
-        if not certificate.feasible:
-            first, count = certificate.violations[0], len(certificate.violations)
-            times = "violation" if count == 1 else "violations"
-            text = f"The schedule given is refused ({count} {times}): {first.label} {first.message}."
-            self.say("given", f"{text} What follows is about the best one found.", first.label, violations=count)
-        elif certificate.objective is not None and certificate.objective > best:
-            above = f"{share(certificate.objective - best, best)} above the best one found, {said(best, self.unit)}"
-            self.say("given", f"The schedule given has {self.amount(certificate.objective)}, {above}.")
+    def compare(self, objective: int, best: int) -> None:
+        """How far the schedule given is from the best one known."""
+        if objective > best:
+            far = f"{above(objective, best)}, {in_unit(best, self.unit)}"
+            self.say("given", f"The schedule given has {self.amount(objective)}, {far}")
 
     def amount(self, ticks: int) -> str:
         """The objective in words: ``an EDP of 0.42 J·s``."""
         article = "an" if self.word[0] in "aeE" else "a"
-        return f"{article} {self.word} of {said(ticks, self.unit)}"
+        return f"{article} {self.word} of {in_unit(ticks, self.unit)}"
 
-    def schedule(self, solution: MultiSolution, certificate: Certificate) -> None:
+    def take_apart(self, own: MultiSolution, certificate: Certificate) -> None:
         """The schedule taken apart, and what more would allow at best."""
-        objective, windows = certificate.objective or 0, timeline(self.problem, solution)
+        objective, windows = certificate.objective or 0, timeline(self.problem, own)
         now = self.at_best(self.instance)
         self.base.bound(now, "any number of windows")
         lower = self.base.lower
         least = min(objective, lower.value) if lower is not None else 0
         proof = "which is proved to be the least" if least == objective else (
-            f"and no schedule has less than {said(least, self.unit)} (gap {share(objective - least, objective)})"
+            f"and no schedule has less than {in_unit(least, self.unit)} (gap {share(objective - least, objective)})"
         )  # fmt: skip
         t1, t2 = certificate.terms["T1"], certificate.terms["T2"]
-        text = f"The schedule has {self.amount(objective)}, {proof}. T1 = {said(t1, S)}, T2 = {said(t2, J)}"
-        self.say("verdict", f"{text}, T1 · T2 = {t1 * t2 / 1e21:.6g} J·s.", latency_s=t1 / 1e9, energy_j=t2 / 1e12)
+        text = f"The schedule has {self.amount(objective)}, {proof}. T1 = {in_unit(t1, S)}, T2 = {in_unit(t2, J)}"
+        self.say("verdict", f"{text}, T1 · T2 = {t1 * t2 / 1e21:.6g} J·s", latency_s=t1 / 1e9, energy_j=t2 / 1e12)
         for window in sorted(windows, key=lambda one: -one.time)[:TOLD]:
             self.window(window, t1)
         if len(windows) > TOLD:
             rest = sum(one.time for one in sorted(windows, key=lambda one: -one.time)[TOLD:])
-            self.say("window", f"The other {len(windows) - TOLD} windows take {said(rest, S)}.", "T1")
+            self.say("window", f"The other {len(windows) - TOLD} windows take {in_unit(rest, S)}", "T1")
         self.energy(windows)
         self.more(objective, now)
 
@@ -177,20 +127,20 @@ class _Work(Explaining[Trial]):
         """What sets a window's length: model, segment, and what its time is made of."""
         one, span, models = window.slowest, window.slowest.slowest, self.instance.models
         model, weights = models[one.model], sum(span.weights for span in one.spans)
-        text = f"Window {window.number} takes {said(window.time, S)} ({share(window.time, total)} of T1), "
+        text = f"Window {window.number} takes {in_unit(window.time, S)} ({share(window.time, total)} of T1), "
         text += f"set by {model.name!r}, layers {one.spans[0].segment[1]} to {one.spans[-1].segment[2]} in "
-        text += f"{counted(len(one.spans), 'segment')}: {said(weights, S)} for weights"
+        text += f"{counted(len(one.spans), 'segment')}: {in_unit(weights, S)} for weights"
         first = sum(span.time for span in one.spans)
-        text += f", {said(first, S)} for the first mini-batch"
+        text += f", {in_unit(first, S)} for the first mini-batch"
         if span.count > 1:
-            text += f", {span.count - 1} times {said(span.time, S)} for the others, one per slowest segment"
+            text += f", {span.count - 1} times {in_unit(span.time, S)} for the others, one per slowest segment"
         text += f". {self.segment(span)}"
         others = sorted((other for other in window.ranges if other is not one), key=lambda other: -other.latency)
         if others:
-            text += f" Next is {models[others[0].model].name!r}, done after {said(others[0].latency, S)}."
+            text += f". Next is {models[others[0].model].name!r}, done after {in_unit(others[0].latency, S)}"
         used = sum(1 for _ in window.spans)
         if used < self.problem.chiplets:
-            text += f" {self.problem.chiplets - used} of {self.problem.chiplets} chiplets run nothing."
+            text += f". {self.problem.chiplets - used} of {self.problem.chiplets} chiplets run nothing"
         self.say("window", text, "T1", window=window.number, ns=window.time, model=model.name,
                  first=span.segment[1], last=span.segment[2], segment_ns=span.time, weights_ns=weights)  # fmt: skip
 
@@ -204,9 +154,9 @@ class _Work(Explaining[Trial]):
         parts = [f"layers {share(span.time - sum(moved.values()), span.time)}"]
         parts += [f"{words[kind]} {share(ns, span.time)}" for kind, ns in moved.items() if ns]
         text = f"Its slowest segment is layers {first} to {last} on {chiplet.name!r} ({chiplet.kind}), "
-        text += f"{said(span.time, S)} for a mini-batch: {', '.join(parts)}"
+        text += f"{in_unit(span.time, S)} for a mini-batch: {', '.join(parts)}"
         layer = model.layers[heaviest.layer].name
-        return f"{text}. Most of it is {layer!r} (layer {heaviest.layer}), {said(heaviest.time, S)}."
+        return f"{text}. Most of it is {layer!r} (layer {heaviest.layer}), {in_unit(heaviest.time, S)}"
 
     def energy(self, windows: tuple[Window, ...]) -> None:
         """What T2 is spent on, and by which model."""
@@ -216,36 +166,38 @@ class _Work(Explaining[Trial]):
             owners[one.model] = owners.get(one.model, 0) + sum(energies(self.problem, one).values())
         words = {"compute": "compute", "NoP": "transfers between chiplets (NoP)", "DRAM": "activations (DRAM)",
                  "weights": "weights (DRAM)"}  # fmt: skip
-        text = "; ".join(f"{words[part]} {said(parts[part], J)} ({share(parts[part], total)})" for part in PARTS)
+        text = "; ".join(f"{words[part]} {in_unit(parts[part], J)} ({share(parts[part], total)})" for part in PARTS)
         figures = {f"{part.lower()}_pj": amount for part, amount in parts.items()}
-        self.say("energy", f"T2 is spent on {text}.", "T2", **figures)
+        self.say("energy", f"T2 is spent on {text}", "T2", **figures)
         names = [
             (self.instance.models[m].name, amount) for m, amount in sorted(owners.items(), key=lambda own: -own[1])
         ]
         text = ", ".join(f"{name!r} {share(amount, total)}" for name, amount in names)
         least = least_energy(self.problem)
-        more = f"With each layer where its energy is least it were {said(least, J)}: {share(total - least, total)} less"
-        self.say("energy", f"Of T2 {text}. {more}.", "T2", least_pj=least)
+        more = (
+            f"With each layer where its energy is least it were {in_unit(least, J)}: {share(total - least, total)} less"
+        )
+        self.say("energy", f"Of T2 {text}. {more}", "T2", least_pj=least)
 
-    def least(self) -> None:
+    def shortage(self) -> None:
         """Without a schedule: the least latency and energy, now and with one more chiplet of a class."""
         t, e = least_time(self.problem), least_energy(self.problem)
-        text = f"Every schedule takes at least {said(t, S)} and {said(e, J)}, limits aside."
+        text = f"Every schedule takes at least {in_unit(t, S)} and {in_unit(e, J)}, limits aside"
         self.say("bound", text, least_ns=t, least_pj=e)
         for kind in kinds(self.instance):
             wider = multi_problem(with_chiplet(self.instance, kind))
-            text = f"With one more chiplet of class {kind!r} that would be {said(least_time(wider), S)}"
-            self.say("more", f"{text} and {said(least_energy(wider), J)}.", chiplet=kind)
+            text = f"With one more chiplet of class {kind!r} that would be {in_unit(least_time(wider), S)}"
+            self.say("more", f"{text} and {in_unit(least_energy(wider), J)}", chiplet=kind)
 
     def more(self, objective: int, now: int) -> None:
         """What one more chiplet of a class, or more windows, would allow at best; ``now`` is the bound as it is."""
-        text = f"However many windows there are, no schedule has less than {said(now, self.unit)}"
-        self.say("more", f"{text}: more windows gain at most {share(max(0, objective - now), objective)}.", bound=now)
+        text = f"However many windows there are, no schedule has less than {in_unit(now, self.unit)}"
+        self.say("more", f"{text}: more windows gain at most {share(max(0, objective - now), objective)}", bound=now)
         for kind in kinds(self.instance):
             least = self.at_best(with_chiplet(self.instance, kind))
-            text = f"One more chiplet of class {kind!r}, wherever it stands, allows at best {said(least, self.unit)}"
+            text = f"One more chiplet of class {kind!r}, wherever it stands, allows at best {in_unit(least, self.unit)}"
             gain = share(max(0, objective - least), objective)
-            self.say("more", f"{text}: it gains at most {gain}, with any number of windows.", chiplet=kind, bound=least)
+            self.say("more", f"{text}: it gains at most {gain}, with any number of windows", chiplet=kind, bound=least)
 
     def at_best(self, instance: MultiInstance) -> int:
         """The linear program's bound on the objective, for weights around T2 / T1 of the best schedule."""
@@ -257,42 +209,18 @@ class _Work(Explaining[Trial]):
 
     def attempt(self, trial: Trial, left: int) -> None:
         """Solve a changed instance, from the best schedule."""
-        run = self.run(trial.instance, self.spent * self.left / left)
-        if self.base.best is not None:
-            run.solution(self.base.best.solution, "schedule at hand")
-        end, before = auto(trial.instance, run), self.base.upper
-        found = outcome(run, end.reason, before)
+        run = self.run(trial.instance, self.spent * self.left / left, (self.best,))
+        auto(trial.instance, run)
+        found = outcome(run, self.base.upper)
         self.tried.append(Change(kind="task", what=trial.what, setting=trial.setting, **found))
 
-    def explanation(self) -> Explanation:
-        """What is known by now."""
-        base = self.base
-        status = "optimal" if base.gap == 0 else "feasible" if base.best is not None else "unknown"
-        lower = None if base.lower is None or base.proved_infeasible else base.lower.value
-        order = {"proved": 0, "best found": 0, "unknown": 1, "infeasible": 2}
-        both = self.solution is not None and self.against is not None
-        return Explanation(
-            instance=self.instance.name,
-            instance_hash=self.instance.content_hash,
-            family="multimodel",
-            status="infeasible" if base.proved_infeasible else status,  # type: ignore[arg-type]
-            objective=base.upper,
-            bound=lower if base.upper is None or lower is None else min(lower, base.upper),
-            terms=base.best.certificate.terms if base.best else {},
-            given=side(check(self.instance, self.solution)) if self.solution is not None else None,
-            statements=tuple(self.said),
-            infeasibility=tuple(base.infeasibility),
-            changes=tuple(sorted(self.tried, key=lambda one: (order[one.standing], one.objective or 0))),
-            difference=difference(self.problem, self.solution, self.against) if both else None,  # type: ignore[arg-type]
-            notes=tuple(self.notes),
-            seconds=round(time.monotonic() - self.started, 3),
-        )
+    def difference(self, judged: tuple[Certificate, Certificate]) -> Difference:
+        """Two schedules side by side: windows, what energy is spent on, how long chiplets work, where they differ."""
+        before, after = (_resources(self.problem, timeline(self.problem, one)) for one in (self.solution, self.against))
+        return side_by_side(judged, before, after)
 
 
-def check(instance: MultiInstance, solution: MultiSolution) -> Certificate:
-    """The independent checker's certificate."""
-    found: Certificate = resolve(family_of(instance).check)(instance, solution)
-    return found
+explain = explainer(_Work)
 
 
 def kinds(instance: MultiInstance) -> list[str]:
@@ -315,12 +243,6 @@ def with_chiplet(instance: MultiInstance, kind: str) -> MultiInstance:
     return instance.replace(module=module.replace(chiplets=(*module.chiplets, new), links=links))
 
 
-def difference(problem: MultiProblem, before: MultiSolution, after: MultiSolution) -> Difference:
-    """Two schedules side by side: windows, what energy is spent on, and how long chiplets work, where they differ."""
-    before_after = [_resources(problem, timeline(problem, solution)) for solution in (before, after)]
-    return side_by_side((check(problem.instance, before), check(problem.instance, after)), *before_after)
-
-
 def _resources(problem: MultiProblem, windows: tuple[Window, ...]) -> dict[tuple[str, str], float]:
     """Figures of a schedule by (resource, quantity), in s and J."""
     found = {(f"window {window.number}", "length_s"): window.time / 1e9 for window in windows}
@@ -329,8 +251,3 @@ def _resources(problem: MultiProblem, windows: tuple[Window, ...]) -> dict[tuple
         key = problem.instance.module.chiplets[span.segment[3]].name, "busy_s"
         found[key] = found.get(key, 0.0) + span.busy / 1e9
     return found
-
-
-def said(ticks: float, unit: Unit) -> str:
-    """So many ticks in their unit, six significant digits."""
-    return f"{ticks * unit.per_tick:.6g} {unit.name}"

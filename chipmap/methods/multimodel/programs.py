@@ -269,19 +269,18 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
 
 def boundaries(problem: MultiProblem, turn: Turn, paths: Paths, pricing: Pricing, seconds: float) -> None:
     """Better schedules from the tables: boundaries of windows move. For so many seconds where there is a time limit."""
-    task, options, best = problem.instance.task, turn.run.options, turn.run.best
+    task, run, best = problem.instance.task, turn.run, turn.run.best
     limits = (task.latency_limit_ns, task.energy_limit_pj, *(model.deadline_ns for model in problem.instance.models))
     if best is None or problem.windows == 1 or task.objective == "energy":
         return
     if any(limit is not None for limit in limits):
         return
     assert isinstance(best.solution, MultiSolution)
-    counted = options.deterministic or options.time_limit is None
-    deadline = turn.deadline if counted else turn.deadline.within(seconds)
+    deadline = turn.deadline.within(seconds) if run.clocked else turn.deadline
     program = Boundaries(problem, paths, pricing, deadline)
-    windows, most = placed(problem, best.solution), DESCENTS if counted else None
+    windows, most = placed(problem, best.solution), None if run.clocked else DESCENTS
     try:
-        for found in improve(program, windows, options.seed, most):
+        for found in improve(program, windows, run.options.seed, most):
             turn.solution(schedule(problem, found), "boundaries of windows")
     except Stop:
         turn.deadline.check()

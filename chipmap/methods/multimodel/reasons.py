@@ -20,27 +20,6 @@ TOLD = {
 }
 
 
-def reason(
-    label: str,
-    short: tuple[str, float, float, str],
-    message: str,
-    remedy: str,
-    labels: tuple[str, ...] = (),
-) -> Infeasibility:
-    """A reason; ``short`` says the resource, the demand, the limit and their unit."""
-    resource, demand, limit, unit = short
-    return Infeasibility(
-        label=label,
-        resource=resource,
-        demand=demand,
-        limit=limit,
-        unit=unit,
-        message=message,
-        remedies=(remedy,),
-        labels=labels,
-    )
-
-
 def clash(problem: MultiProblem, run: Run) -> list[Infeasibility]:
     """The reason after a proof that no schedule exists, though each demand alone could be met: the constraints that
     CP-SAT proves to contradict each other. None where that isn't found; the run's notes say so."""
@@ -71,7 +50,7 @@ def clash(problem: MultiProblem, run: Run) -> list[Infeasibility]:
             f"{counted(models, 'model')} {'needs' if models == 1 else 'need'} more than {windows} of linked chiplets"
         )
         remedy = f"more windows: {EXPLAIN}"
-    return [reason(label, (resource, 1, 0, unit), message, remedy, labels)]
+    return [Infeasibility.of(label, resource, (1, 0, unit), message, remedy, labels=labels)]
 
 
 def _asked(problem: MultiProblem, names: tuple[str, ...]) -> list[str]:

@@ -16,7 +16,6 @@ from chipmap.heuristics.multimodel.energy import Energy
 from chipmap.instances.multimodel.instance import MultiInstance
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.methods.chain import Link, Turn, follow
-from chipmap.methods.multimodel.reasons import reason
 from chipmap.result import Infeasibility, TraceEvent
 from chipmap.run import Run
 
@@ -60,7 +59,7 @@ def above_limits(problem: MultiProblem, lines: Sequence[Line]) -> list[Infeasibi
 def _beyond(problem: MultiProblem, what: str, least: int, limit: int, unit: str, message: str) -> Infeasibility:
     sram = any(chiplet.sram_bytes is not None for chiplet in problem.instance.module.chiplets)
     remedy = f"a limit of at least {least:,} {unit}, maybe more: {EXPLAIN}"
-    return reason("C4", (what, least, limit, unit), message, remedy, (*USED, "C5") if sram else USED)
+    return Infeasibility.of("C4", what, (least, limit, unit), message, remedy, labels=(*USED, "C5") if sram else USED)
 
 
 class SingleModels:

@@ -11,9 +11,9 @@ from chipmap.heuristics.placement import unequal
 from chipmap.heuristics.placement.partition import partition
 from chipmap.heuristics.placement.units import units
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
-from chipmap.instances.placement.problem import PlacementProblem, placement_problem
+from chipmap.instances.placement.problem import placement_problem
 from chipmap.methods.chain import Link, Turn, follow
-from chipmap.methods.model_solve import Finds, conclude, solve_within
+from chipmap.methods.model_solve import solve_whole
 from chipmap.methods.placement.bounding import bound_by_windows, narrowing
 from chipmap.methods.placement.first import begun_only
 from chipmap.methods.placement.reasons import against_limit, clash, impossible
@@ -78,15 +78,14 @@ def spread(stages: Stages, turn: Turn) -> None:
 
     Every other one is on fewer devices, where these have time enough.
     """
-    problem, options = stages.problem, turn.run.options
+    problem, run = stages.problem, turn.run
     if not problem.timed or problem.devices == 1:
         return
-    limited = options.time_limit is not None and not options.deterministic
     made, told = units(problem), stages.best[:2] if stages.best is not None else None
-    trials = by_turns(problem, stages.begins(), lambda: stages.windows(turn.run.deadline))
+    trials = by_turns(problem, stages.begins(), lambda: stages.windows(run.deadline))
     try:
-        for number in range(PARTITIONS if limited else FEW_PARTITIONS):
-            (left, begin), seed = next(trials), options.seed * PARTITIONS + number
+        for number in range(PARTITIONS if run.clocked else FEW_PARTITIONS):
+            (left, begin), seed = next(trials), run.options.seed * PARTITIONS + number
             stages.weigh(partition(left, made, begin, seed, turn.deadline))
             turn.deadline.check()
     finally:
@@ -121,24 +120,14 @@ def model_by_cpsat(stages: Stages, turn: Turn) -> None:
 
     known = narrowing(stages, turn) if stages.problem.timed else None
     choices = PlacementCpChoices(narrowing=known, symmetry=True)
-    _solve(stages.problem, turn.run, build(stages.problem.instance, choices), "cpsat")
+    solve_whole(turn.run, build(stages.problem.instance, choices), "cpsat", lambda: clash(stages.problem, turn.run))
 
 
 def model_by_mip(stages: Stages, turn: Turn) -> None:
     """The MIP, from the incumbent on."""
     from chipmap.formulations.placement.mip import build
 
-    _solve(stages.problem, turn.run, build(stages.problem.instance), "mip")
-
-
-def _solve(problem: PlacementProblem, run: Run, model: object, source: str) -> None:
-    run.checkpoint()
-    best = run.best.solution if run.best is not None else None
-    outcome = solve_within(run, model, Finds(source), best)  # type: ignore[arg-type]
-    if outcome.termination.reason == "infeasible":
-        run.infeasible(*clash(problem, run))
-    else:
-        conclude(run, outcome, source)
+    solve_whole(turn.run, build(stages.problem.instance), "mip", lambda: clash(stages.problem, turn.run))
 
 
 BOUND, START = Link("bound", 1.0, bound_at_once), Link("start", 0.5, start)

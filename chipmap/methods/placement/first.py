@@ -13,9 +13,11 @@ from math import inf
 import numpy as np
 
 from chipmap.heuristics.placement import human
-from chipmap.heuristics.placement.filling import filled, resting
-from chipmap.heuristics.placement.in_order import Times, by_rank, solution_of, times_alone, times_in_order
+from chipmap.heuristics.placement.filling import filled
+from chipmap.heuristics.placement.in_order import Times, solution_of, times_alone, times_in_order
+from chipmap.heuristics.placement.keys import by_rank
 from chipmap.heuristics.placement.plain_blocks import blocks
+from chipmap.heuristics.placement.shared import part_bytes
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem
 from chipmap.result import Termination
@@ -58,7 +60,7 @@ def _valid(run: Run, solution: PlacementSolution) -> bool:
 
 def _schedules(problem: PlacementProblem, run: Run) -> None:
     """Report the shortest valid schedule of a few placements, or the first one of a large instance."""
-    rank, refused = by_rank(problem), list[IntArray]()
+    rank, refused = by_rank(problem).tolist(), list[IntArray]()
     found = list[tuple[int, int, IntArray, Times]]()
     for device in _each_once(_placements(problem)):
         times = times_in_order(problem, device, rank)
@@ -120,7 +122,9 @@ def _rests(problem: PlacementProblem, device: IntArray) -> bool:
     """Whether what rests on the devices for the whole step fits their memories."""
     if problem.instance.task.memory == "none":
         return True
-    return bool((resting(problem, device) <= np.where(problem.memory < 0, 2**62, problem.memory)).all())
+    return bool(
+        (part_bytes(problem, device, problem.devices) <= np.where(problem.memory < 0, 2**62, problem.memory)).all()
+    )
 
 
 def _each_once(devices: Iterator[IntArray]) -> Iterator[IntArray]:

@@ -44,7 +44,14 @@ def impossible(problem: PlacementProblem) -> Iterator[Infeasibility]:
         resident += int(problem.storages.bytes[~problem.storages.resident].sum())
     if memory.min() >= 0 and resident > memory.sum():
         message = f"all devices together have {memory.sum():,} bytes, what rests on them takes {resident:,} at least"
-        yield _reason("memory", resident, int(memory.sum()), "bytes", message, "more devices, or more memory")
+        yield Infeasibility.of(
+            "C6",
+            "memory",
+            (resident, int(memory.sum()), "bytes"),
+            message,
+            "more devices, or more memory",
+            labels=("C6",),
+        )
 
 
 def _too_large(problem: PlacementProblem, needs: IntArray) -> Iterator[Infeasibility]:
@@ -63,7 +70,9 @@ def _too_large(problem: PlacementProblem, needs: IntArray) -> Iterator[Infeasibi
         remedy = f"a device with at least {need:,} bytes, or the operation split"
         held = int(_needs(problem, inputs=False)[v])
         labels = ("C6",) if held > limit or not problem.timed else ("C2", "C3", "C6")
-        yield _reason("memory", need, limit, "bytes", f"{message}{limit:,}{more}", remedy, labels=labels)
+        yield Infeasibility.of(
+            "C6", "memory", (need, limit, "bytes"), f"{message}{limit:,}{more}", remedy, labels=labels
+        )
 
 
 def _too_tied(problem: PlacementProblem) -> Iterator[Infeasibility]:
@@ -79,7 +88,7 @@ def _too_tied(problem: PlacementProblem) -> Iterator[Infeasibility]:
         )
         message = f"{message} bytes for the whole step, no device that may run them has more than {limit:,}"
         remedy = f"a device with at least {need:,} bytes, or a smaller group"
-        yield _reason("memory", need, limit, "bytes", message, remedy, "C1", ("C1", "C6"))
+        yield Infeasibility.of("C1", "memory", (need, limit, "bytes"), message, remedy, labels=("C1", "C6"))
     for d, limit in enumerate(problem.memory.tolist()):
         tied = np.flatnonzero(together[:, d] & (together.sum(axis=1) == 1))
         if limit < 0 or len(set(problem.group[tied].tolist())) < 2:
@@ -92,7 +101,7 @@ def _too_tied(problem: PlacementProblem) -> Iterator[Infeasibility]:
             message = f"device {name!r} has {limit:,} bytes, what may run nowhere else holds {need:,}"
             remedy = f"at least {need:,} bytes for it, or another device allowed to some of it"
             labels = ("C1", "C6") if problem.groups else ("C6",)
-            yield _reason("memory", need, limit, "bytes", message, remedy, labels=labels)
+            yield Infeasibility.of("C6", "memory", (need, limit, "bytes"), message, remedy, labels=labels)
 
 
 def _largest_memory(problem: PlacementProblem, allowed: NDArray[np.bool_]) -> IntArray:
@@ -129,7 +138,9 @@ def _unreached(problem: PlacementProblem) -> Iterator[Infeasibility]:
             if gone.size:
                 name = problem.names[int(gone[0])]
                 message = f"no device of the group of {name!r} has routes to all that it reads and to all that read it"
-                yield _reason("routes", 1, 0, "routes", message, "a route more, or a smaller group", "C3", labels)
+                yield Infeasibility.of(
+                    "C3", "routes", (1, 0, "routes"), message, "a route more, or a smaller group", labels=labels
+                )
                 return
 
 
@@ -140,7 +151,9 @@ def _no_route(
         " or ".join(repr(problem.device_names[d]) for d in np.flatnonzero(allowed[one])[:4].tolist()) for one in (u, v)
     ]
     message = f"{problem.names[v]!r} reads {problem.names[u]!r}, but no route leads from {sides[0]} to {sides[1]}"
-    return _reason("routes", 1, 0, "routes", message, "a route there, or a pin, a ban or a group less", "C3", labels)
+    return Infeasibility.of(
+        "C3", "routes", (1, 0, "routes"), message, "a route there, or a pin, a ban or a group less", labels=labels
+    )
 
 
 def _needs(problem: PlacementProblem, inputs: bool = True) -> IntArray:
@@ -184,25 +197,14 @@ def clash(problem: PlacementProblem, run: Run) -> list[Infeasibility]:
         message = f"no placement keeps {' and '.join(words)} at a time, on the devices that are allowed"
         resource, demand, most, unit = "devices", 1, 0, "placements"
     remedies = [REMEDIES[one] for one in labels if one in REMEDIES]
-    return [
-        Infeasibility(
-            label=label,
-            resource=resource,
-            demand=demand,
-            limit=most,
-            unit=unit,
-            message=message,
-            remedies=tuple(remedies),
-            labels=labels,
-        )
-    ]
+    return [Infeasibility.of(label, resource, (demand, most, unit), message, *remedies, labels=labels)]
 
 
 def beyond_limit(least: int, limit: int, labels: tuple[str, ...]) -> Infeasibility:
     """C0: a bound on the step, which rests on ``labels``, is above its limit; both in ns."""
     message = f"no placement ends within {limit:,} ns: the step takes {least:,} ns at least"
     remedy = f"a limit of at least {least:,} ns (task.limit_ns), maybe more"
-    return _reason("limit", least, limit, "ns", message, remedy, "C0", labels)
+    return Infeasibility.of("C0", "limit", (least, limit, "ns"), message, remedy, labels=labels)
 
 
 def against_limit(problem: PlacementProblem, run: Run) -> list[Infeasibility]:
@@ -230,25 +232,3 @@ def _names(instance: PlacementInstance, run: Run) -> tuple[str, ...]:
         return names
     names = clashing(run, lambda: build(instance, choices))
     return tuple(sorted({"c0_domain", *names})) if names else ()
-
-
-def _reason(
-    resource: str,
-    demand: int,
-    limit: int,
-    unit: str,
-    message: str,
-    remedy: str,
-    label: str = "C6",
-    labels: tuple[str, ...] = ("C6",),
-) -> Infeasibility:
-    return Infeasibility(
-        label=label,
-        resource=resource,
-        demand=demand,
-        limit=limit,
-        unit=unit,
-        message=message,
-        remedies=(remedy,),
-        labels=labels,
-    )

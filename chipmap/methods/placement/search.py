@@ -51,8 +51,7 @@ def improve(stages: Stages, turn: Turn, spread: Link, windows: Link) -> None:
 
 def several(run: Run) -> bool:
     """Whether a run may use several threads at no loss: its results depend on the clock anyway."""
-    options = run.options
-    return options.time_limit is not None and not options.deterministic and (options.threads or os.cpu_count()) != 1
+    return run.clocked and (run.options.threads or os.cpu_count()) != 1
 
 
 def search(stages: Stages, turn: Turn) -> None:
@@ -83,7 +82,7 @@ def rounds(stages: Stages, turn: Turn, seed: int, ways: tuple[bool, bool]) -> No
     problem, run, few = stages.problem, turn.run, stages.size <= SMALL
     if not problem.timed or stages.best is None or not problem.operations:
         return
-    limited = run.options.time_limit is not None and not run.options.deterministic and not few
+    limited = run.clocked and not few
     both = workspace(problem, MOMENTS), workspace(problem, MOMENTS)
     made, chunk = units(problem), max(FEWEST, CHUNK // problem.operations)
     budget = FEW_MOVES if few else min(MOVES, max(ROUNDS, MOST // problem.operations))

@@ -6,8 +6,8 @@ import msgspec
 import networkx
 import numpy as np
 
-from chipmap.heuristics.placement.contiguous import best_chain
-from chipmap.heuristics.placement.ideals import TooManyIdealsError, all_ideals, ideals_of_orders
+from chipmap.heuristics.engines.ideals import TooManyIdealsError
+from chipmap.heuristics.placement.contiguous import best_chain, ideals_of, prefixes_of
 from chipmap.heuristics.placement.ideals_kernel import NONE
 from chipmap.heuristics.placement.load_search import search
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
@@ -39,7 +39,7 @@ def blocks(stages: Stages, turn: Turn) -> None:
     graph = _attached(settled(problem))
     if not graph.placeable:
         return
-    chain = best_chain(graph, ideals_of_orders(graph, _orders(graph)), NONE, turn.deadline)
+    chain = best_chain(graph, prefixes_of(graph, _orders(graph)), NONE, turn.deadline)
     if chain is not None:
         stages.tell(turn, _whole(graph, chain.devices), "prefixes")
     upper = turn.run.upper
@@ -48,13 +48,13 @@ def blocks(stages: Stages, turn: Turn) -> None:
         exact = _attached(whole)
         chain = None
         if exact.placeable:
-            chain = best_chain(exact, all_ideals(exact, MOST_IDEALS, turn.deadline), upper or NONE, turn.deadline)
+            chain = best_chain(exact, ideals_of(exact, MOST_IDEALS, turn.deadline), upper or NONE, turn.deadline)
         if chain is not None:
             stages.tell(turn, _whole(exact, chain.devices), "ideals")
         if not asked:
             return
         if whole.free.any():
-            chain = best_chain(whole, all_ideals(whole, MOST_IDEALS, turn.deadline), upper or NONE, turn.deadline)
+            chain = best_chain(whole, ideals_of(whole, MOST_IDEALS, turn.deadline), upper or NONE, turn.deadline)
     except TooManyIdealsError as error:
         turn.run.note("search", f"blocks: {error}; no program over ideals")
         return
@@ -78,9 +78,8 @@ def search_loads(stages: Stages, turn: Turn) -> None:
     if run.best is not None and isinstance(run.best.solution, PlacementSolution):
         devices = problem.devices_of(run.best.solution)
     start = _of_units(graph, devices)
-    endless = run.options.time_limit is None or run.options.deterministic
     floor = run.lower.value if run.lower is not None else 0
-    upper, rounds = MAX_TOTAL if run.upper is None else run.upper, ROUNDS if endless else MANY
+    upper, rounds = MAX_TOTAL if run.upper is None else run.upper, MANY if run.clocked else ROUNDS
     _, found = search(graph, start, upper, floor, run.options.seed, rounds, turn.deadline)
     if found is not None:
         stages.tell(turn, graph.devices_of(found), "load search")

@@ -67,7 +67,10 @@ def plain_reasons(problem: RingProblem) -> list[Infeasibility]:
         text = "pins, forbidden chips and keep-together groups leave no chip for"
         names = [problem.instance.graph.operations[v].name for v in shut]
         short = (1, 0, "chips")
-        return [reason("C0", f"chips for {name}", short, f"{text} {name}", remedy, labels=("C0",)) for name in names]
+        return [
+            Infeasibility.of("C0", f"chips for {name}", short, f"{text} {name}", remedy, labels=("C0",))
+            for name in names
+        ]
     if problem.has("C4") and _floor(problem) > problem.sram_bytes:
         return [memory(problem, 0, None, ("C4",))]
     return []
@@ -120,21 +123,4 @@ def memory(problem: RingProblem, demand: int, reached: int | None, labels: tuple
         more = max(chips + 1, -(-total // limit)) if limit else chips + 1
         remedies += [f"more chips, at least {more:,}, if any number does: {EXPLAIN}", "fewer bytes per word"]
     what = f"SRAM of each of {chips} chips"
-    return reason("C4", what, (demand, limit, "bytes"), text, *remedies, labels=labels)
-
-
-def reason(
-    label: str, resource: str, short: tuple[int, int, str], message: str, *remedies: str, labels: tuple[str, ...] = ()
-) -> Infeasibility:
-    """A reason; ``short`` says the demand, the limit and their unit."""
-    demand, limit, unit = short
-    return Infeasibility(
-        label=label,
-        resource=resource,
-        demand=demand,
-        limit=limit,
-        unit=unit,
-        message=message,
-        remedies=remedies,
-        labels=labels,
-    )
+    return Infeasibility.of("C4", what, (demand, limit, "bytes"), text, *remedies, labels=labels)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.ring.bounds.block_program import MARGIN, BlockPrograms
-from chipmap.heuristics.ring.programs.ideals import flow_graph
+from chipmap.heuristics.ring.programs.flow_graph import flow_graph
 from chipmap.methods.ring.state import State
 from chipmap.solvers.repeated import Repeated
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chipmap.deadline import Deadline, Stop
-from chipmap.heuristics.ring.programs.ideals import TooManyIdealsError
+from chipmap.heuristics.engines.ideals import TooManyIdealsError
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.ring.at_once import at_once

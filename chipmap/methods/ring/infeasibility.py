@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from chipmap.explanation import EXPLAIN
 from chipmap.heuristics.ring.bounds.simple import skip_connections
-from chipmap.heuristics.ring.programs.ideals import FlowGraph, flow_graph
+from chipmap.heuristics.ring.programs.flow_graph import FlowGraph, flow_graph
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.methods.clashes import SHARE, clashing, labels_of, not_known
-from chipmap.methods.ring.at_once import memory, plain_reasons, reason
+from chipmap.methods.ring.at_once import memory, plain_reasons
 from chipmap.result import Infeasibility
 from chipmap.run import Run
 from chipmap.solvers import solve_model
@@ -40,10 +40,10 @@ def reasons(instance: RingInstance, run: Run) -> list[Infeasibility]:
         short = (count + 1, count, "operations")
         remedies = ("pin to a lower chip", "leave C2 out of constraints")
         what = "operations to fill the chips before a pinned one"
-        return [reason("C2", what, short, text, *remedies, labels=clash)]
+        return [Infeasibility.of("C2", what, short, text, *remedies, labels=clash)]
     text = "can't hold together: pins, forbidden chips or groups contradict the order of the operations"
     remedy = "relax pins, forbidden chips or keep-together groups until a mapping exists"
-    return [reason(clash[0], "chips", (1, 0, "mappings"), f"{', '.join(clash)} {text}", remedy, labels=clash)]
+    return [Infeasibility.of(clash[0], "chips", (1, 0, "mappings"), f"{', '.join(clash)} {text}", remedy, labels=clash)]
 
 
 def under_a_skip(problem: RingProblem, graph: FlowGraph) -> list[Infeasibility]:
@@ -65,7 +65,7 @@ def under_a_skip(problem: RingProblem, graph: FlowGraph) -> list[Infeasibility]:
         "leave C3 out of constraints, where the package can route around chips",
     )
     return [
-        reason(
+        Infeasibility.of(
             "C4",
             "SRAM of two chips under a skip connection",
             (need, problem.sram_bytes, "bytes"),

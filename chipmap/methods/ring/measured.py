@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.heuristics.ring.programs.ideals import TooManyIdealsError
+from chipmap.heuristics.engines.ideals import TooManyIdealsError
 from chipmap.instances.ring.contraction import Contraction, computing_only, contract
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import ring_problem

@@ -77,14 +77,12 @@ class Cuts:
         if oracle is None or not (oracle.rejections or oracle.blocks_rejected):
             return []
         return [
-            Infeasibility(
-                label="C5",
-                resource="mappings that the oracle accepts",
-                demand=1,
-                limit=0,
-                unit="mappings",
-                message=f"no mapping that obeys the other constraints is left: {oracle.note()}",
-                remedies=("check the oracle's limits and its declared scope", "more chips: --set package.chips=N"),
+            Infeasibility.of(
+                "C5",
+                "mappings that the oracle accepts",
+                (1, 0, "mappings"),
+                f"no mapping that obeys the other constraints is left: {oracle.note()}",
+                *("check the oracle's limits and its declared scope", "more chips: --set package.chips=N"),
             )
         ]
 

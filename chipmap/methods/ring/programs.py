@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.ring.programs.ideals import TooManyIdealsError, flow_graph
+from chipmap.heuristics.engines.ideals import TooManyIdealsError
+from chipmap.heuristics.ring.programs.flow_graph import flow_graph
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.methods.ring.state import State

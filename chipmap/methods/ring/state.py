@@ -19,8 +19,8 @@ from chipmap.result import Infeasibility
 from chipmap.run import Run
 
 if TYPE_CHECKING:
+    from chipmap.heuristics.engines.ideals import IdealFamily
     from chipmap.heuristics.ring.bounds.cut_profile import CutProfile
-    from chipmap.heuristics.ring.programs.ideals import IdealFamily
     from chipmap.heuristics.ring.programs.program import ProgramResult, Programs
     from chipmap.heuristics.ring.programs.screens import RejectedBlocks
 
@@ -65,9 +65,9 @@ class State:
     def list_ideals(self, limit: int = IDEAL_LIMIT) -> IdealFamily:
         """All ideals. Raises TooManyIdealsError if there are more than ``limit``."""
         if self.ideals is None:
-            from chipmap.heuristics.ring.programs.ideals import all_ideals
+            from chipmap.heuristics.engines.ideals import all_ideals
 
-            self.ideals = all_ideals(self.programs.graph, limit)
+            self.ideals = all_ideals(self.programs.graph.producers, limit)
             count = self.programs.graph.n
             words = f"{counted(count, 'operation')} after contraction, {counted(len(self.ideals), 'ideal')}"
             self.run.note("size", words, operations=count, ideals=len(self.ideals))

@@ -152,8 +152,7 @@ def _search(state: State, turn: Turn, seed: int = 0, start: WaferSolution | None
     from chipmap.heuristics.wafer.slicing.annealing import search
     from chipmap.heuristics.wafer.slicing.exchange import exchange
 
-    options = turn.run.options
-    runs = None if options.time_limit is not None and not options.deterministic else UNLIMITED_RUNS
+    runs = None if turn.run.clocked else UNLIMITED_RUNS
     source = "exchanges" if state.large else "slicing search"
 
     def found(solution: WaferSolution) -> None:
@@ -172,8 +171,7 @@ def _search_rows(state: State, turn: Turn) -> None:
 
 def _other_seeds(state: State, turn: Turn, lane: int = 0) -> None:
     """Searches from other seeds, every second one, for the rest of the time (not where kernels are few)."""
-    options = turn.run.options
-    if options.time_limit is None or options.deterministic or state.problem.n < AGAIN:
+    if not turn.run.clocked or state.problem.n < AGAIN:
         return
     seed = lane
     while turn.deadline.keep_going():

@@ -14,7 +14,7 @@ from chipmap.formulations.wafer.options import least_time
 from chipmap.heuristics.wafer.bounds.single_kernel import single_kernels
 from chipmap.instances.wafer.instance import WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import WaferProblem, wafer_problem
-from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
+from chipmap.methods.model_solve import Finds, Limits, solve_whole, solve_within
 from chipmap.methods.wafer.neighbourhoods import SOURCE, search_neighbourhoods
 from chipmap.methods.wafer.reasons import SMALL_SIDE, no_floorplan
 from chipmap.result import Infeasibility, Termination
@@ -79,12 +79,7 @@ def _build(problem: WaferProblem, kind: Literal["mip", "cpsat"], **choices: Any)
 def _exactly(problem: WaferProblem, run: Run, kind: Literal["mip", "cpsat"]) -> None:
     """Solve the model of all sizings, from the run's best floorplan and below its value."""
     model = _build(problem, kind, upper=run.upper)
-    run.checkpoint()
-    outcome = solve_within(run, model, Finds(kind), run.best.solution if run.best else None)
-    if outcome.termination.reason == "infeasible" and model.standing.bounds:
-        run.infeasible(*_reasons(problem, run))
-    else:
-        conclude(run, outcome, kind)
+    solve_whole(run, model, kind, lambda: _reasons(problem, run))
 
 
 def _targets(problem: WaferProblem, run: Run, kind: Literal["mip", "cpsat"]) -> None:

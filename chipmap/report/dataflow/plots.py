@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.records import InputError
+from chipmap.records.quantities import duration, time_unit
 from chipmap.report.canvas import COLOURS, INK, RULE, picture
-from chipmap.report.gantt import duration
 from chipmap.validation.dataflow.checker import breakdown, c0_domain, check
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution) ->
     parts = breakdown(instance, solution)
     overlap, launch = instance.task.overlap, instance.system.chip.launch_ns
     counts = [1000 * launch + (max(times) if overlap else sum(times)) for times in parts.values()]
-    scale, unit = _unit(max(counts))
+    scale, unit = time_unit(max(counts) / 1000)
+    scale *= 1000
     _bars(axes, [[time / scale for time in times] for times in parts.values()], overlap)
     places = range(len(parts))
     words = f"counts: {'the longest' if overlap else 'the sum'} of the three{' and the launch' if launch else ''}"
@@ -69,7 +70,7 @@ def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution) ->
     axes.set_xlabel(f"partitions in the order in which they run{', lines between stages' if solution.stages else ''}")
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     certificate = check(instance, solution)
-    batch = duration((certificate.objective or 0) / 1000)
+    batch = duration((certificate.objective or 0) / 1000, 4)
     share = f"{100 * certificate.figures.get('utilisation', 0.0):.1f}"
     figures = [f"{batch} for the batch", certificate.headline, f"{share}% of the peak", f"mode {instance.mode}"]
     title = "   ".join(one for one in figures if one)
@@ -85,14 +86,6 @@ def _bars(axes: Axes, heights: list[list[float]], overlap: bool) -> None:
         own = [parts[k] for parts in heights]
         axes.bar([x + shift for x in range(len(own))], own, width, bottom=below, color=COLOURS[k], label=PARTS[k])
         below = below if overlap else [a + b for a, b in zip(below, own, strict=True)]
-
-
-def _unit(ticks: float) -> tuple[float, str]:
-    """Picoseconds per unit, and the unit, so that ``ticks`` is a readable number."""
-    for scale, unit in ((1e9, "ms"), (1e6, "µs")):
-        if ticks >= scale:
-            return scale, unit
-    return 1e3, "ns"
 
 
 def _names(instance: DataflowInstance, solution: DataflowSolution) -> list[list[str]]:

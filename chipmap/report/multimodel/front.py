@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from chipmap.bench.point import Row
 from chipmap.bench.sweep import Sweep, points
 from chipmap.records import counted
+from chipmap.records.quantities import percent
 from chipmap.report.canvas import COLOURS, INK, MUTED, picture
-from chipmap.report.tables import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,10 +21,10 @@ from chipmap.family import family_of
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.instances.multimodel.timeline import PARTS, Range, Span, Window, all_energies, energies, timeline
-from chipmap.records import InputError, Unit
+from chipmap.records import InputError
+from chipmap.records.quantities import duration, in_unit, share
 from chipmap.report.canvas import COLOURS, INK, MUTED, RED, RULE, picture
-from chipmap.report.gantt import duration, light, round_times
-from chipmap.report.tables import number
+from chipmap.report.gantt import light, round_times
 from chipmap.validation.multimodel.checker import check
 
 if TYPE_CHECKING:
@@ -124,20 +124,16 @@ def _places(problem: MultiProblem) -> tuple[tuple[float, float], ...]:
     return tuple((radius * math.sin(a), -radius * math.cos(a)) for a in angles)
 
 
-def _said(value: float, unit: Unit) -> str:
-    return f"{number(float(f'{value * unit.per_tick:.5g}'))} {unit.name}"
-
-
 def _title(figure: Figure, view: _View, solution: MultiSolution) -> None:
     from matplotlib.patches import Patch
 
     instance = view.problem.instance
     certificate, units = check(instance, solution), family_of(instance).units_of(instance)
     energy = sum(all_energies(view.problem, view.windows).values())
-    parts = [f"latency T1 {_said(view.total, units.of('T1'))}", f"energy T2 {_said(energy, units.of('T2'))}"]
+    parts = [f"latency T1 {in_unit(view.total, units.of('T1'), 5)}", f"energy T2 {in_unit(energy, units.of('T2'), 5)}"]
     parts.append(f"EDP {view.total * energy / 1e21:.4g} J·s")
     if instance.task.objective == "weighted" and certificate.objective is not None:
-        parts.append(f"weighted sum {_said(certificate.objective, units.objective)}")
+        parts.append(f"weighted sum {in_unit(certificate.objective, units.objective, 5)}")
     parts.append(f"objective {instance.task.objective}")
     height = figure.get_figheight()
     figure.text(0.07, 1 - 0.2 / height, instance.name, fontsize=15, fontweight="bold", va="center")
@@ -173,11 +169,11 @@ def _chart(axes: Axes, view: _View) -> None:
         left, right = view.ends[window.number]
         if window.number:
             axes.axvline(left, color=INK, linewidth=0.9, zorder=1)
-        share = window.time / max(1, view.total)
-        short = f"window {window.number}: {duration(window.time)}"
-        longer = f"{short} ({100 * share:.3g}% of T1)"
+        part = share(window.time, max(1, view.total))
+        short = f"window {window.number}: {duration(window.time, 4)}"
+        longer = f"{short} ({part} of T1)"
         texts = f"{longer}, set by {_setter(problem, window)}", longer, short
-        text = next((text for text in texts if 8 * LETTER * len(text) < right - left), f"{duration(window.time)}")
+        text = next((text for text in texts if 8 * LETTER * len(text) < right - left), f"{duration(window.time, 4)}")
         axes.text((left + right) / 2, -0.75, text, ha="center", va="bottom", fontsize=8)
         for one in window.ranges:
             for span in one.spans:
@@ -196,13 +192,13 @@ def _marks(view: _View, window: Window) -> list[tuple[float, str]]:
     """Times written below a window: its start and end, and round times between them where there is room."""
     left, right = view.ends[window.number]
     end = window.start + window.time
-    ends = [(left, duration(window.start))] + ([(right, duration(end))] if window is view.windows[-1] else [])
+    ends = [(left, duration(window.start, 4))] + ([(right, duration(end, 4))] if window is view.windows[-1] else [])
     room = int((right - left) / 0.1)
     if room < 2:
         return ends
     between = round_times(window.start, end, room)
     clear = [time for time in between if min(view.at(window, time) - left, right - view.at(window, time)) > 0.05]
-    return [*ends, *((view.at(window, time), duration(time)) for time in clear)]
+    return [*ends, *((view.at(window, time), duration(time, 4)) for time in clear)]
 
 
 def _setter(problem: MultiProblem, window: Window) -> str:
@@ -229,17 +225,17 @@ def _bar(axes: Axes, view: _View, window: Window, one: Range, span: Span) -> Non
 
     m, first, last, c = span.segment
     left, begins, right = (view.at(window, time) for time in (span.start, span.begins, span.end))
-    share = span.time / span.every if span.every else 1.0
+    filled = span.time / span.every if span.every else 1.0
     colour, pause = _colour(m), span.start + span.weights
     axes.add_patch(Rectangle((left, c - 0.4), right - left, 0.8, facecolor=light(colour, 0.22), linewidth=0))
     axes.add_patch(
         Rectangle((left, c - 0.4), view.at(window, pause) - left, 0.8, facecolor=INK, alpha=0.55, linewidth=0)
     )
-    axes.add_patch(Rectangle((begins, c + 0.4 - 0.8 * share), right - begins, 0.8 * share,
+    axes.add_patch(Rectangle((begins, c + 0.4 - 0.8 * filled), right - begins, 0.8 * filled,
                              facecolor=light(colour, 0.72), linewidth=0))  # fmt: skip
     axes.add_patch(Rectangle((left, c - 0.4), right - left, 0.8, fill=False, **_frame(window, one, span)))
     text, few = f"{view.problem.models[m].name} {_layers(first, last)}", _layers(first, last)
-    pace = f"{text}, {duration(span.time)} × {span.count}" if span.count > 1 else f"{text}, {duration(span.time)}"
+    pace = f"{text}, {duration(span.time, 4)} × {span.count}" if span.count > 1 else f"{text}, {duration(span.time, 4)}"
     size = 7.5 if view.problem.chiplets <= LARGE else 6.5
     words = next((words for words in (pace, text, few) if size * LETTER * len(words) <= right - left), "")
     axes.text((left + right) / 2, c + 0.02, words, ha="center", va="center", fontsize=size, zorder=5)
@@ -279,7 +275,7 @@ def _map(axes: Axes, view: _View, window: Window) -> None:
             axes.add_patch(FancyArrowPatch(*_between(*ends, half), arrowstyle="-|>", mutation_scale=8 if small else 12,
                                            color=INK, linewidth=1.6, shrinkA=0, shrinkB=0,
                                            zorder=7))  # fmt: skip
-    axes.set_title(f"window {window.number}: {duration(window.time)}", fontsize=8.5)
+    axes.set_title(f"window {window.number}: {duration(window.time, 4)}", fontsize=8.5)
     axes.set_aspect("equal")
     axes.autoscale_view()
     axes.invert_yaxis()
@@ -317,5 +313,5 @@ def _energies(axes: Axes, view: _View) -> None:
 def _between(a: tuple[float, float], b: tuple[float, float], half: float) -> tuple[tuple[float, float], ...]:
     """The ends of an arrow from a square to another: a little inside both borders."""
     reach = max(abs(b[0] - a[0]), abs(b[1] - a[1]), 1e-9)
-    share = min(0.45, (half - 0.05) / reach)
-    return tuple((p[0] + share * (q[0] - p[0]), p[1] + share * (q[1] - p[1])) for p, q in ((a, b), (b, a)))
+    inset = min(0.45, (half - 0.05) / reach)
+    return tuple((p[0] + inset * (q[0] - p[0]), p[1] + inset * (q[1] - p[1])) for p, q in ((a, b), (b, a)))

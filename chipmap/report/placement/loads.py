@@ -8,9 +8,9 @@ from chipmap.instances.placement.instance import PlacementInstance, PlacementSol
 from chipmap.instances.placement.loads import loads
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.records import counted
+from chipmap.records.quantities import duration, size, size_unit, time_unit
 from chipmap.report.canvas import COLOURS, MUTED, RED, picture
-from chipmap.report.gantt import duration
-from chipmap.report.placement.words import bytes_said, heading
+from chipmap.report.placement.words import heading
 from chipmap.validation.placement.checker import check
 from chipmap.validation.placement.facts import Facts
 from chipmap.validation.placement.memory import Placed
@@ -36,11 +36,11 @@ def draw(instance: PlacementInstance, solution: PlacementSolution, path: Path) -
                                       gridspec_kw={"left": 0.085, "right": 0.985, "top": 1 - 1.2 / height,
                                                    "bottom": 0.45 / height, "wspace": 0.08})  # fmt: skip
         parts = [
-            f"load T2 {duration(most)} per sample",
+            f"load T2 {duration(most, 4)} per sample",
             f"{counted(problem.operations, 'operation')} on {counted(len(names), 'device')}",
         ]
         heading(figure, instance.name, parts, certificate)
-        scale, unit = next(((s, n) for s, n in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")) if most >= s), (1.0, "ns"))
+        scale, unit = time_unit(most)
         work, sent, pace = [one.work / scale for one in found], [one.sent / scale for one in found], most / scale
         overlap = instance.task.overlap
         if overlap:
@@ -51,7 +51,7 @@ def draw(instance: PlacementInstance, solution: PlacementSolution, path: Path) -
             left.barh(rows, sent, 0.66, left=work, color=TRANSFER, label="transfers")
         left.axvline(pace, color=RED, linewidth=1.0, label="T2")
         for row, one in enumerate(found):
-            words = f"{counted(one.operations, 'operation')}, {duration(one.total)}" if one.operations else "nothing"
+            words = f"{counted(one.operations, 'operation')}, {duration(one.total, 4)}" if one.operations else "nothing"
             left.text(pace * 1.01, row, words, va="center", fontsize=7.5, color=MUTED)
         left.set_xlim(0, pace * 1.26)
         left.set_yticks(rows, [f"{one.name} ({one.kind})" for one in instance.system.devices], fontsize=8)
@@ -59,17 +59,17 @@ def draw(instance: PlacementInstance, solution: PlacementSolution, path: Path) -
         left.set_title(f"{unit} per sample", fontsize=8.5, fontweight="normal")
         left.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, fontsize=7.5, borderaxespad=0.2)
         top = max(peak.bytes for peak in peaks.values())
-        size, called = next(((s, n) for s, n in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")) if top >= s), (1, "B"))
-        sizes = [peaks[name].bytes / size for name in names]
+        each, called = size_unit(top)
+        sizes = [peaks[name].bytes / each for name in names]
         limits = [one.memory_bytes for one in instance.system.devices]
         right.barh(rows, sizes, 0.66, color=HELD)
         for row, limit in enumerate(limits):
             if limit is not None and limit <= 1.5 * top:
-                right.plot([limit / size] * 2, [row - 0.4, row + 0.4], color=RED, linewidth=1.2)
-            of = "" if limit is None else f" of {bytes_said(limit)}"
-            words = f"{bytes_said(peaks[names[row]].bytes)}{of}"
-            right.text(max(1, top) / size * 1.53, row, words, va="center", fontsize=7.5, color=MUTED)
-        right.set_xlim(0, max(1, top) / size * 2.4)
+                right.plot([limit / each] * 2, [row - 0.4, row + 0.4], color=RED, linewidth=1.2)
+            of = "" if limit is None else f" of {size(limit)}"
+            words = f"{size(peaks[names[row]].bytes)}{of}"
+            right.text(max(1, top) / each * 1.53, row, words, va="center", fontsize=7.5, color=MUTED)
+        right.set_xlim(0, max(1, top) / each * 2.4)
         right.set_title(f"{called} held", fontsize=8.5, fontweight="normal")
         for axes in (left, right):
             axes.tick_params(length=0, labelsize=8)

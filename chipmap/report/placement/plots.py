@@ -21,10 +21,11 @@ from chipmap.instances.placement.instance import PlacementInstance, PlacementSol
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.placement.timeline import Piece, Timeline, timeline
 from chipmap.records import counted
+from chipmap.records.quantities import duration, share, size
 from chipmap.report.canvas import COLOURS, MUTED, RED, RULE, picture
-from chipmap.report.gantt import bars, duration, light, round_times
+from chipmap.report.gantt import bars, light, round_times
 from chipmap.report.placement.loads import draw as draw_loads
-from chipmap.report.placement.words import bytes_said, heading
+from chipmap.report.placement.words import heading
 from chipmap.validation.placement.checker import check
 from chipmap.validation.placement.facts import Facts
 from chipmap.validation.placement.memory import Placed, curve, held
@@ -81,11 +82,11 @@ def _title(figure: Figure, instance: PlacementInstance, solution: PlacementSolut
     certificate = check(instance, solution)
     busy = sum(line.busy) / (max(1, line.total) * line.problem.devices)
     parts = [
-        f"step T1 {duration(line.total)}",
+        f"step T1 {duration(line.total, 4)}",
         f"{counted(len(line.start), 'operation')} on {counted(line.problem.devices, 'device')}",
     ]
     parts.append(f"{len(line.moves):,} transfer{'s' if len(line.moves) != 1 else ''}")
-    parts.append(f"devices compute {100 * busy:.3g}% of the time")
+    parts.append(f"devices compute {share(busy)} of the time")
     heading(figure, instance.name, parts, certificate)
 
 
@@ -94,7 +95,7 @@ def _axis(axes: Axes, line: Timeline, labels: bool = True) -> None:
     marks = round_times(0, line.total, 12)
     near = [mark for mark in marks if line.total - mark > 0.035 * line.total]
     axes.set_xlim(-0.002 * line.total, 1.002 * max(1, line.total))
-    texts = [duration(mark) if mark else "0" for mark in (0, *near, line.total)] if labels else []
+    texts = [duration(mark, 4) if mark else "0" for mark in (0, *near, line.total)] if labels else []
     axes.set_xticks([0, *near, line.total], texts or [""] * (len(near) + 2), fontsize=8)
     axes.tick_params(length=0)
     axes.spines["left"].set_visible(False)
@@ -113,7 +114,7 @@ def _chain(axes: Axes, line: Timeline) -> None:
     sums = {kind: sum(p.time for p in line.chain if p.kind == kind) for kind in ("compute", "transfer", "rest", "wait")}
     words = {"compute": "computing", "transfer": "transfers", "rest": "rests", "wait": "waits"}
     text = ", ".join(
-        f"{words[kind]} {duration(ns)} ({100 * ns / max(1, line.total):.3g}%)" for kind, ns in sums.items() if ns
+        f"{words[kind]} {duration(ns, 4)} ({share(ns, max(1, line.total))})" for kind, ns in sums.items() if ns
     )
     keys = [(DEVICES[d % len(DEVICES)], name) for d, name in enumerate(line.problem.device_names)]
     keys += [(colour, kind) for colour, kind in ((SENT, "transfer"), (GREY, "rest"), (WAIT, "wait")) if sums[kind]]
@@ -222,11 +223,11 @@ def _critical(axes: Axes, line: Timeline, at_device: list[float], at_move: dict[
             continue
         marked.setdefault(here, []).append((piece.start, piece.time))
         if last is not None and last != here:
-            ends = [low + (BAR + LINE / 2) * size for low, size in (last, here)]
+            ends = [low + (BAR + LINE / 2) * high for low, high in (last, here)]
             joins.append((piece.start, ends[0], ends[1]))
         last = here
-    for (low, size), spans in marked.items():
-        bars(axes, spans, low + BAR * size, LINE * (1.0 if size == 1.0 else 1.4 * size), facecolor=RED)
+    for (low, high), spans in marked.items():
+        bars(axes, spans, low + BAR * high, LINE * (1.0 if high == 1.0 else 1.4 * high), facecolor=RED)
     if len(joins) <= JOINS:
         xs, lows, highs = zip(*joins, strict=True) if joins else ((), (), ())
         axes.vlines(xs, lows, highs, color=RED, linewidth=0.5, alpha=0.6 if len(joins) <= 60 else 0.25)
@@ -250,10 +251,10 @@ def _memory(figure: Figure, place: Any, line: Timeline, placed: Placed) -> None:
         if limit is not None and limit <= 1.5 * max(1, top):
             axes.axhline(limit, color=RED, linewidth=1.0, linestyle=(0, (4, 3)))
             high = max(high, limit)
-        of = f" of {bytes_said(limit)}" if limit is not None else ""
-        text = f"peak {bytes_said(peak.bytes)}{of} at {duration(peak.at)}"
+        of = f" of {size(limit)}" if limit is not None else ""
+        text = f"peak {size(peak.bytes)}{of} at {duration(peak.at, 4)}"
         if peak.largest:
-            most = ", ".join(f"{one.name[:44]} {bytes_said(one.bytes)}" for one in peak.largest)
+            most = ", ".join(f"{one.name[:44]} {size(one.bytes)}" for one in peak.largest)
             text += f": {most}"
         axes.text(0.998, 0.99, text, transform=axes.transAxes, ha="right", va="top", fontsize=6.5, color=MUTED)
         _axis(axes, line, labels=d == len(names) - 1)
@@ -264,7 +265,7 @@ def _memory(figure: Figure, place: Any, line: Timeline, placed: Placed) -> None:
             rule = line.problem.instance.task.memory
             words = {"none": "not limited (rule none)", "static": "rule static", "live": "rule live"}[rule]
             axes.set_title(
-                f"memory, {words}; all devices to one scale, 0 to {bytes_said(high)}",
+                f"memory, {words}; all devices to one scale, 0 to {size(high)}",
                 fontsize=8.5,
                 fontweight="normal",
                 color=MUTED,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipmap.bench.point import Row
 from chipmap.bench.sweep import Sweep
+from chipmap.records.quantities import share
 from chipmap.report.canvas import COLOURS, INK, MUTED, blank, groups
 from chipmap.result import gap
 
@@ -92,7 +93,7 @@ def _panel(plane: Axes, rows: dict[str, Row], labels: list[str], across: str) ->
         if row.bound is not None:
             plane.hlines(row.bound / MS, x - 0.4, x + 0.4, color=INK, linewidth=1.4)
         far = gap(row.objective, row.bound)
-        told = "optimal" if far == 0 else "" if far is None else f"gap {100 * far:.3g}%"
+        told = "optimal" if far == 0 else "" if far is None else f"gap {share(far)}"
         white = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.3}
         words = f"{row.objective / MS:.4g}\n{told}".strip()
         plane.text(x, low + 0.03 * top, words, ha="center", va="bottom", fontsize=6.5, bbox=white)

@@ -1,4 +1,4 @@
-"""What pictures of placements share: bytes for people, and the heading."""
+"""The heading that pictures of placements share."""
 
 from __future__ import annotations
 
@@ -10,13 +10,6 @@ from chipmap.report.canvas import MUTED, RED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-def bytes_said(size: float) -> str:
-    """Bytes for people: ``1.5 GiB``."""
-    units = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
-    scale, name = next(((s, n) for s, n in units if size >= s), (1, "B"))
-    return f"{size / scale:.4g} {name}"
 
 
 def heading(figure: Figure, name: str, parts: Sequence[str], certificate: Certificate) -> None:

@@ -19,8 +19,8 @@ from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.instances.ring.loads import Loads, loads, terms
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.records import InputError, counted
+from chipmap.records.quantities import number
 from chipmap.report.canvas import COLOURS, INK, MUTED, RED, RULE, picture
-from chipmap.report.tables import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -296,4 +296,4 @@ def _ticks(count: int) -> list[int]:
 
 
 def _us(ticks: float) -> str:
-    return f"{number(float(f'{ticks * US_PER_TICK:.7g}'))} µs"
+    return f"{number(ticks * US_PER_TICK)} µs"

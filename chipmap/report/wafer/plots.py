@@ -17,8 +17,8 @@ import numpy as np
 from chipmap.instances.wafer.instance import CONVOLUTIONS, Placement, WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import TICKS, Convolution, WaferProblem, conv_time, evaluate, size, wafer_problem
 from chipmap.records import InputError
+from chipmap.records.quantities import number
 from chipmap.report.canvas import COLOURS, INK, RED, picture
-from chipmap.report.tables import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from chipmap.certificate import Certificate
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
+from chipmap.records import kept
 from chipmap.validation.certify import Finding, certify
 from chipmap.validation.placement.facts import Facts
 from chipmap.validation.placement.memory import Move, Placed
@@ -44,11 +45,7 @@ def check(instance: PlacementInstance, solution: PlacementSolution) -> Certifica
 
 def _facts(instance: PlacementInstance) -> Facts:
     """The facts of ``instance`` (kept on it, as a search has many placements checked)."""
-    kept = instance.__dict__.get("_facts")
-    if kept is None:
-        kept = instance.__dict__["_facts"] = Facts(instance)
-    assert isinstance(kept, Facts)
-    return kept
+    return kept(instance, "_facts", Facts)
 
 
 def c0_domain(facts: Facts, solution: PlacementSolution) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from chipmap.instances.graph import Tensor
 from chipmap.instances.ring.instance import RingInstance
+from chipmap.records import kept
 from chipmap.validation.decimals import written
 
 TICKS_PER_NS = 100
@@ -54,11 +55,7 @@ class Facts:
 
 def facts(instance: RingInstance) -> Facts:
     """The facts of ``instance``, a valid one (kept on it, so that the next check starts from them)."""
-    known = instance.__dict__.get("_checked_facts")
-    if known is None:
-        known = instance.__dict__["_checked_facts"] = _collect(instance)
-    assert isinstance(known, Facts)
-    return known
+    return kept(instance, "_checked_facts", _collect)
 
 
 def _collect(instance: RingInstance) -> Facts:

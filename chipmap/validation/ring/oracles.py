@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.oracle import Verdict
-from chipmap.validation.ring.facts import Facts, facts
+from chipmap.records import kept
+from chipmap.validation.ring.facts import facts
 
 #: (first step, last step, bytes) of a buffer.
 Buffer = tuple[int, int, int]
@@ -51,7 +52,7 @@ class Liveness:
     def bytes_on_chip(self, instance: RingInstance, operations: tuple[int, ...]) -> int:
         """SRAM that a chip with exactly these operations takes: weights, boundary tensors, highest offset."""
         known = facts(instance)
-        rank, touching = _index(instance, known)
+        rank, touching = kept(instance, "_liveness_index", _index)
         here = set(operations)
         step = {v: i for i, v in enumerate(sorted(here, key=rank.__getitem__))}
         fixed = sum(known.weights[v] for v in here)
@@ -67,17 +68,14 @@ class Liveness:
         return fixed + _height(buffers, instance.package.sram_bytes - fixed)
 
 
-def _index(instance: RingInstance, known: Facts) -> tuple[dict[int, int], dict[int, list[int]]]:
-    """Each operation's place in the order of execution, and the storages that it makes or reads (kept on it)."""
-    cached: tuple[dict[int, int], dict[int, list[int]]] | None = instance.__dict__.get("_liveness_index")
-    if cached is None:
-        rank = {v: i for i, v in enumerate(instance.graph.topological_order())}
-        touching: dict[int, list[int]] = {v: [] for v in known.computing}
-        for s, stored in enumerate(known.stored):
-            for v in {stored.made_by, *stored.read_by}:
-                touching[v].append(s)
-        cached = instance.__dict__["_liveness_index"] = (rank, touching)
-    return cached
+def _index(instance: RingInstance) -> tuple[dict[int, int], dict[int, list[int]]]:
+    """Each operation's place in the order of execution, and the storages that it makes or reads."""
+    rank, known = {v: i for i, v in enumerate(instance.graph.topological_order())}, facts(instance)
+    touching: dict[int, list[int]] = {v: [] for v in known.computing}
+    for s, stored in enumerate(known.stored):
+        for v in {stored.made_by, *stored.read_by}:
+            touching[v].append(s)
+    return rank, touching
 
 
 def peak(buffers: list[Buffer]) -> int:

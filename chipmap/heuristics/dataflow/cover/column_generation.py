@@ -83,29 +83,6 @@ class PartitionBound:
         if not problem.instance.task.together:
             self.columns += partitions_of(self.classes, self.unit, range(problem.n), quickest(self.classes))
 
-    def propose(self, covers: Floats, questions: int, deadline: Deadline) -> int:
-        """Bound at the prices ``covers`` [class] that somebody (a sibling's cover, a network) proposes; how many
-        pricing questions that took.
-
-        What isn't finite or below 0 counts as 0, what is above :data:`MISSING` as that. Up to ``questions`` times,
-        prices that a partition undercuts are scaled by time / price of the partition that does so most, so that this
-        one doesn't any more; every question gives a bound at the prices that it is about, and a partition. The best of
-        these bounds counts if it is above the best so far, and its prices are the best from now on. So the bound never
-        falls below what it was, and it holds whatever is proposed.
-        """
-        now = np.clip(np.nan_to_num(np.asarray(covers, float), posinf=0.0, neginf=0.0), 0.0, MISSING)
-        flat = dict.fromkeys(self.matches, 0.0), dict.fromkeys(self.phases, 0.0)
-        for asked in range(questions):
-            if not deadline.keep_going() or not now.any():
-                return asked
-            prices, before = Prices(now, *flat), len(self.columns)
-            self._ask(prices, prices, deadline)
-            found = [part for _, part in self.columns[before:]]
-            if self.infeasible or not found:
-                return asked + 1
-            now = now * min(part.time / covered(part, prices) for part in found)
-        return questions
-
     def learn(self, other: PartitionBound, seen: int) -> int:
         """Add partitions that the bound of ``other`` found after its first ``seen``; how many are seen then.
 

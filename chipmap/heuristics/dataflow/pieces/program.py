@@ -12,10 +12,10 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.pieces.kernel import NEVER, Bounds, IntArray, Line, Table, cut
-from chipmap.heuristics.dataflow.program.graph import topological
 from chipmap.heuristics.dataflow.program.program import Chain
 from chipmap.instances.dataflow.batch import forward_runs
 from chipmap.instances.dataflow.problem import DataflowProblem, levels, wires
+from chipmap.instances.graph import neighbours, topological
 
 #: Tensors that a call of compiled code looks at (some 0.1 s); counted partitions per phase; values of the table.
 CALL, COUNTED, VALUES = 5_000_000, 1000, 10**7
@@ -33,7 +33,7 @@ class Pieces:
         self.tensors = wires(problem, self.layers)
         self.kernels = problem.instance.workload.kernels
         self.backward = [kernel.phase == "backward" for kernel in self.kernels] * self.layers
-        self.order = topological(n * self.layers, self.tensors, self.backward)
+        self.order = topological(neighbours(n * self.layers, self.tensors), self.backward.__getitem__)
         level = levels(n * self.layers, np.array(self.tensors, dtype=np.int64).reshape(-1, 2))
         self.waits = {(u, v): int(level[v] - level[u]) + 1 for u, v in self.tensors}
 

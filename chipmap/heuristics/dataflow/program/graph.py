@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
 
 from chipmap.heuristics.dataflow.program.label_setting import BITS, MASK, Graph
-from chipmap.heuristics.dataflow.program.lattice import Lattice, TooWideError, as_words, ideals, looking, members
+from chipmap.heuristics.dataflow.program.lattice import TooWideError, looking
 from chipmap.heuristics.dataflow.program.tile_sharing import tiles
+from chipmap.heuristics.engines.ideals import IdealFamily, TooManyIdealsError, all_ideals, bits
 from chipmap.instances.dataflow.batch import runs
 from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.problem import BESIDE, DataflowProblem, IntArray, levels, wires
 from chipmap.instances.dataflow.tiles import Shares
-from chipmap.instances.graph import neighbours
+from chipmap.instances.graph import neighbours, topological
 
 #: Columns of a graph that come from the options of its kernels.
 _COLUMNS = ("compute", "collective", "dram", "buffer", "waits")
@@ -61,17 +61,23 @@ class IdealGraph:
         n, m = problem.n, len(problem.edges)
         wired = [(u, v, i % m if i < layers * m else -1) for i, (u, v) in enumerate(wires(problem, layers))]
         phases = [kernel.phase == "backward" for kernel in kernels] * layers
-        self.order = topological(n * layers, [*((u, v) for u, v, _ in wired), *after], phases)
+        self.order = topological(neighbours(n * layers, [*((u, v) for u, v, _ in wired), *after]), phases.__getitem__)
         place = {v: i for i, v in enumerate(self.order)}
         self.wired = [(place[u], place[v], e) for u, v, e in wired]
         self.forward = sum(not phases[v] for v in self.order)
         barrier = [(u, v) for u in range(self.forward) for v in range(self.forward, len(self.order))]
         plain = [*((u, v) for u, v, _ in self.wired), *((place[u], place[v]) for u, v in after)]
-        self.lattice = self._ideals(plain + barrier if any(phases) else plain, limit)
+        producers = [0] * len(self.order)
+        for u, v in plain + barrier if any(phases) else plain:
+            producers[v] |= 1 << u
+        self.lattice = self._ideals(producers, limit)
         self.graph = self._graph()
 
-    def _ideals(self, edges: list[tuple[int, int]], limit: int) -> Lattice:
-        return ideals(len(self.order), edges, limit)
+    def _ideals(self, producers: list[int], limit: int) -> IdealFamily:
+        try:
+            return all_ideals(producers, limit)
+        except TooManyIdealsError:
+            raise TooWideError(f"the graph has more than {limit:,} order ideals") from None
 
     def _graph(self) -> Graph:
         problem, order = self.problem, self.order
@@ -84,7 +90,7 @@ class IdealGraph:
         enter, entering = _rows(n, targets)
         leave, leaving = _rows(n, sources)
         readers = [sum({1 << int(targets[e]) for e in leaving[leave[u] : leave[u + 1]]}) for u in range(n)]
-        open_sets = [[u for u in members(ideal) if readers[u] & ~ideal] for ideal in looking(lattice.sets)]
+        open_sets = [[u for u in bits(ideal) if readers[u] & ~ideal] for ideal in looking(lattice.masks)]
         grouped, sizes = self._groups()
         often = runs(problem.instance)
         times = [often[v % problem.n] for v in order]
@@ -106,16 +112,16 @@ class IdealGraph:
             waits=self._waits(),
             converts=self._converts(),
             slot=_slots(n, [len(one) for one in options], self._open_together(open_sets)),
-            sets=as_words(lattice.sets, n),
-            grow=np.cumsum([0, *map(len, lattice.grows)]).astype(np.int64),
-            by=np.array([v for one in lattice.grows for v, _ in one], dtype=np.int64),
-            into=np.array([j for one in lattice.grows for _, j in one], dtype=np.int64),
+            sets=lattice.words,
+            grow=lattice.first,
+            by=lattice.added.astype(np.int64),
+            into=lattice.target.astype(np.int64),
             open_first=np.cumsum([0, *map(len, open_sets)]).astype(np.int64),
             open=np.array([u for one in open_sets for u in one], dtype=np.int64),
             grouped=grouped,
             sizes=sizes,
             rest=_rest(np.array(least, dtype=np.int64), lattice),
-            gate=lattice.sets.index((1 << self.forward) - 1) if 0 < self.forward < n else 0,
+            gate=lattice.masks.index((1 << self.forward) - 1) if 0 < self.forward < n else 0,
             tiles=tiles(self._shares(), problem.instance.system.chip.tiles, 1 << BITS),
             waits_dram=columns["waits"],
             outside=_outside(options),
@@ -166,9 +172,9 @@ class IdealGraph:
             for k in range(self.layers)
             for group in self.problem.instance.task.together
         ]
-        counts = [[(ideal & group).bit_count() for group in groups] for ideal in looking(self.lattice.sets)]
+        counts = [[(ideal & group).bit_count() for group in groups] for ideal in looking(self.lattice.masks)]
         return (
-            np.array(counts, dtype=np.int64).reshape(len(self.lattice.sets), len(groups)),
+            np.array(counts, dtype=np.int64).reshape(len(self.lattice.masks), len(groups)),
             np.array([group.bit_count() for group in groups], dtype=np.int64),
         )
 
@@ -195,29 +201,11 @@ def _outside(options: Sequence[Sequence[Option]]) -> IntArray:
     return np.array(rows, dtype=np.int64)
 
 
-def _rest(least: IntArray, lattice: Lattice) -> IntArray:
+def _rest(least: IntArray, lattice: IdealFamily) -> IntArray:
     """For each ideal what the kernels outside it take at least of each resource (columns of ``least``)."""
     return np.array(
-        [least.sum(axis=0) - least[members(ideal)].sum(axis=0) for ideal in looking(lattice.sets)], dtype=np.int64
+        [least.sum(axis=0) - least[bits(ideal)].sum(axis=0) for ideal in looking(lattice.masks)], dtype=np.int64
     )
-
-
-def topological(n: int, edges: Sequence[tuple[int, int]], later: Sequence[bool]) -> list[int]:
-    """A topological order with all kernels of the first phase first."""
-    waiting, readers = [0] * n, neighbours(n, edges)
-    for _, v in edges:
-        waiting[v] += 1
-    order: list[int] = []
-    ready = [(later[v], v) for v in range(n) if waiting[v] == 0]
-    heapify(ready)
-    while ready:
-        v = heappop(ready)[1]
-        order.append(v)
-        for w in readers[v]:
-            waiting[w] -= 1
-            if waiting[w] == 0:
-                heappush(ready, (later[w], w))
-    return order
 
 
 def _rows(n: int, ends: IntArray) -> tuple[IntArray, IntArray]:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.dataflow.program.lattice import Words
 from chipmap.heuristics.dataflow.program.tile_sharing import Tiles, least_time
+from chipmap.heuristics.engines.ideals import Words
 from chipmap.instances.dataflow.problem import IntArray
 from chipmap.kernels import njit
 

@@ -35,8 +35,9 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     extend,
     finish,
 )
-from chipmap.heuristics.dataflow.program.lattice import TooWideError, looking, members
+from chipmap.heuristics.dataflow.program.lattice import TooWideError, looking
 from chipmap.heuristics.dataflow.program.watch import watched
+from chipmap.heuristics.engines.ideals import bits
 from chipmap.instances.dataflow.batch import runs
 from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.problem import BESIDE, IntArray, batch_ticks, first_layer, outside, total_ticks
@@ -179,7 +180,7 @@ class Program(IdealGraph):
 
     def _best(self, g: Graph, rules: Rules, exactly: bool, below: int) -> Chain | None:
         """The mapping of least batch time, of those whose layer takes less than ``below`` picoseconds."""
-        count, most, columns = len(self.lattice.sets), rules.most, g.outside.shape[1]
+        count, most, columns = len(self.lattice.masks), rules.most, g.outside.shape[1]
         combinations = int(max(1, *(2 ** open_bits(g, j) for j in looking(range(count)))))
         width = min(WIDTH, combinations)
         if columns:
@@ -223,7 +224,7 @@ class Program(IdealGraph):
         arcs = arcs_of(g, table, gate, s, k)
         partitions, picked = [0] * len(self.order), [0] * len(self.order)
         for number, (root, before, j, s, cost) in enumerate(arcs):
-            inside = members(self.lattice.sets[j] & ~self.lattice.sets[root])
+            inside = bits(self.lattice.masks[j] & ~self.lattice.masks[root])
             begins = int(table.signature[root, before]), cost + 1
             wanted = self._wanted(g, rules, table, (root, before, j, s, cost))
             for v, option in zip(inside, self._options(g, rules, begins, root, inside, wanted), strict=True):
@@ -236,7 +237,7 @@ class Program(IdealGraph):
     ) -> Callable[[Labels, int], bool]:
         """Whether a label is the one behind the ``arc`` (I, its entry, J, its entry, picoseconds)."""
         root, before, j, s, cost = arc
-        once = cost // int(g.runs[members(self.lattice.sets[j] & ~self.lattice.sets[root])[0]])
+        once = cost // int(g.runs[bits(self.lattice.masks[j] & ~self.lattice.masks[root])[0]])
         more = table.outside[j, s] - table.outside[root, before]
 
         def wanted(pool: Labels, i: int) -> bool:

@@ -13,12 +13,12 @@ from dataclasses import replace
 from itertools import islice, product
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.dataflow.program.graph import topological
 from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.program import Chain, Program
 from chipmap.heuristics.dataflow.symmetric.classes import Classes
 from chipmap.instances.dataflow.problem import DataflowProblem, wires
+from chipmap.instances.graph import neighbours, topological
 
 #: Combinations of schemes of classes that are all tried; ideals of a restricted program.
 COMBINATIONS, IDEALS = 100, 4000
@@ -34,7 +34,7 @@ class RestrictedProgram:
         self.classes, self.most, self.exactly, self.fused, self.layers = classes, most, exactly, fused, layers
         problem, self.most_labels = classes.problem, 2**62
         later = [kernel.phase == "backward" for kernel in problem.instance.workload.kernels]
-        self.order = topological(problem.n * layers, wires(problem, layers), later * layers)
+        self.order = topological(neighbours(problem.n * layers, wires(problem, layers)), (later * layers).__getitem__)
         self.of = classes.of()
 
     def solve(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from chipmap.heuristics.dataflow.program.label_setting import Graph, Rules, has, option_of, waiting
-from chipmap.heuristics.dataflow.program.lattice import Words
 from chipmap.heuristics.dataflow.stages.kernel import WIDE, Arcs, StageArcs
+from chipmap.heuristics.engines.ideals import Words
 from chipmap.instances.dataflow.problem import IntArray
 from chipmap.kernels import njit
 

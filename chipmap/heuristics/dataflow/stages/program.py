@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.deadline import Deadline, around
-from chipmap.heuristics.dataflow.program.graph import topological
 from chipmap.heuristics.dataflow.program.label_setting import (
     NO_LIMIT,
     Graph,
@@ -33,11 +32,13 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     finish,
     waiting,
 )
-from chipmap.heuristics.dataflow.program.lattice import TooWideError, looking, members
+from chipmap.heuristics.dataflow.program.lattice import TooWideError, looking
 from chipmap.heuristics.dataflow.program.program import ENTRIES, WIDTH, Program, open_bits
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.dataflow.stages.kernel import GROW, WIDE, Arcs, Nodes, Rest, StageArcs, Stages, explore, fill
+from chipmap.heuristics.engines.ideals import bits
 from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, resident, wires
+from chipmap.instances.graph import neighbours, topological
 from chipmap.records import counted
 
 #: Labels of a stage at a node where DRAM is limited.
@@ -81,7 +82,7 @@ def linear_order(problem: DataflowProblem, layers: int, window: int) -> list[tup
 
     With a window of 1 they leave one ideal more than there are kernels.
     """
-    order = topological(layers * problem.n, wires(problem, layers), [False] * layers * problem.n)
+    order = topological(neighbours(layers * problem.n, wires(problem, layers)))
     return list(zip(order, order[window:], strict=False))
 
 
@@ -153,7 +154,7 @@ class StageProgram(Program):
     def _list(self, rules: Rules, limit: int, deadline: Deadline) -> Listed:
         """All nodes, and partitions of at most ``limit`` picoseconds."""
         streamed, stays = self._graphs()
-        count = len(self.lattice.sets)
+        count = len(self.lattice.masks)
         width = min(WIDTH, int(max(1, *(2 ** open_bits(streamed, j) for j in looking(range(count))))))
         if count * width > ENTRIES:
             raise TooWideError(f"{count:,} order ideals and {width} sharding schemes are too many")
@@ -208,14 +209,14 @@ class StageProgram(Program):
         if capacity is None:
             return Rest(np.zeros(len(ideal), np.int64), NO_LIMIT)
         kept = [min(option.kept for option in self.problem.options[v % self.problem.n]) for v in self.order]
-        sums = [sum(kept[v] for v in members(one)) for one in self.lattice.sets]
+        sums = [sum(kept[v] for v in bits(one)) for one in self.lattice.masks]
         return Rest(np.array(sums, dtype=np.int64)[ideal], capacity)
 
     # stages within a threshold
 
     def _within(self, listed: Listed, most: int | None, exactly: bool, below: int, rules: Rules) -> Division | None:
         """A mapping whose step takes at most ``below`` picoseconds."""
-        if listed.ideal[listed.order[-1]] != len(self.lattice.sets) - 1:
+        if listed.ideal[listed.order[-1]] != len(self.lattice.masks) - 1:
             return None
         limited, pipeline = most is not None and most < len(self.order), self.problem.degrees.pipeline
         places = 1 if listed.arcs.rest.room == NO_LIMIT else min(pipeline * len(self.order), PLACES)
@@ -254,7 +255,7 @@ class StageProgram(Program):
             times[arc.stage] += arc.cost
             g = stays if arc.stays and stays is not None else streamed
             root, j = int(listed.ideal[arc.start]), int(listed.ideal[arc.end])
-            inside = members(self.lattice.sets[j] & ~self.lattice.sets[root])
+            inside = bits(self.lattice.masks[j] & ~self.lattice.masks[root])
             wanted = _wanted(g, rules, (root, j), int(listed.signature[arc.end]), arc)
             begins = int(listed.signature[arc.start]), arc.cost + 1
             for v, option in zip(inside, self._options(g, rules, begins, root, inside, wanted), strict=True):

@@ -101,7 +101,7 @@ class WithinDram(StageProgram):
 
     def _within(self, listed: Listed, most: int | None, exactly: bool, below: int, rules: Rules) -> Division | None:
         """A mapping within DRAM whose step takes at most ``below`` picoseconds."""
-        if listed.ideal[listed.order[-1]] != len(self.lattice.sets) - 1:
+        if listed.ideal[listed.order[-1]] != len(self.lattice.masks) - 1:
             return None
         assert self.ends is not None
         capped = most if most is not None and most < len(self.order) else None

@@ -12,6 +12,7 @@ from collections.abc import Hashable, Sequence
 import networkx as nx
 
 from chipmap.instances.dataflow.problem import DataflowProblem
+from chipmap.instances.graph import neighbours, topological
 
 #: The kernels of interchangeable branches: [branch][position], equal kernels at equal positions.
 Group = tuple[tuple[int, ...], ...]
@@ -77,7 +78,6 @@ def _in_order(branches: list[tuple[int, ...]], edges: Sequence[tuple[int, int]])
     """The same branches with their positions in a topological order."""
     first = branches[0]
     place = {v: j for j, v in enumerate(first)}
-    graph = nx.DiGraph((place[u], place[v]) for u, v in edges if u in place and v in place)
-    graph.add_nodes_from(range(len(first)))
-    order = list(nx.lexicographical_topological_sort(graph))
+    inside = ((place[u], place[v]) for u, v in edges if u in place and v in place)
+    order = topological(neighbours(len(first), inside))
     return tuple(tuple(branch[j] for j in order) for branch in branches)

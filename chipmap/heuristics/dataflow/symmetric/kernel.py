@@ -19,7 +19,7 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     option_of,
     together,
 )
-from chipmap.heuristics.dataflow.program.lattice import Words
+from chipmap.heuristics.engines.ideals import Words
 from chipmap.instances.dataflow.problem import IntArray
 from chipmap.kernels import njit
 

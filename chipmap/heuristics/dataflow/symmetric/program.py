@@ -9,14 +9,14 @@ program proves (:mod:`chipmap.heuristics.dataflow.program.program`); schemes of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 
-from chipmap.deadline import Deadline, look
+from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT, Labels, empty_labels
-from chipmap.heuristics.dataflow.program.lattice import LOOK, Lattice, TooWideError, as_words, members
+from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.program import ENTRIES, WIDTH, Chain, Program, arcs_of, ends_of
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.dataflow.symmetric.branches import Group, interchangeable
@@ -30,6 +30,7 @@ from chipmap.heuristics.dataflow.symmetric.kernel import (
     grow,
     partition_time,
 )
+from chipmap.heuristics.engines.ideals import IdealFamily, TooManyIdealsError, bits, to_words, without_steps
 from chipmap.instances.dataflow.problem import DataflowProblem, IntArray
 from chipmap.records import counted
 
@@ -69,29 +70,19 @@ class SymmetricProgram(Program):
             placed.append(tuple(branches))
         return placed
 
-    def _ideals(self, edges: list[tuple[int, int]], limit: int) -> Lattice:
-        n = len(self.order)
-        makers = [0] * n
-        for u, v in edges:
-            makers[v] |= 1 << u
+    def _ideals(self, producers: list[int], limit: int) -> IdealFamily:
         groups = self._placed()
-        sets, index, done = [0], {0: 0}, 0
-        while done < len(sets):
-            ideal = sets[done]
-            done += 1
-            behind = _behind(ideal, groups)
-            for v in range(n):
-                if (ideal | behind) >> v & 1 or makers[v] & ~ideal:
-                    continue
-                grown = canonical(ideal | 1 << v, groups)
-                if grown not in index:
-                    index[grown] = len(sets)
-                    sets.append(grown)
-            if done % LOOK == 0:
-                look()
-            if len(sets) > limit:
-                raise TooWideError(f"the graph has more than {limit:,} order ideals up to symmetry")
-        return Lattice(sets, [[] for _ in sets])
+
+        def larger(ideal: int) -> Iterator[int]:
+            closed = ideal | _behind(ideal, groups)
+            for v, needs in enumerate(producers):
+                if not closed >> v & 1 and not needs & ~ideal:
+                    yield canonical(ideal | 1 << v, groups)
+
+        try:
+            return without_steps(larger, len(producers), limit)
+        except TooManyIdealsError:
+            raise TooWideError(f"the graph has more than {limit:,} order ideals up to symmetry") from None
 
     def _open_together(self, open_sets: list[list[int]]) -> list[list[int]]:
         branched = [v for group in self._placed() for branch in group for v in branch]
@@ -106,12 +97,12 @@ class SymmetricProgram(Program):
             branch[list(row)], position[list(row)] = i, range(len(row))
         trunk = sum(1 << v for v in range(n) if branch[v] < 0)
         size = 4
-        while size < 2 * len(self.lattice.sets):
+        while size < 2 * len(self.lattice.masks):
             size *= 2
         table = np.full(size, -1, dtype=np.int64)
         fill_index(table, self.graph.sets)
         start = np.cumsum([0, *map(len, self.placed)]).astype(np.int64)
-        return Branches(member, start, branch, position, as_words([trunk], n)[0], table, self.forward)
+        return Branches(member, start, branch, position, to_words([trunk], n)[0], table, self.forward)
 
     def best_up_to_symmetry(
         self,
@@ -123,7 +114,7 @@ class SymmetricProgram(Program):
         deadline: Deadline = Deadline(),
     ) -> Chain | None:
         """As :meth:`Program.best`, below ``upper`` picoseconds and before the ``deadline``."""
-        n, count = len(self.order), len(self.lattice.sets)
+        n, count = len(self.order), len(self.lattice.masks)
         if exactly and most is not None and most > n:
             return None
         top = 1 if most is None else min(most, n)
@@ -156,7 +147,7 @@ class SymmetricProgram(Program):
             found = self._wanted_end((j, int(table.signature[j, s]), cost))
             grow(search._replace(pool=empty_labels(0)), State(root, before), found)
             grown = int.from_bytes(found.words.tobytes(), "little")
-            inside = members(grown & ~self.lattice.sets[root])
+            inside = bits(grown & ~self.lattice.masks[root])
             kernels = np.array(inside, dtype=np.int64)
 
             def wanted(

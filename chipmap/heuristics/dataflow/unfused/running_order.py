@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chipmap.heuristics.dataflow.program.graph import topological
 from chipmap.instances.dataflow.problem import DataflowProblem, wires
+from chipmap.instances.graph import neighbours, topological
 
 
 def running_order(problem: DataflowProblem, chosen: Sequence[int]) -> Iterator[tuple[int, ...]]:
@@ -14,7 +14,7 @@ def running_order(problem: DataflowProblem, chosen: Sequence[int]) -> Iterator[t
     layers = len(chosen) // problem.n
     tensors = wires(problem, layers)
     backward = [kernel.phase == "backward" for kernel in problem.instance.workload.kernels] * layers
-    yield _places(topological(len(chosen), tensors, backward))
+    yield _places(topological(neighbours(len(chosen), tensors), backward.__getitem__))
     if problem.instance.system.memory.capacity_bytes is not None:
         yield _places(_sparing(problem, chosen, tensors, backward))
 

@@ -23,8 +23,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.heuristics.engines.ideals import bits
 from chipmap.heuristics.ring.bounds.closure_cuts import relation
-from chipmap.heuristics.ring.programs.ideals import FlowGraph, bits
+from chipmap.heuristics.ring.programs.flow_graph import FlowGraph
 from chipmap.instances.ring.problem import IntArray, RingProblem, Storage
 
 #: Operations at most: the relation takes their square in bytes.

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.heuristics.ring.bounds.cuts import INFINITE, MOST
-from chipmap.heuristics.ring.programs.ideals import FlowGraph
+from chipmap.heuristics.ring.programs.flow_graph import FlowGraph
 from chipmap.instances.ring.problem import IntArray, RingProblem
 
 BoolArray = NDArray[np.bool_]

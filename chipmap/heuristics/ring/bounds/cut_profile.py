@@ -41,7 +41,7 @@ import numpy as np
 from chipmap.deadline import Deadline
 from chipmap.heuristics.ring.bounds.closure_cuts import BoolArray, ClosureCuts, relation
 from chipmap.heuristics.ring.bounds.cuts import MOST
-from chipmap.heuristics.ring.programs.ideals import FlowGraph
+from chipmap.heuristics.ring.programs.flow_graph import FlowGraph
 from chipmap.instances.ring.problem import IntArray, RingProblem
 
 #: Operations at most: the relations take their square in bytes, twice.

@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.engines.ideals import IdealFamily, TooManyIdealsError, all_ideals, bits
 from chipmap.heuristics.ring.bounds.cuts import least
-from chipmap.heuristics.ring.programs.ideals import FlowGraph, IdealFamily, TooManyIdealsError, all_ideals, bits
+from chipmap.heuristics.ring.programs.flow_graph import FlowGraph
 from chipmap.instances.ring.problem import RingProblem
 
 #: Ideals of the sub-order at most: pairs of them are looked at for every target.
@@ -68,7 +69,7 @@ def traces(problem: RingProblem, graph: FlowGraph, limit: int = IDEALS) -> Trace
     while True:
         kept = sorted(order[:count])
         try:
-            return _measured(problem, graph, kept, all_ideals(_sub_order(graph, kept), max(limit, count + 1)))
+            return _measured(problem, graph, kept, all_ideals(_sub_order(graph, kept).producers, max(limit, count + 1)))
         except TooManyIdealsError:
             count = max(1, int(SHARE * count))
 

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.ring.programs.ideals import IdealFamily
+from chipmap.heuristics.engines.ideals import IdealFamily
 from chipmap.heuristics.ring.programs.program import Programs
 from chipmap.heuristics.ring.programs.triangle import NEVER, TooManyStatesError, solve_exact
 from chipmap.heuristics.ring.programs.triangle_kernel import fewest_after

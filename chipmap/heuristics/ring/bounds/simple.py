@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipmap.heuristics.ring.programs.ideals import FlowGraph, bits
+from chipmap.heuristics.engines.ideals import bits
+from chipmap.heuristics.ring.programs.flow_graph import FlowGraph
 from chipmap.instances.ring.problem import RingProblem
 
 

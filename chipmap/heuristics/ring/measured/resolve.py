@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.engines.ideals import all_ideals
 from chipmap.heuristics.ring.measured.fit import Speeds
-from chipmap.heuristics.ring.programs.ideals import all_ideals, flow_graph
+from chipmap.heuristics.ring.programs.flow_graph import flow_graph
 from chipmap.heuristics.ring.programs.program import ProgramResult, Programs
 from chipmap.heuristics.ring.programs.screens import HeldWeights
 from chipmap.heuristics.ring.programs.triangle import TooManyStatesError, solve_exact
@@ -30,7 +31,7 @@ class Resolver:
         self._problem, self._deadline = problem, deadline
         self._graph = flow_graph(problem)
         programs = Programs(problem, self._graph)
-        self._ideals = all_ideals(self._graph, ideals)
+        self._ideals = all_ideals(self._graph.producers, ideals)
         self._held = HeldWeights(programs.operations, self._ideals)
         self._paying = problem.instance
         if problem.cost_mode == "period":

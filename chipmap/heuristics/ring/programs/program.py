@@ -28,8 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.engines.ideals import IdealFamily, bits, to_words
 from chipmap.heuristics.ring.programs.cut import cut_ticks
-from chipmap.heuristics.ring.programs.ideals import FlowGraph, IdealFamily, bits, flow_graph, to_words
+from chipmap.heuristics.ring.programs.flow_graph import FlowGraph, flow_graph
 from chipmap.heuristics.ring.programs.kernel import (
     INFINITE,
     Chains,

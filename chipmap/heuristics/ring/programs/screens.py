@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.heuristics.ring.programs.ideals import FlowGraph, IdealFamily, to_words
+from chipmap.heuristics.engines.ideals import IdealFamily, to_words
+from chipmap.heuristics.ring.programs.flow_graph import FlowGraph
 from chipmap.heuristics.ring.programs.kernel import INFINITE, ONE, Operations, Storages, has, in_block
 from chipmap.kernels import njit
 

@@ -10,7 +10,8 @@ import random
 from collections.abc import Iterator
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.ring.programs.ideals import FlowGraph, bits, order_ideals
+from chipmap.heuristics.engines.ideals import bits, prefixes
+from chipmap.heuristics.ring.programs.flow_graph import FlowGraph
 from chipmap.heuristics.ring.programs.program import ProgramResult, Programs
 
 
@@ -22,7 +23,7 @@ def slice_orders(
     for order in topological_orders(programs.graph, count, seed):
         orders.append(order)
         deadline.check()
-    return programs.solve("path", order_ideals(programs.graph, orders), upper, deadline)
+    return programs.solve("path", prefixes(orders, programs.graph.n), upper, deadline)
 
 
 def topological_orders(graph: FlowGraph, count: int, seed: int) -> Iterator[list[int]]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.ring.programs.ideals import IdealFamily, bits, to_words
+from chipmap.heuristics.engines.ideals import IdealFamily, bits, to_words
 from chipmap.heuristics.ring.programs.kernel import INFINITE
 from chipmap.heuristics.ring.programs.patterns import FULL, TOO_MANY_GROUPS, empty, longer
 from chipmap.heuristics.ring.programs.program import ProgramResult, Programs

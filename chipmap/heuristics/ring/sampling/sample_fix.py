@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from chipmap.heuristics.ring.sampling.kernel import FELL_BACK, FOUND, NONE_LEFT, Levels, Rules, Task, many
+from chipmap.heuristics.ring.sampling.kernel import FOUND, NONE_LEFT, Levels, Rules, Task, many
 from chipmap.heuristics.ring.sampling.propagate import Propagator, SampleRule, propagator
 from chipmap.instances.ring.problem import IntArray, RingProblem
 from chipmap.records import InputError
@@ -44,11 +44,6 @@ class Samples:
         """[k]: whether there is a mapping."""
         found: NDArray[np.bool_] = self.status >= FOUND
         return found
-
-    @property
-    def fell_back(self) -> int:
-        """How many were found under ``path`` only."""
-        return int((self.status == FELL_BACK).sum())
 
 
 class Sampler:

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.ring.programs.ideals import FlowGraph, bits, flow_graph, to_words
+from chipmap.heuristics.engines.ideals import bits, to_words
+from chipmap.heuristics.ring.programs.flow_graph import FlowGraph, flow_graph
 from chipmap.heuristics.ring.programs.patterns import empty, keep, longer
 from chipmap.heuristics.ring.station_search.kernel import COMPLETE, CUT_SHORT, NO_ROOM, Charged, Demands, Level, expand
 from chipmap.instances.ring.problem import RingProblem

@@ -79,29 +79,18 @@ def _unplaceable(problem: WaferProblem, number: int, convs: IntArray) -> Infeasi
     small, large = 2, 3 * len(convs)
     short, long = sorted((problem.width, problem.height))
     if small > short or large > long:
-        return Infeasibility(
-            label="C1",
-            resource="fabric",
-            demand=float(large if large > long else small),
-            limit=float(long if large > long else short),
-            unit="tiles",
-            message=f"kernel {name!r} covers at least {large} x {small} tiles; the fabric has {fabric}",
-            remedies=("Enlarge the fabric (fabric.width, fabric.height).",),
-            labels=("C1",),
-        )
+        lacking = (float(large), float(long)) if large > long else (float(small), float(short))
+        message = f"kernel {name!r} covers at least {large} x {small} tiles; the fabric has {fabric}"
+        remedy = "Enlarge the fabric (fabric.width, fabric.height)."
+        return Infeasibility.of("C1", "fabric", (*lacking, "tiles"), message, remedy, labels=("C1",))
     words, arguments = _least_words(problem, convs)
-    return Infeasibility(
-        label="C3",
-        resource="memory",
-        demand=words,
-        limit=float(problem.memory),
-        unit="words",
-        message=(
-            f"kernel {name!r} needs at least {words:.1f} words per tile wherever it fits on the fabric of {fabric} "
-            f"(h = {arguments[0]}, w = {arguments[1]}, c = {arguments[2]}); a tile has {problem.memory}"
-        ),
-        remedies=("Enlarge the memory (fabric.memory_words) or the fabric.", f"Split kernel {name!r}."),
-        labels=("C1", "C3"),
+    message = (
+        f"kernel {name!r} needs at least {words:.1f} words per tile wherever it fits on the fabric of {fabric} "
+        f"(h = {arguments[0]}, w = {arguments[1]}, c = {arguments[2]}); a tile has {problem.memory}"
+    )
+    remedies = "Enlarge the memory (fabric.memory_words) or the fabric.", f"Split kernel {name!r}."
+    return Infeasibility.of(
+        "C3", "memory", (words, float(problem.memory), "words"), message, *remedies, labels=("C1", "C3")
     )
 
 
@@ -122,16 +111,8 @@ def _least_words(problem: WaferProblem, convs: IntArray) -> tuple[float, tuple[i
 
 
 def _no_room(demand: int, limit: int, unit: str, message: str, labels: tuple[str, ...]) -> Infeasibility:
-    return Infeasibility(
-        label="C2",
-        resource="fabric",
-        demand=float(demand),
-        limit=float(limit),
-        unit=unit,
-        message=message,
-        remedies=("Enlarge the fabric (fabric.width, fabric.height) or the memory (fabric.memory_words).",),
-        labels=labels,
-    )
+    remedy = "Enlarge the fabric (fabric.width, fabric.height) or the memory (fabric.memory_words)."
+    return Infeasibility.of("C2", "fabric", (float(demand), float(limit), unit), message, remedy, labels=labels)
 
 
 def no_joint_floorplan(problem: WaferProblem, labels: tuple[str, ...]) -> Infeasibility:

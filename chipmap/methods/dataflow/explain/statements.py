@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import ceil, floor, log10
 from typing import Any
 
 from chipmap.certificate import Certificate
@@ -15,8 +14,8 @@ from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.methods.dataflow.explain.changes import Trial
 from chipmap.methods.dataflow.explain.spent import Piece, Spent, spent
 from chipmap.methods.explaining import statement
-from chipmap.methods.words import duration, listed, share, size
-from chipmap.records import counted
+from chipmap.records import counted, listed
+from chipmap.records.quantities import at_most, duration, share, size
 
 #: Partitions that are told one by one, the longest first; kernels of one that are named.
 TOLD, NAMED = 6, 3
@@ -35,15 +34,6 @@ PS = 1000
 def time_of(ticks: float) -> str:
     """Picoseconds in the unit that suits them."""
     return duration(ticks / PS)
-
-
-def at_most(part: float, whole: float) -> str:
-    """``part / whole`` in percent, rounded up to three digits, so that what is said to be the most is."""
-    percent = 100 * part / whole if whole else 0.0
-    if percent <= 0:
-        return "0%"
-    scale = 10.0 ** (floor(log10(percent)) - 2)
-    return f"{ceil(percent / scale - 1e-9) * scale:.4g}%"
 
 
 def mapping(instance: DataflowInstance, solution: DataflowSolution, certificate: Certificate) -> Iterator[Statement]:

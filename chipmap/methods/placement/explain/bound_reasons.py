@@ -25,8 +25,8 @@ from chipmap.heuristics.placement.bounds import Windows
 from chipmap.heuristics.placement.packing import NONE, bins
 from chipmap.heuristics.placement.shared import part_bytes
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
-from chipmap.methods.words import duration, listed, size
-from chipmap.records import counted
+from chipmap.records import counted, listed
+from chipmap.records.quantities import duration, size
 
 
 class Reason(NamedTuple):

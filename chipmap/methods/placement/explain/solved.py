@@ -36,8 +36,6 @@ def solve(instance: PlacementInstance, run: Run) -> tuple[Termination, Stages]:
 def solve_from(instance: PlacementInstance, run: Run, known: PlacementSolution | None) -> Termination:
     """A changed instance: bounds first, as they say what the change allows at best, then a search from ``known``."""
     stages = Stages(placement_problem(instance))
-    if known is not None:
-        run.solution(known, "placement at hand")
     if known is None or not stages.problem.timed:
         links = STEP_TIME if stages.problem.timed else THROUGHPUT
     else:

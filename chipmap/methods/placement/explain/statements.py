@@ -13,8 +13,8 @@ from chipmap.instances.placement.timeline import Piece, Timeline
 from chipmap.methods.explaining import statement
 from chipmap.methods.placement.explain.changes import all_bytes, memory_may_bind
 from chipmap.methods.placement.explain.spent import Spent, path_of_data, spent
-from chipmap.methods.words import duration, listed, share, size
-from chipmap.records import counted
+from chipmap.records import counted, listed
+from chipmap.records.quantities import duration, share, size
 
 #: Of operations, kinds, transfers and devices that are named, the largest ones.
 NAMED, DEVICES = 3, 8

@@ -14,10 +14,9 @@ from chipmap.instances.ring.draft import bound_names
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.splitting import split
 from chipmap.instances.ring.transforms import clone
-from chipmap.methods.ring.explain.solved import Case, Solved, Trial
-from chipmap.methods.ring.explain.text import size
-from chipmap.methods.words import listed
-from chipmap.records import counted
+from chipmap.methods.ring.explain.solved import Case, RingSolved, Trial
+from chipmap.records import counted, listed
+from chipmap.records.quantities import in_bytes
 
 #: Pins, groups and forbidden chips that are left out one by one, each; more are left alone.
 EACH = 8
@@ -90,7 +89,7 @@ def chip_trial(instance: RingInstance, number: int) -> Trial:
 def sram_trial(instance: RingInstance, count: int) -> Trial:
     """Chips with ``count`` bytes of SRAM."""
     make = partial(variants.packaged, instance, sram_bytes=count)
-    return Trial("sram", f"{size(count)} of SRAM per chip", make, f"package.sram_bytes={count}")
+    return Trial("sram", f"{in_bytes(count)} of SRAM per chip", make, f"package.sram_bytes={count}")
 
 
 def link_trial(instance: RingInstance, factor: int) -> Trial:
@@ -128,7 +127,7 @@ def _cheap(case: Case, skip: SkipConnection) -> bool:
     return len(readers) > 1 and (extra <= CHEAP * case.problem.total_ticks or case.problem.n <= SMALL)
 
 
-def splits(case: Case, base: Solved) -> list[Trial]:
+def splits(case: Case, base: RingSolved) -> list[Trial]:
     """The longest operation (or the heaviest, where memory is short) in 2, 4 and as many parts as it takes."""
     problem = case.problem
     if base.objective is None:

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from chipmap.explanation import Difference, Moved, Side
-from chipmap.instances.ring.instance import RingInstance, RingSolution
+from chipmap.certificate import Certificate
+from chipmap.explanation import Difference, Moved
+from chipmap.instances.ring.instance import RingSolution
 from chipmap.instances.ring.loads import Loads, loads
-from chipmap.instances.ring.problem import RingProblem, ring_problem
-from chipmap.methods.ring.explain.solved import check
+from chipmap.instances.ring.problem import RingProblem
+from chipmap.methods.explaining import side_by_side
 from chipmap.methods.ring.explain.text import TICKS_PER_US, name
 from chipmap.records import InputError, counted
 
 
-def side(instance: RingInstance, solution: RingSolution) -> Side:
-    """The checker's word on ``solution``."""
-    certificate = check(instance, solution)
-    return Side(**{field: getattr(certificate, field) for field in Side.__struct_fields__})
-
-
-def difference(instance: RingInstance, before: RingSolution, after: RingSolution) -> Difference:
-    """Two mappings side by side, valid or not.
-
-    Raises :class:`InputError` for a mapping without a chip of the package for every computing operation.
-    """
-    problem = ring_problem(instance)
-    one, other = (placed(problem, solution, which) for solution, which in ((before, "SOLUTION"), (after, "--against")))
-    return Difference(
-        before=side(instance, before),
-        after=side(instance, after),
-        moved=tuple(_moved(problem, one, other)),
-        resources=tuple(_resources(problem, loads(problem, one), loads(problem, other))),
-    )
+def difference(
+    problem: RingProblem, both: tuple[RingSolution, RingSolution], judged: tuple[Certificate, Certificate]
+) -> Difference:
+    """Two mappings side by side, valid or not; each has a chip of the package for every computing operation."""
+    before, after = (placed(problem, solution, "") for solution in both)
+    figures = (_figures(problem, loads(problem, chips)) for chips in (before, after))
+    return side_by_side(judged, *figures).replace(moved=tuple(_moved(problem, before, after)))
 
 
 def placed(problem: RingProblem, solution: RingSolution, which: str) -> list[int]:
@@ -79,15 +66,11 @@ def _moved(problem: RingProblem, before: list[int], after: list[int]) -> list[Mo
     ]
 
 
-def _resources(problem: RingProblem, before: Loads, after: Loads) -> list[dict[str, Any]]:
-    """A row per chip and link quantity that differs, in the order of the chips."""
-    rows: list[dict[str, Any]] = []
+def _figures(problem: RingProblem, on: Loads) -> dict[tuple[str, str], float]:
+    """Quantities of chips and links by (resource, quantity), in the order of the chips."""
+    found: dict[tuple[str, str], float] = {}
     for chip in range(problem.chips):
-        quantities: list[tuple[Any, ...]] = [
-            (f"chip {chip}", "work_us", *(float(on.work[chip] / TICKS_PER_US) for on in (before, after))),
-            (f"chip {chip}", "memory_bytes", *(int(on.memory_bytes[chip]) for on in (before, after))),
-            (f"link {chip} -> {chip + 1}", "load_us", *(float(on.load[chip] / TICKS_PER_US) for on in (before, after))),
-        ]
-        differing = [quantity for quantity in quantities if quantity[2] != quantity[3]]
-        rows += [dict(zip(("resource", "quantity", "before", "after"), one, strict=True)) for one in differing]
-    return rows
+        found[f"chip {chip}", "work_us"] = float(on.work[chip] / TICKS_PER_US)
+        found[f"chip {chip}", "memory_bytes"] = int(on.memory_bytes[chip])
+        found[f"link {chip} -> {chip + 1}", "load_us"] = float(on.load[chip] / TICKS_PER_US)
+    return found

@@ -14,21 +14,17 @@ from chipmap.heuristics.ring.bounds.shortages import fewest_chips
 from chipmap.heuristics.ring.bounds.simple import SkipConnection, average, largest, packing, skip_connections
 from chipmap.instances.ring.loads import Loads, charged, loads
 from chipmap.instances.ring.problem import RingProblem
-from chipmap.methods.ring.explain.solved import Case, Solved, Tried, check
-from chipmap.methods.ring.explain.text import TICKS_PER_US, size, times, us
-from chipmap.methods.words import listed, share
-from chipmap.records import counted
+from chipmap.methods.explaining import Check, statement
+from chipmap.methods.ring.explain.solved import Case, RingSolved, Tried
+from chipmap.methods.ring.explain.text import TICKS_PER_US, times, us
+from chipmap.records import counted, listed
+from chipmap.records.quantities import in_bytes, share
 
 #: Violations of a relaxed mapping that are put into words.
 SHOWN = 2
 
 
-def statement(topic: str, message: str, label: str = "", **figures: Any) -> Statement:
-    """A statement; the message gets its capital and its full stop here."""
-    return Statement(topic=topic, label=label, message=f"{message[:1].upper()}{message[1:]}.", figures=figures)
-
-
-def verdict(base: Solved) -> Statement:
+def verdict(base: RingSolved) -> Statement:
     """How good the best mapping is."""
     assert base.objective is not None
     if base.proved:
@@ -43,7 +39,7 @@ def verdict(base: Solved) -> Statement:
     return statement("verdict", text, period_us=base.objective / TICKS_PER_US, chips_used=used, chips=chips)
 
 
-def busiest(case: Case, base: Solved) -> Iterator[Statement]:
+def busiest(case: Case, base: RingSolved) -> Iterator[Statement]:
     """The chips or links that are as busy as the period, and the fullest chip."""
     assert base.objective is not None and base.solution is not None
     problem, f = case.problem, case.lower(base.solution)
@@ -72,7 +68,7 @@ def link_statement(case: Case, f: tuple[int, ...], link: int, load: int, topic: 
     crossing = [s for s in case.problem.storages if f[s.producer] <= link < max(f[v] for v in s.readers)]
     crossing.sort(key=lambda s: -s.ticks)
     text = f"Link {link} -> {link + 1} {verb} ({us(load)}): it carries {counted(len(crossing), 'tensor')}, "
-    text += listed(f"that of {case.name(s.producer)} ({size(s.bytes)}, {us(s.ticks)})" for s in crossing)
+    text += listed(f"that of {case.name(s.producer)} ({in_bytes(s.bytes)}, {us(s.ticks)})" for s in crossing)
     tensors = {"tensors": [case.name(s.producer) for s in crossing], "bytes": [s.bytes for s in crossing]}
     return statement(topic, text, "T2", link=link, load_us=load / TICKS_PER_US, **tensors)
 
@@ -82,15 +78,19 @@ def fullest(problem: RingProblem, on: Loads, where: str = "Memory") -> Statement
     chip = int(on.memory_bytes.argmax())
     weights, buffers, limit = int(on.weight_bytes[chip]), int(on.boundary_bytes[chip]), problem.sram_bytes
     relayed, live, needed = int(on.relay_bytes[chip]), int(on.peak_bytes[chip]), int(on.memory_bytes[chip])
-    more = f", what passes through 2 x {size(relayed)} and live tensors {size(live)}" if problem.full_memory else ""
-    spare = f"{size(limit - needed)} are free" if needed <= limit else f"{size(needed - limit)} are short"
-    text = f"{where}: the fullest chip ({chip}) needs {size(needed)}, weights {size(weights)} and buffers 2 x "
-    text += f"{size(buffers)}{more}; it has {size(limit)}, so {spare}"
+    more = (
+        f", what passes through 2 x {in_bytes(relayed)} and live tensors {in_bytes(live)}"
+        if problem.full_memory
+        else ""
+    )
+    spare = f"{in_bytes(limit - needed)} are free" if needed <= limit else f"{in_bytes(needed - limit)} are short"
+    text = f"{where}: the fullest chip ({chip}) needs {in_bytes(needed)}, weights {in_bytes(weights)} and buffers 2 x "
+    text += f"{in_bytes(buffers)}{more}; it has {in_bytes(limit)}, so {spare}"
     figures = {"weight_bytes": weights, "buffer_bytes": buffers, "relay_bytes": relayed, "live_bytes": live}
     return statement("memory", text, "C4", chip=chip, **figures, sram_bytes=limit)
 
 
-def bounds(case: Case, base: Solved) -> Iterator[Statement]:
+def bounds(case: Case, base: RingSolved) -> Iterator[Statement]:
     """The bounds that need no solver, who is behind them, and how near they come to the period."""
     problem, period = case.problem, base.objective
 
@@ -121,9 +121,9 @@ def skip_statement(case: Case, skip: SkipConnection, of: Any) -> Statement:
     ends, half = {"producer": case.name(skip.producer), "reader": case.name(skip.reader)}, -(-skip.ticks // 2)
     tensor = max(s.bytes for s in case.problem.storages if s.producer == skip.producer and skip.reader in s.readers)
     text = (
-        f"Everything under the skip connection {' -> '.join(ends.values())} (a tensor of {size(tensor)}) lives on two "
-        f"chips (C3): {counted(skip.operations, 'operation')}, {us(skip.ticks)} of work, so at least {us(half)} on one "
-        f"of them{of(half)}"
+        f"Everything under the skip connection {' -> '.join(ends.values())} (a tensor of {in_bytes(tensor)}) lives on "
+        f"two chips (C3): {counted(skip.operations, 'operation')}, {us(skip.ticks)} of work, so at least {us(half)} on "
+        f"one of them{of(half)}"
     )
     work = {"work_us": skip.ticks / TICKS_PER_US, "bound_us": half / TICKS_PER_US}
     return statement("bound", text, "C3", **ends, tensor_bytes=tensor, operations=skip.operations, **work)
@@ -135,12 +135,12 @@ def _slow_tensors(case: Case, period: int) -> Iterator[Statement]:
         text = (
             f"{counted(len(slow), 'tensor')} would keep a link busy for longer than the period, so maker and readers "
         )
-        text += "share a chip: " + listed(f"{case.name(s.producer)} ({size(s.bytes)}, {us(s.ticks)})" for s in slow)
+        text += "share a chip: " + listed(f"{case.name(s.producer)} ({in_bytes(s.bytes)}, {us(s.ticks)})" for s in slow)
         tensors = {"tensors": [case.name(s.producer) for s in slow], "bytes": [s.bytes for s in slow]}
         yield statement("links", text, "T2", **tensors)
 
 
-def costs(base: Solved, relaxed: list[Tried]) -> Iterator[Statement]:
+def costs(case: Case, base: RingSolved, relaxed: list[Tried], check: Check) -> Iterator[Statement]:
     """What each constraint costs: the instance solved without it, and where that mapping breaks it."""
     assert base.objective is not None
     nothing = []
@@ -159,7 +159,7 @@ def costs(base: Solved, relaxed: list[Tried]) -> Iterator[Statement]:
             standing = "proved to be its least" if solved.proved else "best found"
             text = f"{what} the period is {us(solved.objective)} ({standing}), {share(saved, base.objective)} less"
             yield statement("cost", text, **figures)
-            yield from _blocked(base, tried)
+            yield from _blocked(case, base, tried, check)
         elif solved.proved and base.proved:
             nothing.append(what)
         else:
@@ -170,11 +170,10 @@ def costs(base: Solved, relaxed: list[Tried]) -> Iterator[Statement]:
         yield statement("cost", f"The period gets no shorter {text} (proved{each})", changes=nothing)
 
 
-def _blocked(base: Solved, tried: Tried) -> Iterator[Statement]:
+def _blocked(case: Case, base: RingSolved, tried: Tried, check: Check) -> Iterator[Statement]:
     """Where the mapping found without a constraint breaks it: the checker's message, or the slowest link."""
     assert tried.solved.solution is not None
     if tried.trial.left_out == "links":
-        case = Case(base.instance)
         f = case.lower(tried.solved.solution)
         load = loads(case.problem, f).load
         link = int(load.argmax())
@@ -188,7 +187,7 @@ def _blocked(base: Solved, tried: Tried) -> Iterator[Statement]:
         yield statement("blocked", text, found[0].label, violations=len(found))
 
 
-def enough(case: Case, base: Solved, deadline: Deadline) -> tuple[int, int]:
+def enough(case: Case, base: RingSolved, deadline: Deadline) -> tuple[int, int]:
     """(chips that the period takes at least, chips that do for it); equal where that is proved."""
     used = base.chips_used
     if base.objective is None or case.programs is None or case.ideals is None or not case.problem.has("C2"):
@@ -199,7 +198,7 @@ def enough(case: Case, base: Solved, deadline: Deadline) -> tuple[int, int]:
         return 1, used
 
 
-def unused(case: Case, base: Solved, least: tuple[int, int], doubled: Tried | None) -> Iterator[Statement]:
+def unused(case: Case, base: RingSolved, least: tuple[int, int], doubled: Tried | None) -> Iterator[Statement]:
     """Why chips stay unused: how many do for the period (``least``), and what stops it from falling with more.
 
     Silent without C2: there the chips in use need not be the first ones.

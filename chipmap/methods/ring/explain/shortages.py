@@ -13,12 +13,13 @@ from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.loads import loads
 from chipmap.instances.ring.precedence import flow_reachable, reachable
 from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.methods.explaining import statement
 from chipmap.methods.ring.explain.changes import chip_trial, sram_trial
-from chipmap.methods.ring.explain.reasons import fullest, statement
+from chipmap.methods.ring.explain.reasons import fullest
 from chipmap.methods.ring.explain.solved import Case, Trial, Tried
-from chipmap.methods.ring.explain.text import name, size
-from chipmap.methods.words import listed
-from chipmap.records import counted
+from chipmap.methods.ring.explain.text import name
+from chipmap.records import counted, listed
+from chipmap.records.quantities import in_bytes
 
 #: Contradicting pairs of pins that are named.
 PAIRS = 3
@@ -33,23 +34,25 @@ def memory(case: Case) -> Iterator[Statement]:
     heavy = [v for v in range(problem.n) if int(weights[v]) > limit]
     for v in sorted(heavy, key=lambda v: -int(weights[v]))[:1]:
         more = f" (and {counted(len(heavy) - 1, 'more operation')} too)" if len(heavy) > 1 else ""
-        short = int(weights[v]) - limit
-        text = f"Operation {case.name(v)} fits on no chip: {size(int(weights[v]))} of weights, {size(limit)} of SRAM, "
-        figures = {"weight_bytes": int(weights[v]), "sram_bytes": limit, "short_bytes": short}
-        yield statement("short", f"{text}{size(short)} short{more}", "C4", operation=case.name(v), **figures)
+        weight, short = int(weights[v]), int(weights[v]) - limit
+        text = f"Operation {case.name(v)} fits on no chip: {in_bytes(weight)} of weights, {in_bytes(limit)} of SRAM, "
+        figures = {"weight_bytes": weight, "sram_bytes": limit, "short_bytes": short}
+        yield statement("short", f"{text}{in_bytes(short)} short{more}", "C4", operation=case.name(v), **figures)
     total, room = int(problem.floor_bytes.sum()), limit * problem.chips
     if total > room:
-        text = f"All weights are {size(total)}, all {counted(problem.chips, 'chip')} together hold {size(room)}: "
+        text = (
+            f"All weights are {in_bytes(total)}, all {counted(problem.chips, 'chip')} together hold {in_bytes(room)}: "
+        )
         figures = {"weight_bytes": total, "short_bytes": total - room}
-        yield statement("short", f"{text}{size(total - room)} short", "C4", **figures)
+        yield statement("short", f"{text}{in_bytes(total - room)} short", "C4", **figures)
     if problem.has("C1") and problem.has("C3"):
         under = max(skip_connections(problem, case.graph), key=lambda skip: skip.weight_bytes, default=None)
         if under is not None and under.weight_bytes > 2 * limit:
             ends, short = (case.name(under.producer), case.name(under.reader)), under.weight_bytes - 2 * limit
             text = (
                 f"Everything under the skip connection {' -> '.join(ends)} lives on two chips (C3): "
-                f"{counted(under.operations, 'operation')} with {size(under.weight_bytes)} of weights, two chips hold "
-                f"{size(2 * limit)}: {size(short)} short"
+                f"{counted(under.operations, 'operation')} with {in_bytes(under.weight_bytes)} of weights, two chips "
+                f"hold {in_bytes(2 * limit)}: {in_bytes(short)} short"
             )
             figures = {"weight_bytes": under.weight_bytes, "short_bytes": short}
             yield statement("short", text, "C3", producer=ends[0], reader=ends[1], **figures)
@@ -80,7 +83,7 @@ def needs(case: Case, deadline: Deadline) -> tuple[list[Statement], list[Trial]]
 
 def with_chips(tried: Tried, deadline: Deadline) -> Trial | None:
     """The fewest chips with which a changed instance, still without a mapping, has one; None if none are found."""
-    case = Case(tried.solved.instance)
+    case = Case(tried.solved.instance, deadline)
     if case.programs is None or case.ideals is None:
         return None
     try:
@@ -94,9 +97,9 @@ def with_chips(tried: Tried, deadline: Deadline) -> Trial | None:
 
 
 def _least(case: Case, needed: int, chips: tuple[int, ...]) -> Iterator[Statement]:
-    limit = case.problem.sram_bytes
-    text = f"The least SRAM that does is {size(needed)} per chip (proved), {size(needed - limit)} more than there is"
-    yield statement("least", text, "C4", least_bytes=needed, sram_bytes=limit, short_bytes=needed - limit)
+    limit, short = case.problem.sram_bytes, needed - case.problem.sram_bytes
+    text = f"The least SRAM that does is {in_bytes(needed)} per chip (proved), {in_bytes(short)} more than there is"
+    yield statement("least", text, "C4", least_bytes=needed, sram_bytes=limit, short_bytes=short)
     yield fullest(case.problem, loads(case.problem, chips), "In a mapping with that least SRAM")
 
 

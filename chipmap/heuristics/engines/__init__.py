@@ -1,0 +1,1 @@
+"""Engines that several families use: order ideals, list scheduling."""
