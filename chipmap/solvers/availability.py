@@ -65,6 +65,7 @@ class SolverStatus(NamedTuple):
     problem: str
 
 
+@cache
 def package_version(package: str) -> str | None:
     """The installed version of a package, or None."""
     try:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.family import get_family
 from chipmap.heuristics.placement.shared import joint, part_bytes
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
@@ -15,18 +16,8 @@ from chipmap.records import counted
 from chipmap.result import Infeasibility
 from chipmap.run import Run
 
-#: The labels of a contradiction, the one that says most first, and the words for each.
+#: The labels of a contradiction, the one that says most first.
 TOLD = ("C0", "C6", "C7", "C3", "C5", "C4", "C2", "C1")
-WORDS = {
-    "C0": "domain",
-    "C1": "together",
-    "C2": "order",
-    "C3": "transfer",
-    "C4": "device",
-    "C5": "channel",
-    "C6": "memory",
-    "C7": "contiguous",
-}
 #: What may help where a label takes part in a contradiction.
 REMEDIES = {
     "C0": "raise task.limit_ns, or free a pin or a forbidden device",
@@ -192,7 +183,8 @@ def clash(problem: PlacementProblem, run: Run) -> list[Infeasibility]:
         return []
     labels = labels_of(names)
     label = next((one for one in TOLD if one in labels), labels[0])
-    words = [f"{one} {WORDS[one]}" for one in labels if one != "C0" or len(labels) == 1]
+    known = get_family("placement").words
+    words = [f"{one} {known[one]}" for one in labels if one != "C0" or len(labels) == 1]
     limit = problem.instance.task.limit_ns
     if label == "C0" and limit is not None:
         also = f" that keeps {' and '.join(words)}" if "C0" not in words[0] else ""
