@@ -36,12 +36,6 @@ def uniform(random: Any) -> float:
 
 
 @njit(cache=True, nogil=True)
-def below(random: Any, bound: int) -> int:
-    """A random number from 0 to ``bound`` - 1."""
-    return int(uniform(random) * bound)
-
-
-@njit(cache=True, nogil=True)
 def temperature(hot: float, cold: float, part: float) -> float:
     """The temperature after ``part`` (0 to 1) of a geometric fall from ``hot`` to ``cold``."""
     return hot * (cold / hot) ** part

@@ -76,10 +76,12 @@ def _missing(family: Family, folder: Path) -> list[_Solve]:
     A marker's name is a hash of the sources' names, sizes and times, of what is solved, and of the Python.
     """
     sources = hashlib.sha256(f"{sys.implementation.cache_tag} {FORMAT}".encode())
-    for room in ("heuristics", "instances"):
-        for path in sorted((_PACKAGE / room / family.name).rglob("*.py")):
-            state = path.stat()
-            sources.update(f"{path.relative_to(_PACKAGE)} {state.st_size} {state.st_mtime_ns} ".encode())
+    own = [
+        path for room in ("heuristics", "instances") for path in sorted((_PACKAGE / room / family.name).rglob("*.py"))
+    ]
+    for path in (_PACKAGE / "kernels" / "annealing.py", *own):
+        state = path.stat()
+        sources.update(f"{path.relative_to(_PACKAGE)} {state.st_size} {state.st_mtime_ns} ".encode())
     solves = []
     for instance, method in family.warm:
         found = sources.copy()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from chipmap.kernels import compiled, uncompiled
-from chipmap.kernels.annealing import below, next_bits, seeded, temperature, uniform
+from chipmap.kernels.annealing import next_bits, seeded, temperature, uniform
 
 #: The first numbers of SplitMix64 for the state 1234567, as its author's C code gives them.
 KNOWN = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821]
@@ -29,7 +29,7 @@ def test_numbers_lie_in_their_ranges_and_are_spread_evenly() -> None:
         random = seeded(3)
         found = [uniform(random) for _ in range(4_000)]
         assert all(0 <= one < 1 for one in found) and abs(np.mean(found) - 0.5) < 0.02
-        counts = np.bincount([below(random, 5) for _ in range(4_000)], minlength=5)
+        counts = np.bincount([int(5 * uniform(random)) for _ in range(4_000)], minlength=5)
     assert len(counts) == 5 and counts.min() > 700 and counts.max() < 900
 
 

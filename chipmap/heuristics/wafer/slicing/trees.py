@@ -12,6 +12,7 @@ from chipmap.heuristics.wafer.slicing.sizing import Sizing
 from chipmap.instances.wafer.instance import WaferSolution
 from chipmap.instances.wafer.problem import TICKS, IntArray
 from chipmap.instances.wafer.shapes import place
+from chipmap.kernels.annealing import seeded
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,7 @@ def state_of(sizing: Sizing, tree: Tree, time: int, seed: int, align: IntArray |
         work=np.zeros((11, 2 * size + 2), np.int64),
         plan=np.full(4, -1),
         score=np.array([moves_kernel.WORST, moves_kernel.WORST]),
-        random=np.random.default_rng(seed).integers(1, 2**63, 1, dtype=np.uint64),
+        random=seeded(seed),
     )
 
 
