@@ -26,8 +26,8 @@ import msgspec
 
 from chipmap.family import Family, family_of, get_family, resolve
 from chipmap.inputs.reading import read, shipped_names
-from chipmap.instances.importers.common import ImportedGraph
-from chipmap.instances.networks import random_dag
+from chipmap.networks.generators import random_dag
+from chipmap.networks.importers.common import ImportedGraph
 from chipmap.process.conduct import at_once, checker, first, guarded
 from chipmap.records import Record
 from chipmap.result import TraceEvent

@@ -26,9 +26,9 @@ from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.sizes import flop, parameter_bytes
 from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workload import Kernel, Scheme, Workload
-from chipmap.instances.importers.common import ImportedGraph
-from chipmap.instances.importers.reading import import_graph
-from chipmap.instances.networks.resnet import resnet
+from chipmap.networks.generators.resnet import resnet
+from chipmap.networks.importers.common import ImportedGraph
+from chipmap.networks.importers.reading import import_graph
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 

@@ -101,7 +101,7 @@ def instances() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 def _imported(name: str) -> Any:
     from chipmap.instances.dataflow.from_graph import from_graph
-    from chipmap.instances.importers.reading import import_graph
+    from chipmap.networks.importers.reading import import_graph
 
     return from_graph(import_graph(str(GRAPHS / name)), name, fuse=False)
 

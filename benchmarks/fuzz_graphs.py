@@ -7,13 +7,13 @@ from pathlib import Path
 
 from benchmarks.fuzz_formats import Format
 from chipmap.inputs.reading import read
-from chipmap.instances.importers.dimensions import symbols, value_of
-from chipmap.instances.importers.reading import import_graph
 from chipmap.instances.multimodel.cost_files import COLUMNS, CYCLES, ENERGY, LAYER, NETWORK, cost_files, overlay
 from chipmap.instances.multimodel.modules import system as module_of
 from chipmap.instances.placement.calibrate import fit, measured
 from chipmap.instances.placement.presets import system as system_of
 from chipmap.instances.ring.from_graph import from_graph
+from chipmap.networks.importers.dimensions import symbols, value_of
+from chipmap.networks.importers.reading import import_graph
 from chipmap.records import Source
 from tests.instances.programs import ONNX_CONTROL
 from tests.instances.samples import SAMPLES

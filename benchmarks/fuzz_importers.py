@@ -24,9 +24,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from chipmap.instances.importers.reading import FORMATS as GRAPHS
-from chipmap.instances.importers.reading import import_graph
 from chipmap.instances.ring.from_graph import from_graph
+from chipmap.networks.importers.reading import FORMATS as GRAPHS
+from chipmap.networks.importers.reading import import_graph
 from chipmap.records import InputError
 from tests.instances.mutations import mutated_bytes, mutated_structure
 from tests.instances.programs import ONNX_CONTROL

@@ -38,7 +38,7 @@ from chipmap.solve import solve
 from chipmap.solvers.repeated import Answer as Program
 from chipmap.solvers.repeated import Repeated
 from chipmap.validation.brute_force import candidates
-from tests.conformance.cases import Case, cases
+from tests.conformance.cases import TinyCase, cases
 from tests.lying import Answer, Lie, Told, asked, lies, start_file, wrong_words
 
 ROOT = Path(__file__).parents[1]
@@ -139,7 +139,7 @@ def applicable(method: str) -> list[Lie]:
 
 
 @cache
-def asking_cases(family: str, method: str, most: int = CASES) -> tuple[Case, ...]:
+def asking_cases(family: str, method: str, most: int = CASES) -> tuple[TinyCase, ...]:
     """Some cases with a mapping on which the method asks a solver (by a run with the truth)."""
     known = cases(get_family(family))
     order = Random(35).sample(known, len(known))
@@ -148,7 +148,7 @@ def asking_cases(family: str, method: str, most: int = CASES) -> tuple[Case, ...
 
 
 @cache
-def worst(case: Case) -> Any:
+def worst(case: TinyCase) -> Any:
     """A valid solution, the worst of some."""
     valued = [(case.check(one), one) for one in islice(candidates(case.instance), CANDIDATES)]
     valid = [(certificate.objective or 0, one) for certificate, one in valued if certificate.feasible]
@@ -207,7 +207,7 @@ def of_programs(most: int = CASES) -> Tally:
     """Lies of the programs that bound wide graphs: in ``dataflow/auto``, as if the exact program gave up."""
     tally, family = Tally(), get_family("dataflow")
 
-    def answer_of(case: Case, change: Callable[[Program], Program] | None) -> tuple[Answer, bool]:
+    def answer_of(case: TinyCase, change: Callable[[Program], Program] | None) -> tuple[Answer, bool]:
         told = Told()
         with patch.object(chain, "solve_degrees", too_wide), lying_programs(change, told):
             return asked(case.instance, "dataflow/auto", None), bool(told.times)

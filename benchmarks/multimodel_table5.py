@@ -128,7 +128,7 @@ def pack_long(times: Sequence[Sequence[int]], splits: int) -> list[list[tuple[in
 
 def long_layers() -> None:
     """Latency and EDP of SCAR's search with the other packing."""
-    from chipmap.heuristics.multimodel import scar
+    from chipmap.heuristics.multimodel.published import scar
 
     print(
         "\n| scenario | strategy | latency: paper | scar | off | long layers | off | EDP: paper | scar | off "

@@ -22,7 +22,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from chipmap.heuristics.multimodel.tables import Table  # noqa: E402
+from chipmap.heuristics.multimodel.tables.ranges import Table  # noqa: E402
 from chipmap.instances.multimodel.problem import MultiProblem, energy, latency, multi_problem  # noqa: E402
 from tests.multimodel.test_tables import random_segments  # noqa: E402
 
@@ -46,7 +46,7 @@ def rate_of(problem: MultiProblem) -> float:
 
 def above(problem: MultiProblem, table: Table, samples: int, random: Random) -> tuple[int, int, float]:
     """(segmentations held against the table, how many lie below its entries, the nearest entry as a share)."""
-    from chipmap.heuristics.multimodel.paths import module_paths
+    from chipmap.heuristics.multimodel.tables.paths import module_paths
 
     paths = module_paths(problem)
     assert paths is not None
@@ -78,8 +78,8 @@ def main() -> int:
     """Print the table; 1 if an entry lies above a real segmentation."""
     from chipmap.deadline import Deadline
     from chipmap.heuristics.multimodel.bounds import least_time
-    from chipmap.heuristics.multimodel.paths import module_paths
-    from chipmap.heuristics.multimodel.tables import build
+    from chipmap.heuristics.multimodel.tables.paths import module_paths
+    from chipmap.heuristics.multimodel.tables.ranges import build
     from chipmap.inputs.reading import read
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])

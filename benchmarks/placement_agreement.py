@@ -35,11 +35,12 @@ sys.path.insert(0, str(ROOT))
 from chipmap import SolveOptions, solve  # noqa: E402
 from chipmap.deadline import Deadline  # noqa: E402
 from chipmap.family import get_family  # noqa: E402
-from chipmap.heuristics.placement import ancestors, bounds, sides  # noqa: E402
+from chipmap.heuristics.placement.bounds import ancestors, same_device_bound  # noqa: E402
+from chipmap.heuristics.placement.bounds import simple as bounds  # noqa: E402
+from chipmap.heuristics.placement.bounds.packing import packing  # noqa: E402
 from chipmap.heuristics.placement.keys import default_keys, topological  # noqa: E402
-from chipmap.heuristics.placement.packing import packing  # noqa: E402
-from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate  # noqa: E402
-from chipmap.heuristics.placement.tables import tables, workspace  # noqa: E402
+from chipmap.heuristics.placement.simulation.simulator import NEVER, schedule, simulate  # noqa: E402
+from chipmap.heuristics.placement.simulation.tables import tables, workspace  # noqa: E402
 from chipmap.instances.placement.instance import PlacementInstance  # noqa: E402
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem  # noqa: E402
 from chipmap.process.warming import warm  # noqa: E402
@@ -79,12 +80,12 @@ def lower_bounds(problem: PlacementProblem) -> dict[str, int]:
     if not problem.timed:
         return {"work": bounds.load(problem)}
     free = Deadline()
-    first = bounds.windows(problem, free)
+    first = bounds.heads_and_tails(problem, free)
     found = {"work": bounds.load(problem), "path": bounds.path(first), "interval": bounds.interval(problem, first)}
     found["groups"] = bounds.group(problem, first)
-    second = sides.raised(problem, first, False, free)
+    second = same_device_bound.raised(problem, first, False, free)
     third = ancestors.raised(problem, second, free)
-    last = sides.raised(problem, third, True, free)
+    last = same_device_bound.raised(problem, third, True, free)
     for name, w in (("sides", second), ("ancestors", third), ("probing", last)):
         found[name] = max(bounds.path(w), bounds.interval(problem, w))
     found["target"] = bounds.target(problem, last, 0, problem.horizon, free)

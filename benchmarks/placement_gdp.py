@@ -20,7 +20,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
-from chipmap.heuristics.placement import human, metis
+from chipmap.heuristics.placement.published import metis
+from chipmap.heuristics.placement.starts import human
 
 PAGE = Path(__file__).parent / "results" / "placement-workloads.md"
 OWN_PAGE = PAGE.with_name("placement-gdp.md")

@@ -17,17 +17,17 @@ import sys
 import time
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.placement.annealing import anneal, seed_with, state
-from chipmap.heuristics.placement.heft_units import heft_units
-from chipmap.heuristics.placement.partition import partition
-from chipmap.heuristics.placement.simulator import NEVER, simulate
-from chipmap.heuristics.placement.tables import workspace
-from chipmap.heuristics.placement.units import units
+from chipmap.heuristics.placement.search.annealing import anneal, annealing_state, seed_with
+from chipmap.heuristics.placement.search.units import units
+from chipmap.heuristics.placement.simulation.simulator import NEVER, simulate
+from chipmap.heuristics.placement.simulation.tables import workspace
+from chipmap.heuristics.placement.starts.heft_units import heft_units
+from chipmap.heuristics.placement.starts.partition import partition
 from chipmap.inputs.reading import read
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import placement_problem
+from chipmap.methods.placement.chain_state import ChainState
 from chipmap.methods.placement.search import CHUNK, COLD, FEWEST, HOT, MOMENTS
-from chipmap.methods.placement.stages import Stages
 
 #: (instance, the most ns of one simulation, the fewest evaluations per second) as the family's page asks for.
 ROWS = (
@@ -50,7 +50,7 @@ def main() -> None:
         instance = read(name)
         assert isinstance(instance, PlacementInstance)
         problem = placement_problem(instance)
-        alone, rate = speed(Stages(problem), seconds)
+        alone, rate = speed(ChainState(problem), seconds)
         wanted = "" if most is None else f"{most / 1e6:g}", "" if fewest is None else str(fewest)
         cells = [
             name,
@@ -64,26 +64,26 @@ def main() -> None:
         print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def speed(stages: Stages, seconds: float) -> tuple[float, float]:
+def speed(state: ChainState, seconds: float) -> tuple[float, float]:
     """(ms of one simulation, evaluations per second of processor time)."""
-    problem, flat, work = stages.problem, stages.tables, stages.work
+    problem, flat, work = state.problem, state.tables, state.work
     device, times = heft_units(problem, flat), []
     for _ in range(20):
         begun = time.perf_counter()
-        simulate(flat, device, stages.key, False, stages.none, NEVER, work)
+        simulate(flat, device, state.key, False, state.none, NEVER, work)
         times.append(time.perf_counter() - begun)
-    made, tail = units(problem), stages.windows(Deadline()).tail
-    stages.weigh(partition(problem, made, stages.begins()[0]))
-    assert stages.best is not None
-    over, step, device, key = stages.best
-    now = state(device, key, step, over)
+    made, tail = units(problem), state.heads_and_tails(Deadline()).tail
+    state.evaluate_and_keep(partition(problem, made, state.initial_partitions()[0]))
+    assert state.best is not None
+    over, step, device, key = state.best
+    now = annealing_state(device, key, step, over)
     both = workspace(problem, MOMENTS), workspace(problem, MOMENTS)
     seed_with(0)
-    heat, chunk, done, begun = math.sqrt(HOT * COLD) * step, max(FEWEST, CHUNK // problem.operations), 0, 0.0
+    temperature, chunk, done, begun = math.sqrt(HOT * COLD) * step, max(FEWEST, CHUNK // problem.operations), 0, 0.0
     for number in range(sys.maxsize):
         if number == 1:  # the first call compiled
             begun, done = time.process_time(), 0
-        done += anneal(flat, stages.bytes, made, problem.allowed, tail, now, both, (heat, heat), chunk)
+        done += anneal(flat, state.bytes, made, problem.allowed, tail, now, both, (temperature, temperature), chunk)
         if number > 0 and time.process_time() - begun > seconds:
             break
     return min(times) * 1e3, done / (time.process_time() - begun)

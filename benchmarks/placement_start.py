@@ -46,8 +46,8 @@ from chipmap.instances.placement.problem import IntArray, PlacementProblem, plac
 from chipmap.learned.placement.ppo import DEFAULT, Task, Trainer
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.placement.chain import BOUND, IMPROVED, START, WINDOWS
+from chipmap.methods.placement.chain_state import ChainState
 from chipmap.methods.placement.search import search
-from chipmap.methods.placement.stages import Stages
 from chipmap.result import TraceEvent
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.placement.checker import check
@@ -140,14 +140,14 @@ def measured(instance: PlacementInstance, start: Start | None, seed: int, limit:
     run.listener = hear
     deadline = CpuDeadline(begun + limit, lambda: "gap" if run.upper is not None and run.upper <= enough else None)
     problem = placement_problem(instance)
-    stages, turn = Stages(problem), Turn(run, deadline)
+    state, turn = ChainState(problem), Turn(run, deadline)
 
-    def given(stages: Stages, turn: Turn) -> None:
+    def given(state: ChainState, turn: Turn) -> None:
         assert start is not None
-        stages.tell(turn, start(problem, seed), "start")
+        state.tell(turn, start(problem, seed), "start")
 
     alone = Link("start", 1.0, given), WINDOWS, Link("search", 1.0, search)
-    run.attempt(lambda: follow((BOUND, START, IMPROVED) if start is None else (BOUND, *alone), stages, turn))
+    run.attempt(lambda: follow((BOUND, START, IMPROVED) if start is None else (BOUND, *alone), state, turn))
     first = [one for one in trace.found if one.source not in LATER]
     trace.start = first[-1].ns
     return trace

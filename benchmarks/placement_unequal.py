@@ -19,10 +19,11 @@ from collections import Counter
 import numpy as np
 
 from benchmarks.placement_workloads import BASELINES, BESIDE, placements, solved
-from chipmap.heuristics.placement import bounds, starts
+from chipmap.heuristics.placement.bounds import simple as bounds
 from chipmap.heuristics.placement.keys import default_keys
-from chipmap.heuristics.placement.simulator import NEVER, simulate
-from chipmap.heuristics.placement.tables import tables, workspace
+from chipmap.heuristics.placement.simulation.simulator import NEVER, simulate
+from chipmap.heuristics.placement.simulation.tables import tables, workspace
+from chipmap.heuristics.placement.starts import heft as starts
 from chipmap.instances.placement.generators import training_step
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem

@@ -29,13 +29,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chipmap import SolveOptions, solve
-from chipmap.heuristics.placement import human, metis, starts
-from chipmap.heuristics.placement.etf import etf
-from chipmap.heuristics.placement.heft_units import heft_units
 from chipmap.heuristics.placement.keys import default_keys
-from chipmap.heuristics.placement.memory import bytes_of, excess
-from chipmap.heuristics.placement.simulator import NEVER, simulate
-from chipmap.heuristics.placement.tables import tables, workspace
+from chipmap.heuristics.placement.published import metis
+from chipmap.heuristics.placement.simulation.memory import bytes_of, excess
+from chipmap.heuristics.placement.simulation.simulator import NEVER, simulate
+from chipmap.heuristics.placement.simulation.tables import tables, workspace
+from chipmap.heuristics.placement.starts import heft as starts
+from chipmap.heuristics.placement.starts import human
+from chipmap.heuristics.placement.starts.etf import etf
+from chipmap.heuristics.placement.starts.heft_units import heft_units
 from chipmap.inputs.reading import read
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem

@@ -26,11 +26,11 @@ import numpy as np
 import torch
 
 from chipmap.heuristics.ring.sampling.sample_fix import Sampler
-from chipmap.learned.checkpoint import load
-from chipmap.learned.data import Row, Split, rows_of
-from chipmap.learned.judging import worth_of
-from chipmap.learned.ppo import Learner
-from chipmap.learned.recipe import MANY, Recipe
+from chipmap.learned.ring.checkpoint import load
+from chipmap.learned.ring.data import Row, Split, rows_of
+from chipmap.learned.ring.judging import worth_of
+from chipmap.learned.ring.ppo import Learner
+from chipmap.learned.ring.recipe import MANY, Recipe
 
 COLUMNS = ("table", "variant", "graph", "seed", "samples", "seconds", "mean", "last", "best20", "best64", "best")
 #: Name -> title of each table, in the order that they are measured.

@@ -54,7 +54,7 @@ CASES: dict[str, Callable[[], RingInstance]] = {
 }
 
 
-class Case(NamedTuple):
+class SimulatedCase(NamedTuple):
     """An instance with its simulator, and what the searches need of it; ``start`` [n] is the analytic optimum."""
 
     problem: RingProblem
@@ -64,14 +64,14 @@ class Case(NamedTuple):
     simulator: Simulator
 
 
-def case(name: str, seed: int) -> Case:
+def case(name: str, seed: int) -> SimulatedCase:
     """The instance of that name with the simulator of that seed."""
     contraction = contract(CASES[name]())
     problem, names = computing_only(ring_problem(contraction.instance)), kinds(contraction)
     resolver = Resolver(problem, IDEALS)
     start = resolver(Fit(problem, names).speeds())
     assert start is not None
-    return Case(problem, names, resolver, start, simulator(problem, names, start, seed))
+    return SimulatedCase(problem, names, resolver, start, simulator(problem, names, start, seed))
 
 
 class Prior:
@@ -113,7 +113,7 @@ class LocalMoves:
             self._best, self._value = chips, value
 
 
-POLICIES: dict[str, Callable[[Case, int, int], Policy]] = {
+POLICIES: dict[str, Callable[[SimulatedCase, int, int], Policy]] = {
     "random": lambda case, seed, calls: Uniform(),
     "annealing": lambda case, seed, calls: Annealing(case.problem.n, case.problem.chips, seed, calls),
     "prior": lambda case, seed, calls: Prior(case.problem),
@@ -128,7 +128,7 @@ MODELS: dict[str, tuple[bool, bool, bool]] = {
 METHODS = (*POLICIES, *MODELS)
 
 
-def costs(case: Case, method: str, seed: int, calls: int) -> Iterator[float]:
+def costs(case: SimulatedCase, method: str, seed: int, calls: int) -> Iterator[float]:
     """The cost of each call; a mapping that was measured before takes none."""
     if method in POLICIES:
         yield from _sampled(case, POLICIES[method](case, seed, calls), seed, calls)
@@ -144,7 +144,7 @@ def costs(case: Case, method: str, seed: int, calls: int) -> Iterator[float]:
         yield cost
 
 
-def _sampled(case: Case, policy: Policy, seed: int, calls: int) -> Iterator[float]:
+def _sampled(case: SimulatedCase, policy: Policy, seed: int, calls: int) -> Iterator[float]:
     known: dict[bytes, float] = {}
     fresh: list[float] = []
 
@@ -196,7 +196,7 @@ def measure(path: Path, calls: int, seeds: int, simulators: int = 0) -> None:
                     file.flush()
 
 
-def _run(here: Case, method: str, seed: int, calls: int, program: float) -> tuple[int, int | str, float]:
+def _run(here: SimulatedCase, method: str, seed: int, calls: int, program: float) -> tuple[int, int | str, float]:
     """(calls made, the call that hits, least cost)."""
     least, made = float("inf"), 0
     for made, cost in enumerate(costs(here, method, seed, calls), 1):

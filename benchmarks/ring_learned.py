@@ -36,12 +36,12 @@ from chipmap.heuristics.ring.greedy import greedy
 from chipmap.heuristics.ring.sampling.evaluate import Evaluator
 from chipmap.heuristics.ring.sampling.sample_fix import Sampler
 from chipmap.heuristics.ring.sampling.search import Annealing, Policy, Uniform
-from chipmap.learned.checkpoint import load
-from chipmap.learned.data import Row, rows_of
-from chipmap.learned.given import SHIPPED
-from chipmap.learned.judging import worth_of
-from chipmap.learned.ppo import Learner
-from chipmap.learned.recipe import MANY, OURS, REFINED
+from chipmap.learned.ring.checkpoint import load
+from chipmap.learned.ring.data import Row, rows_of
+from chipmap.learned.ring.from_options import SHIPPED
+from chipmap.learned.ring.judging import worth_of
+from chipmap.learned.ring.ppo import Learner
+from chipmap.learned.ring.recipe import MANY, OURS, REFINED
 from chipmap.report.canvas import COLOURS, picture
 
 STRATEGIES = (

@@ -32,10 +32,10 @@ from chipmap.inputs.reading import read
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.problem import ring_problem
-from chipmap.learned.checkpoint import load
-from chipmap.learned.given import SHIPPED
-from chipmap.learned.judging import worth_of
-from chipmap.learned.ppo import Learner
+from chipmap.learned.ring.checkpoint import load
+from chipmap.learned.ring.from_options import SHIPPED
+from chipmap.learned.ring.judging import worth_of
+from chipmap.learned.ring.ppo import Learner
 from chipmap.solve import solve
 
 INSTANCE = "ring/bert-large-36"

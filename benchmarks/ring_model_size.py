@@ -28,8 +28,8 @@ def measure(path: Path) -> dict[str, float]:
     """Seconds to read, build and lower the model of the graph at ``path``; its size; this process's peak bytes."""
     started = time.perf_counter()
     from chipmap.formulations.ring.mip import build
-    from chipmap.instances.importers import traced
     from chipmap.instances.ring import Package, RingInstance
+    from chipmap.networks.importers import traced
     from chipmap.solvers.lowering import lower
 
     imported = time.perf_counter()

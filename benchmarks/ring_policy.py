@@ -20,7 +20,7 @@ from chipmap.inputs.reading import read
 from chipmap.instances.ring import RingInstance
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.problem import RingProblem, ring_problem
-from chipmap.learned.ppo import OURS, PAPER, Recipe
+from chipmap.learned.ring.ppo import OURS, PAPER, Recipe
 from chipmap.solve import solve
 
 #: Name -> recipe, and whether it learns.

@@ -33,12 +33,12 @@ from typing import Any
 
 from chipmap.heuristics.engines.ideals import all_ideals
 from chipmap.heuristics.ring.programs.program import Programs, Rule
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.problem import ring_problem
 from chipmap.methods.ring.chain import auto
 from chipmap.methods.ring.programs import bounds, exact
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force, count
 from chipmap.validation.ring.checker import check

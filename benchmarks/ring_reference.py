@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.second_route import confirm
-from chipmap.instances.importers import traced
 from chipmap.instances.ring import Package, RingInstance
 from chipmap.instances.ring.problem import ring_problem
+from chipmap.networks.importers import traced
 from chipmap.result import Result
 from chipmap.run import SolveOptions
 from chipmap.solve import solve

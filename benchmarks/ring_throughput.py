@@ -24,8 +24,8 @@ from chipmap.inputs.reading import read
 from chipmap.instances.ring import RingInstance
 from chipmap.instances.ring.contraction import computing_only, contract
 from chipmap.instances.ring.problem import RingProblem, ring_problem
-from chipmap.learned.ppo import OURS, Learner
-from chipmap.learned.recipe import Recipe
+from chipmap.learned.ring.ppo import OURS, Learner
+from chipmap.learned.ring.recipe import Recipe
 
 #: With all updates of a cycle.
 WHOLE = OURS.replace(rounds=1, kl=0.0, keep=0.0)

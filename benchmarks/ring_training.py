@@ -1,7 +1,7 @@
 """Training on one problem, cycle by cycle: a curve, and a state from which a killed run goes on unchanged.
 
-The state is written after every cycle (:mod:`chipmap.learned.sealed`). Same seed, same curve, whether or not the run
-was interrupted.
+The state is written after every cycle (:mod:`chipmap.learned.training_state`). Same seed, same curve, whether or not
+the run was interrupted.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from chipmap.heuristics.ring.sampling.evaluate import INVALID
 from chipmap.heuristics.ring.sampling.sample_fix import Sampler
 from chipmap.heuristics.ring.sampling.search import search
 from chipmap.instances.ring.problem import RingProblem
-from chipmap.learned.ppo import OURS, Learner, Recipe
-from chipmap.learned.sealed import read_sealed, resuming, write_sealed
+from chipmap.learned.ring.ppo import OURS, Learner, Recipe
+from chipmap.learned.training_state import read_sealed, resuming, write_sealed
 
 
 class Point(NamedTuple):

@@ -3,7 +3,7 @@
     python -m benchmarks.ring_uses [--limit 6] [--seeds 5] [--graphs NAME ...] [--out FILE]
 
 How runs are made, :mod:`benchmarks.uses` says (making the start includes the policy's 64 samples; importing torch and
-compiling come before). Graphs are held-out ones of :mod:`chipmap.learned.data`, whose optima are proved, and
+compiling come before). Graphs are held-out ones of :mod:`chipmap.learned.ring.data`, whose optima are proved, and
 ``ring/bert-large-36``. A cell is the geometric mean of objective / optimum over seeds (1 is the optimum; without a
 proved optimum the best of all arms), with the mean CPU seconds of a run.
 
@@ -25,7 +25,7 @@ import torch
 from benchmarks.uses import Arm, Runs, measured
 from chipmap.inputs.reading import read
 from chipmap.instances.ring import RingInstance
-from chipmap.learned.data import rows_of
+from chipmap.learned.ring.data import rows_of
 
 
 def arm(use: str, method: str, start: str) -> Arm:

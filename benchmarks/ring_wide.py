@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.ring_reference import CHIPS, DATA, instance_of
-from chipmap.instances.importers.reading import import_graph
 from chipmap.instances.ring import RingInstance
 from chipmap.instances.ring.from_graph import from_graph
 from chipmap.instances.ring.problem import ring_problem
+from chipmap.networks.importers.reading import import_graph
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 

@@ -28,8 +28,8 @@ import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from chipmap.instances.graph import OperationGraph
 from chipmap.instances.placement.training import Recipe, Training, training
+from chipmap.networks.graph import OperationGraph
 
 #: Settings of each network beside its published ones: cut depth, fewer words, no dropout within attention.
 CUT: dict[str, dict[str, Any]] = {
@@ -156,7 +156,7 @@ def gradient_bytes(step: Training) -> int:
 def measured(name: str, small: bool = False) -> dict[str, Any]:
     """A network's step, ours and PyTorch's; a ``small`` one has the zoo's small size."""
     from benchmarks.zoo.networks import NETWORKS
-    from chipmap.instances.importers.torch_program import import_exported
+    from chipmap.networks.importers.torch_program import import_exported
 
     network = next(one for one in NETWORKS if one.name == name)
     torch.manual_seed(0)

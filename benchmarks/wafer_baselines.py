@@ -21,9 +21,9 @@ from statistics import geometric_mean
 from typing import Any
 
 from chipmap.deadline import Deadline, Stop, StopReason
-from chipmap.heuristics.wafer.baselines.cu_poker import Found, Placer, TimeSearch
-from chipmap.heuristics.wafer.baselines.divide import divide
-from chipmap.heuristics.wafer.baselines.twin_binary import twin_binary
+from chipmap.heuristics.wafer.published.cu_poker import Found, Placer, TimeSearch
+from chipmap.heuristics.wafer.published.divide import divide
+from chipmap.heuristics.wafer.published.twin_binary import twin_binary
 from chipmap.inputs.reading import read
 from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import WaferProblem, wafer_problem

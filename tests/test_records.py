@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from chipmap import records
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, Pin, RingInstance, RingSolution
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.records import InputError, Record, Unit
 from chipmap.result import Bound
 

@@ -15,8 +15,8 @@ from random import Random
 from typing import Any
 
 from benchmarks.infeasible.pairs import Labels, Pair, by_candidates
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.placement import Device, DeviceClass, Links, Pin, PlacementInstance, Route, System, Task
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 
 COMPLETE = ("auto", "mip", "cpsat")
 OTHERS = ("bounds", "starts", "search", "ideals")

@@ -7,8 +7,8 @@ from itertools import product
 from random import Random
 
 from benchmarks.infeasible.pairs import Labels, Pair, by_candidates
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, Pin, RingInstance
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 
 #: Complete methods, then those that may prove infeasibility beside bounds.
 COMPLETE = ("auto", "mip", "cpsat")

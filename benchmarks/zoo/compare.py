@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chipmap.instances.graph import OperationGraph
+from chipmap.networks.graph import OperationGraph
 
 #: Products, as operators of ATen and of ONNX: what PyTorch's counter counts.
 PRODUCTS = frozenset({"MatMul", "Gemm", "Conv", "Einsum", "Attention", "FusedMatMul"}) | {

@@ -45,7 +45,7 @@ def converted(path: Path, to: Path) -> dict[str, Any]:
 
 def compared(path: Path, said: Mapping[str, Any]) -> dict[str, Any]:
     """The graph of a file beside what PyTorch says of it."""
-    from chipmap.instances.importers.reading import import_graph
+    from chipmap.networks.importers.reading import import_graph
 
     graph = import_graph(str(path)).graph
     nodes = {**said.get("results", {}), **said.get("constant_nodes", {})}

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from chipmap.bench.cluster import ClusterPool
 from chipmap.deadline import Deadline
-from chipmap.learned.judging import Judged, judged_elsewhere
+from chipmap.learned.ring.judging import Judged, judged_elsewhere
 from chipmap.process.child import Child
 from chipmap.records import ChipmapError
 
@@ -32,7 +32,7 @@ class JudgeFailedError(ChipmapError):
 
 
 class LocalJudges:
-    """At most ``workers`` children at a time, one for each checkpoint (:mod:`chipmap.learned.judging`)."""
+    """At most ``workers`` children at a time, one for each checkpoint (:mod:`chipmap.learned.ring.judging`)."""
 
     def __init__(self, workers: int) -> None:
         self._pool = ThreadPoolExecutor(workers)
@@ -69,7 +69,7 @@ class ClusterJudges:
 
 def _judged(checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Judged:
     """The verdict of a child; it ends when the deadline does."""
-    child = Child("chipmap.learned.judging", str(checkpoint), "validation", str(samples), str(seed))
+    child = Child("chipmap.learned.ring.judging", str(checkpoint), "validation", str(samples), str(seed))
     with closing(_Ended(child)):
         while deadline.keep_going():
             if child.wait(LOOK_S) is not None:

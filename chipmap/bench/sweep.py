@@ -24,7 +24,7 @@ from chipmap.records import InputError, Record, choices
 MOST_POINTS = 1_000_000
 
 
-class Choice(Record, frozen=True, kw_only=True):
+class AxisChoice(Record, frozen=True, kw_only=True):
     """One value of an axis: its name in tables, and what it changes.
 
     ``generator`` (with ``parameters``) or ``instance`` replaces where the instance comes from; ``parameters`` are added
@@ -42,17 +42,17 @@ class Axis(Record, frozen=True, kw_only=True):
     """One axis: either ``choices``, or plain ``values`` of a generator's ``parameter`` or of the field at ``path``."""
 
     name: str
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[AxisChoice, ...] = ()
     parameter: str | None = None
     path: str | None = None
     values: tuple[Any, ...] = ()
 
-    def all_choices(self) -> tuple[Choice, ...]:
+    def all_choices(self) -> tuple[AxisChoice, ...]:
         """The choices, plain values turned into them."""
         if self.parameter is not None:
-            return tuple(Choice(label=_label(v), parameters={self.parameter: v}) for v in self.values)
+            return tuple(AxisChoice(label=_label(v), parameters={self.parameter: v}) for v in self.values)
         if self.path is not None:
-            return tuple(Choice(label=_label(v), set={self.path: v}) for v in self.values)
+            return tuple(AxisChoice(label=_label(v), set={self.path: v}) for v in self.values)
         return self.choices
 
     def check(self, where: str) -> None:
@@ -175,7 +175,7 @@ def families_of(todo: Iterable[Point]) -> list[Family]:
     return [get_family(name) for name in dict.fromkeys(named) if name in FAMILY_NAMES]
 
 
-def _source(sweep: Sweep, chosen: Iterable[Choice]) -> dict[str, Any]:
+def _source(sweep: Sweep, chosen: Iterable[AxisChoice]) -> dict[str, Any]:
     """The fields of a point that say where its instance comes from; of the choices the later ones win."""
     generator, instance, parameters, changed = sweep.generator, sweep.instance, sweep.parameters, sweep.set
     for choice in chosen:

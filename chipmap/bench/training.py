@@ -18,8 +18,8 @@ from typing import NamedTuple
 from chipmap.archive import write_whole
 from chipmap.bench.judges import LOOK_S, Judges, LocalJudges
 from chipmap.deadline import Deadline, Stop
-from chipmap.learned.judging import Judged
-from chipmap.learned.pretraining import Passed, Pretraining
+from chipmap.learned.ring.judging import Judged
+from chipmap.learned.ring.pretraining import Passed, Pretraining
 from chipmap.records import InputError, csv_text
 
 COLUMNS = ("pass", "samples", "zero_shot", "tuned")

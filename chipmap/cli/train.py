@@ -12,7 +12,7 @@ from chipmap.cli.parsing import seconds, whole
 if TYPE_CHECKING:
     from chipmap.bench.judges import Judges
     from chipmap.bench.training import Verdict
-    from chipmap.learned.pretraining import Passed
+    from chipmap.learned.ring.pretraining import Passed
 
 EXAMPLES = (
     "chipmap train runs/policy --passes 100",
@@ -51,9 +51,9 @@ def run(args: argparse.Namespace) -> int:
     from chipmap.bench.training import best, pretrain
     from chipmap.deadline import Deadline, Stop
     from chipmap.inputs.reading import changed
-    from chipmap.learned.data import rows_of
-    from chipmap.learned.pretraining import Pretraining
-    from chipmap.learned.recipe import MANY
+    from chipmap.learned.ring.data import rows_of
+    from chipmap.learned.ring.pretraining import Pretraining
+    from chipmap.learned.ring.recipe import MANY
     from chipmap.report.learned import plot_curves
 
     deadline = Deadline.after(args.time_limit)

@@ -85,7 +85,7 @@ FAMILY = Family(
     ),
     shipped="chipmap.instances.dataflow.shipped:SHIPPED",
     from_graph="chipmap.instances.dataflow.from_graph:from_graph",
-    explain="chipmap.methods.dataflow.explain.explain:explain",
+    explain="chipmap.explaining.dataflow.explain:explain",
     plot="chipmap.report.dataflow.plots:plot",
     describe="chipmap.instances.dataflow.describe:describe",
     mapping="chipmap.inputs.by_name:schemes",

@@ -138,6 +138,6 @@ FAMILY = Family(
     sweeps="chipmap.instances.placement.shipped:SWEEPS",
     measures="chipmap.bench.placement.measures:measures",
     files="chipmap.report.placement.files:files",
-    explain="chipmap.methods.placement.explain.explain:explain",
+    explain="chipmap.explaining.placement.explain:explain",
     plot="chipmap.report.placement.plots:plot",
 )

@@ -114,7 +114,7 @@ FAMILY = Family(
         "chip": "no chip may hold exactly the operations that this chip holds (all chips are alike)",
         "chip-monotone": "no chip may hold these operations, with whatever others",
     },
-    explain="chipmap.methods.ring.explain.explain:explain",
+    explain="chipmap.explaining.ring.explain:explain",
     transforms={
         "clone": "chipmap.instances.ring.transforms:clone",
         "relay": "chipmap.instances.ring.transforms:relay",

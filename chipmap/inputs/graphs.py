@@ -1,6 +1,6 @@
 """From a graph in Python to a checked instance: lists of edges, networkx graphs, pandas tables.
 
-All three take the fields that files have (:mod:`chipmap.instances.importers.own.rows`) with amounts as numbers or as
+All three take the fields that files have (:mod:`chipmap.networks.importers.own.rows`) with amounts as numbers or as
 people write them (``"64MiB"``), the family of the instance, and ``settings`` as ``--set`` takes them
 (``"package.chips=4"``).
 """
@@ -16,7 +16,7 @@ from chipmap.inputs.reading import changed, checked
 from chipmap.records import InputError, Record, shown
 
 if TYPE_CHECKING:
-    from chipmap.instances.importers.own.rows import Rows
+    from chipmap.networks.importers.own.rows import Rows
 
 #: A node's name, or its fields; an edge's ends, with its bytes behind them, or its fields.
 Node = Mapping[str, Any]
@@ -38,7 +38,7 @@ def from_edges(
     ``flop`` (or ``time_ns``), ``bytes``, ``weights``, ``kind``, ``role`` and ``inputs``. Raises :class:`InputError`
     that says which node or edge is wrong, and what to do.
     """
-    from chipmap.instances.importers.own.rows import Rows
+    from chipmap.networks.importers.own.rows import Rows
 
     rows = Rows()
     listed = isinstance(nodes, Mapping)
@@ -64,7 +64,7 @@ def from_networkx(graph: Any, *, family: str, name: str = "", settings: Iterable
     A node's attributes are ``flop`` (or ``time_ns``), ``bytes``, ``weights``, ``kind`` and ``role``; an edge may have
     ``bytes``. Other attributes are not used. ``name``: the graph's own, unless given.
     """
-    from chipmap.instances.importers.own.rows import Rows
+    from chipmap.networks.importers.own.rows import Rows
 
     if not all(hasattr(graph, part) for part in ("nodes", "edges", "is_directed")):
         raise InputError(f"is a {type(graph).__name__}", "graph", "Give a networkx.DiGraph.")
@@ -87,7 +87,7 @@ def from_pandas(
     ``role`` and ``inputs``; its index counts as ``name`` where it is called so. ``edges`` has ``source``, ``target``
     and perhaps ``bytes``. Missing cells are not given.
     """
-    from chipmap.instances.importers.own.rows import Rows
+    from chipmap.networks.importers.own.rows import Rows
 
     rows = Rows()
     for table, called in ((nodes, "nodes"), (edges, "edges")):

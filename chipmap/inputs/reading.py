@@ -72,7 +72,7 @@ def read_graphs(
     conversion: Conversion = Conversion(),
 ) -> Record:
     """The one instance of several published graphs, for families that take them; arguments as of :func:`read`."""
-    from chipmap.instances.importers.reading import paired
+    from chipmap.networks.importers.reading import paired
 
     where = ", ".join(map(str, sources))
     if family is None:
@@ -147,7 +147,7 @@ def _decoded(source: Source, settings: Iterable[str], family: str | None, conver
 
 
 def _is_binary(source: Source) -> bool:
-    from chipmap.instances.importers.reading import is_binary
+    from chipmap.networks.importers.reading import is_binary
 
     return is_binary(source)
 
@@ -155,7 +155,7 @@ def _is_binary(source: Source) -> bool:
 def _is_text(source: Source) -> bool:
     if source.head.lstrip()[:1] == b"{":
         return False
-    from chipmap.instances.importers.reading import is_text
+    from chipmap.networks.importers.reading import is_text
 
     return is_text(source)
 
@@ -171,7 +171,7 @@ def file_format(data: bytes, name: str, holds: str) -> tuple[Family, FileFormat]
 
 def convert(graphs: Sequence[Source], family: Family, conversion: Conversion) -> Record:
     """The instance of ``family`` with its default package made of graphs in published formats."""
-    from chipmap.instances.importers.reading import import_graphs, summary
+    from chipmap.networks.importers.reading import import_graphs, summary
 
     everywhere = ", ".join(graph.where for graph in graphs)
     if not family.from_graph and not family.from_graphs:

@@ -1,6 +1,6 @@
 """Convolutions and matrix products of an operation graph: which they are, and what runs together with each.
 
-Readers of ONNX models and PyTorch programs find loop nests of operations (:class:`~chipmap.instances.graph.Loops`).
+Readers of ONNX models and PyTorch programs find loop nests of operations (:class:`~chipmap.networks.graph.Loops`).
 Traced graphs and profiles have none, but FLOP and bytes: for a product and for an ordinary convolution they determine
 the shapes, once the bytes of a number are known (:func:`product`, :func:`convolution`).
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isqrt
 
-from chipmap.instances.graph import Operation, OperationGraph
+from chipmap.networks.graph import Operation, OperationGraph
 
 PRODUCTS = frozenset({"mm", "bmm", "matmul", "linear", "addmm", "baddbmm", "addbmm", "gemm"})
 CONVOLUTIONS = frozenset({"conv", "conv2d", "convolution", "_convolution"})

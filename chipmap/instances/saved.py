@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from chipmap.instances.importers.steps import words
+from chipmap.networks.importers.steps import words
 
 #: Which operands are kept: none; all; those with a gradient (``input``); those without one, which say where it goes
 #: (``indices``, masks); or each whose partner has a gradient (``factors``).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from chipmap.instances.graph import neighbours, topological
+from chipmap.networks.graph import neighbours, topological
 
 
 def units_in_order(

@@ -10,7 +10,7 @@ from chipmap.report.canvas import COLOURS, picture
 
 if TYPE_CHECKING:
     from chipmap.bench.training import Verdict
-    from chipmap.learned.pretraining import Passed
+    from chipmap.learned.ring.pretraining import Passed
 
 
 def plot_curves(curve: Sequence[Passed], verdicts: Sequence[Verdict], path: str | Path) -> None:

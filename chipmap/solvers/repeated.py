@@ -106,7 +106,7 @@ class Optimum(NamedTuple):
     amounts: Floats
 
 
-class Growing:
+class GrowingProgram:
     """min cost · x, rows Σ a · x = right, x >= 0: columns are added, and HiGHS goes on from where it was."""
 
     def __init__(self, right: Sequence[float]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chipmap.bench.sweep import Axis, Choice, Sweep, families_of, points, read_sweep, shipped_sweeps
+from chipmap.bench.sweep import Axis, AxisChoice, Sweep, families_of, points, read_sweep, shipped_sweeps
 from chipmap.records import InputError
 from tests.bench.samples import PLAIN, tiny
 
@@ -143,7 +143,7 @@ class Compared(str):
 
 def test_many_labels_are_told_apart_in_linear_time() -> None:
     labels = [Compared(f"choice {i}") for i in range(2_000)]
-    Axis(name="many", choices=tuple(Choice(label=label) for label in labels)).check("axes[0]")
+    Axis(name="many", choices=tuple(AxisChoice(label=label) for label in labels)).check("axes[0]")
     assert Compared.times < 10 * len(labels)
     with pytest.raises(InputError, match="has 'choice 7' twice"):
-        Axis(name="many", choices=tuple(Choice(label=label) for label in (*labels, "choice 7"))).check("axes[0]")
+        Axis(name="many", choices=tuple(AxisChoice(label=label) for label in (*labels, "choice 7"))).check("axes[0]")

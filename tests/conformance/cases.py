@@ -30,7 +30,7 @@ FAMILIES: tuple[Family, ...] = tuple(get_family(name) for name in FAMILY_NAMES)
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class TinyCase:
     """A tiny instance of a family."""
 
     family: Family
@@ -56,7 +56,7 @@ class Case:
 
 
 @cache
-def _best(case: Case) -> tuple[int | None, Any | None]:
+def _best(case: TinyCase) -> tuple[int | None, Any | None]:
     return brute_force(case.instance, resolve(case.family.check))
 
 
@@ -66,22 +66,22 @@ def build(instance: Any, formulation: Formulation, **choices: Any) -> Model:
     return model
 
 
-def cases(family: Family) -> tuple[Case, ...]:
+def cases(family: Family) -> tuple[TinyCase, ...]:
     """The tiny instances of ``family`` that brute force can solve."""
     return _cases(family.name)
 
 
 @cache
-def _cases(name: str) -> tuple[Case, ...]:
+def _cases(name: str) -> tuple[TinyCase, ...]:
     family = get_family(name)
     shipped = {full: read(full) for full in shipped_names() if full.startswith(f"{name}/tiny-")}
     found = {**shipped, **_hook(family, "variants")}
-    return tuple(Case(family, case, one) for case, one in found.items() if count(one) <= LIMIT // 100)
+    return tuple(TinyCase(family, case, one) for case, one in found.items() if count(one) <= LIMIT // 100)
 
 
-def infeasible(family: Family) -> tuple[tuple[tuple[str, ...], Case], ...]:
+def infeasible(family: Family) -> tuple[tuple[tuple[str, ...], TinyCase], ...]:
     """(labels, case) of instances without a solution; without one of the labels there would be some."""
-    return tuple((labels, Case(family, name, one)) for name, (labels, one) in _hook(family, "infeasible").items())
+    return tuple((labels, TinyCase(family, name, one)) for name, (labels, one) in _hook(family, "infeasible").items())
 
 
 def hooks(family: Family) -> Any:
@@ -125,7 +125,7 @@ def identify(value: Any) -> str:
     """The name of a parameter in test ids."""
     if isinstance(value, dict):
         return ",".join(f"{key}={one}" for key, one in value.items())
-    return str(getattr(value, "name", value)) if not isinstance(value, Case) else str(value)
+    return str(getattr(value, "name", value)) if not isinstance(value, TinyCase) else str(value)
 
 
 def solved(model: Model, solver: str, **request: Any) -> Outcome:

@@ -12,15 +12,15 @@ import msgspec
 import pytest
 
 from chipmap.family import Family, get_family, resolve
-from chipmap.instances.importers.common import ImportedGraph
-from chipmap.instances.networks import random_dag
 from chipmap.kernels import Kernel, njit, uncompiled
+from chipmap.networks.generators import random_dag
+from chipmap.networks.importers.common import ImportedGraph
 from chipmap.process import conduct, supervisor
 from chipmap.process.conduct import at_once, checker, first, guarded
 from chipmap.result import Result, Termination
 from chipmap.run import Run, SolveOptions
 from chipmap.solve import solve
-from tests.conformance.cases import FAMILIES, Case, cases, hooks, identify, infeasible
+from tests.conformance.cases import FAMILIES, TinyCase, cases, hooks, identify, infeasible
 
 #: Shipped instances of each family that a child which dies at once leaves with the parent's mapping.
 SHIPPED = {
@@ -96,7 +96,7 @@ def test_a_valid_mapping_and_a_bound_wherever_brute_force_finds_one(family: Fami
     A tiny instance may be missed, as plain code doesn't try everything; few are. No bound exceeds an optimum.
     """
     make = hooks(family).tiny_instance
-    some = [Case(family, f"random {seed}", make(Random(seed))) for seed in range(SEEDS.get(family.name, 60))]
+    some = [TinyCase(family, f"random {seed}", make(Random(seed))) for seed in range(SEEDS.get(family.name, 60))]
     missed, solved = list[str](), 0
     for case in [*cases(family), *some]:
         run = known(case.instance)

@@ -10,41 +10,41 @@ import numpy as np
 import pytest
 
 from chipmap.family import AuxiliaryModel, Family, Scope, get_family, resolve
-from chipmap.formulations.placement.cpsat_window import Window
+from chipmap.formulations.placement.cpsat_window import ScheduleWindow
 from chipmap.formulations.wafer.options import Limits, options
 from chipmap.instances.placement.fixed_order import Schedule
-from chipmap.instances.placement.load_dominance import settled
+from chipmap.instances.placement.load_dominance import joined_by_dominance
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.wafer.problem import evaluate, in_order, wafer_problem
-from tests.conformance.cases import FAMILIES, Case, cases, identify
+from tests.conformance.cases import FAMILIES, TinyCase, cases, identify
 from tests.conformance.test_models import agrees
 
 MODELS = [(family, model) for family in FAMILIES for model in family.auxiliary_models]
 every_model = pytest.mark.parametrize(("family", "model"), MODELS, ids=identify)
 
 
-def loads() -> Iterator[Case]:
+def loads() -> Iterator[TinyCase]:
     """The cases of objective throughput."""
     return (case for case in cases(get_family("placement")) if not placement_problem(case.instance).timed)
 
 
-def boundaries() -> Iterator[tuple[Case, tuple[Any, ...]]]:
+def boundaries() -> Iterator[tuple[TinyCase, tuple[Any, ...]]]:
     """Each kind of device of each case, which holds at least one unit with work."""
     for case in loads():
-        graph = settled(placement_problem(case.instance))
+        graph = joined_by_dominance(placement_problem(case.instance))
         for kind in range(len(graph.kinds)):
             yield case, (graph, kind, 10**6, graph.time.min(axis=1), 1)
 
 
-def windows() -> Iterator[tuple[Case, tuple[Any, ...]]]:
+def windows() -> Iterator[tuple[TinyCase, tuple[Any, ...]]]:
     """The best schedules of the cases of objective step time; the whole of each is placed anew."""
     for case in cases(get_family("placement")):
         problem, (optimum, best) = placement_problem(case.instance), case.best
         if problem.timed and optimum is not None and best is not None:
-            yield case, (Window(Schedule.of(problem, best), np.arange(problem.operations)), optimum)
+            yield case, (ScheduleWindow(Schedule.of(problem, best), np.arange(problem.operations)), optimum)
 
 
-def floorplans() -> Iterator[tuple[Case, tuple[Any, ...]]]:
+def floorplans() -> Iterator[tuple[TinyCase, tuple[Any, ...]]]:
     """The best floorplans of some cases; all kernels are free."""
     for case in cases(get_family("wafer"))[::3]:
         problem, (optimum, best) = wafer_problem(case.instance), case.best
@@ -57,7 +57,7 @@ def floorplans() -> Iterator[tuple[Case, tuple[Any, ...]]]:
 
 
 #: The arguments of each auxiliary model, and the tiny instances that it is for.
-SAMPLES: dict[str, Callable[[], Iterator[tuple[Case, tuple[Any, ...]]]]] = {
+SAMPLES: dict[str, Callable[[], Iterator[tuple[TinyCase, tuple[Any, ...]]]]] = {
     "ring/sram": lambda: ((case, (case.instance,)) for case in cases(get_family("ring"))),
     "wafer/window": floorplans,
     "wafer/same-order": floorplans,

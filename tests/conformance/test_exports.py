@@ -8,7 +8,7 @@ import pytest
 
 from chipmap.family import Family, Formulation, Standing
 from chipmap.solvers.export import export
-from tests.conformance.cases import FAMILIES, Case, cases, identify
+from tests.conformance.cases import FAMILIES, TinyCase, cases, identify
 
 
 def by_highs(path: Path) -> float | None:
@@ -74,7 +74,7 @@ READERS = {
     ids=identify,
 )
 def test_an_exported_model_has_the_same_optimum(
-    family: Family, formulation: Formulation, case: Case, tmp_path: Path
+    family: Family, formulation: Formulation, case: TinyCase, tmp_path: Path
 ) -> None:
     optimum, _ = case.best
     model = case.build(formulation)

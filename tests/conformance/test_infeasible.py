@@ -24,7 +24,7 @@ from chipmap.result import Infeasibility, Result
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import count
-from tests.conformance.cases import FAMILIES, LIMIT_S, Case, hooks, identify
+from tests.conformance.cases import FAMILIES, LIMIT_S, TinyCase, hooks, identify
 
 #: Random instances that are looked at per family, and those of them that are kept.
 TRIED, KEPT = 60, 5
@@ -66,7 +66,7 @@ def cut_down(family: Family) -> Iterator[tuple[str, Any]]:
     for seed in range(TRIED):
         random = Random(seed)
         instance = hooks(family).tiny_instance(random)
-        if count(instance) > MOST or Case(family, "", instance).best[0] is None:
+        if count(instance) > MOST or TinyCase(family, "", instance).best[0] is None:
             continue
         path, share = random.choice(CUTS[family.name]), random.choice(SHARES)
         value = at(instance, path)
@@ -76,7 +76,7 @@ def cut_down(family: Family) -> Iterator[tuple[str, Any]]:
             less = put(instance, path, max(1, int(value * share)))
         except InputError:
             continue
-        if count(less) <= MOST and Case(family, "", less).best[0] is None:
+        if count(less) <= MOST and TinyCase(family, "", less).best[0] is None:
             yield f"random {seed}, {path} cut down", less
             kept += 1
         if kept == KEPT:
@@ -177,7 +177,7 @@ def test_promises_and_least_figures_hold(family: Family) -> None:
             for path, value in re.findall(r"--set ([\w.]+)=(\S+)", hint):
                 assert not re.search("maybe|at least", hint), hint
                 more = changed(instance, "raised", [f"{path}={value}"])
-                assert Case(family, "", more).best[0] is not None, (case, hint)
+                assert TinyCase(family, "", more).best[0] is not None, (case, hint)
             for amount, path in re.findall(r"^at least ([\d,]+) \w+ \(([\w.]+)\)", hint):
                 less = changed(instance, "less", [f"{path}={int(amount.replace(',', '')) - 1}"])
-                assert Case(family, "", less).best[0] is None, (case, hint)
+                assert TinyCase(family, "", less).best[0] is None, (case, hint)

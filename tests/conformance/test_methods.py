@@ -13,7 +13,7 @@ from chipmap.records import InputError, SolverUnavailableError
 from chipmap.result import Result
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
-from tests.conformance.cases import FAMILIES, LIMIT_S, SOLVERS, Case, cases, identify, infeasible
+from tests.conformance.cases import FAMILIES, LIMIT_S, SOLVERS, TinyCase, cases, identify, infeasible
 
 
 def solvers_of(family: Family, method: Method) -> tuple[str | None, ...]:
@@ -26,7 +26,7 @@ def solvers_of(family: Family, method: Method) -> tuple[str | None, ...]:
 LITTLE: dict[str, dict[str, Any]] = {name: {"native": {"samples": 20}} for name in ("ring/policy", "placement/policy")}
 
 
-def run(case: Case, method: Method, **options: Any) -> Result:
+def run(case: TinyCase, method: Method, **options: Any) -> Result:
     """The result of ``method`` on one thread, without a warm start that could hide what it does itself."""
     defaults = {"time_limit": LIMIT_S, "threads": 1, "warm_start": "none", **LITTLE.get(method.name, {})}
     return solve(case.instance, method.name, SolveOptions.make(**(defaults | options)))
@@ -46,7 +46,7 @@ def part(family: Family, method: Method) -> int:
     return 2 if method.name in LONG else max(1, len(cases(family)) // ENOUGH)
 
 
-def applicable(family: Family, method: Method, solver: str | None, step: int = 1) -> list[Case]:
+def applicable(family: Family, method: Method, solver: str | None, step: int = 1) -> list[TinyCase]:
     """The first case of every ``step`` cases that the method takes: one that it doesn't, it refuses as bad input.
 
     Methods begin at different ones, so that all cases have their turn.
@@ -61,7 +61,7 @@ def applicable(family: Family, method: Method, solver: str | None, step: int = 1
 
 
 @cache
-def first_result(case: Case, method_name: str, solver: str | None) -> Result | None:
+def first_result(case: TinyCase, method_name: str, solver: str | None) -> Result | None:
     """What the method says of the case when it is first asked; None if it refuses it as bad input, with a remedy."""
     method = case.family.method(method_name)
     try:
@@ -138,7 +138,7 @@ def test_a_restriction_emits_no_bounds_and_no_infeasibility(
 @pytest.mark.parametrize(
     ("family", "labels", "case"), [(f, *pair) for f in FAMILIES for pair in infeasible(f)], ids=identify
 )
-def test_infeasibility_is_proved_and_names_its_label(family: Family, labels: tuple[str, ...], case: Case) -> None:
+def test_infeasibility_is_proved_and_names_its_label(family: Family, labels: tuple[str, ...], case: TinyCase) -> None:
     result = run(case, family.method(None))
     assert result.status == "infeasible" and result.solution is None and result.gap is None
     assert result.infeasibility, "a proof comes with its reason"

@@ -15,7 +15,7 @@ from chipmap.validation.brute_force import candidates
 from tests.conformance.cases import (
     FAMILIES,
     LIMIT_S,
-    Case,
+    TinyCase,
     cases,
     formulations,
     identify,
@@ -38,7 +38,7 @@ every_formulation = pytest.mark.parametrize(
 
 
 @every_model
-def test_a_model_says_what_brute_force_says(case: Case, formulation: Formulation, solver: str) -> None:
+def test_a_model_says_what_brute_force_says(case: TinyCase, formulation: Formulation, solver: str) -> None:
     agrees(case, case.build(formulation), solver)
 
 
@@ -53,12 +53,12 @@ def test_a_model_says_what_brute_force_says(case: Case, formulation: Formulation
     ids=identify,
 )
 def test_so_does_every_other_way_to_state_it(
-    formulation: Formulation, solver: str, choices: dict[str, Any], case: Case
+    formulation: Formulation, solver: str, choices: dict[str, Any], case: TinyCase
 ) -> None:
     agrees(case, case.build(formulation, **choices), solver)
 
 
-def agrees(case: Case, model: Model, solver: str) -> None:
+def agrees(case: TinyCase, model: Model, solver: str) -> None:
     """Exact: the same optimum, or infeasible. Relaxation: a bound. Restriction: a solution at its claimed value."""
     optimum, _ = case.best
     outcome = solved(model, solver)
@@ -103,7 +103,7 @@ def test_what_the_checker_accepts_the_model_accepts(family: Family, formulation:
 
 
 @every_model
-def test_a_warm_start_is_accepted(case: Case, formulation: Formulation, solver: str) -> None:
+def test_a_warm_start_is_accepted(case: TinyCase, formulation: Formulation, solver: str) -> None:
     """The solver completes the start and reports it before anything else; a restriction may have to refuse it."""
     optimum, solution = case.best
     model = case.build(formulation)
@@ -145,7 +145,7 @@ def test_a_start_that_breaks_the_model_is_refused_and_does_no_harm(family: Famil
     assert refused or not any(case.build(formulation).standing is Standing.EXACT for case in cases(family)[:1])
 
 
-def _worse(case: Case) -> object | None:
+def _worse(case: TinyCase) -> object | None:
     """The first candidate that the checker refuses although it is within its domains."""
     for solution in candidates(case.instance):
         violations = case.check(solution).violations
@@ -159,7 +159,7 @@ def _worse(case: Case) -> object | None:
     [(case, form, solver) for family, form, solver in formulations() for case in cases(family)[::8]],
     ids=identify,
 )
-def test_the_deterministic_mode_gives_the_same_twice(case: Case, formulation: Formulation, solver: str) -> None:
+def test_the_deterministic_mode_gives_the_same_twice(case: TinyCase, formulation: Formulation, solver: str) -> None:
     seen = []
     for _ in range(2):
         model = case.build(formulation)
@@ -175,7 +175,7 @@ def test_the_deterministic_mode_gives_the_same_twice(case: Case, formulation: Fo
     ids=identify,
 )
 def test_an_infeasible_model_names_what_conflicts(
-    labels: tuple[str, ...], case: Case, formulation: Formulation, solver: str
+    labels: tuple[str, ...], case: TinyCase, formulation: Formulation, solver: str
 ) -> None:
     """Without one of the labels there would be solutions, so every infeasible set without cuts holds them all.
 

@@ -12,7 +12,7 @@ from chipmap.family import Family, Standing
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import count
-from tests.conformance.cases import FAMILIES, LIMIT_S, Case, formulations, hooks, identify, solved
+from tests.conformance.cases import FAMILIES, LIMIT_S, TinyCase, formulations, hooks, identify, solved
 
 
 @pytest.mark.parametrize("family", [family for family in FAMILIES if hooks(family)], ids=identify)
@@ -22,7 +22,7 @@ def test_everything_exact_agrees(family: Family, seed: int) -> None:
     instance = hooks(family).tiny_instance(Random(seed))
     if count(instance) > 3**6:
         return
-    case = Case(family, f"random {seed}", instance)
+    case = TinyCase(family, f"random {seed}", instance)
     optimum, _ = case.best
     expected = "infeasible" if optimum is None else "optimal"
     for owner, formulation, solver in formulations():

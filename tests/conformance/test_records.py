@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 
 from chipmap.family import Family, resolve
-from tests.conformance.cases import FAMILIES, Case, cases, identify, infeasible
+from tests.conformance.cases import FAMILIES, TinyCase, cases, identify, infeasible
 
 every_case = pytest.mark.parametrize("case", [case for f in FAMILIES for case in cases(f)], ids=identify)
 
@@ -29,13 +29,13 @@ def test_the_cases_say_something(family: Family) -> None:
     for case in in_force:
         for label in case.instance.constraints:
             rest = [other for other in case.instance.constraints if other != label]
-            if Case(family, "", case.instance.replace(constraints=rest)).best[0] != case.best[0]:
+            if TinyCase(family, "", case.instance.replace(constraints=rest)).best[0] != case.best[0]:
                 binding.add(label)
     assert binding == {label for case in in_force for label in case.instance.constraints}
 
 
 @every_case
-def test_an_instance_and_its_best_solution_survive_a_file(case: Case) -> None:
+def test_an_instance_and_its_best_solution_survive_a_file(case: TinyCase) -> None:
     case.instance.check()
     again = type(case.instance).from_json(case.instance.to_json(indent=1))
     assert again == case.instance and again.content_hash == case.instance.content_hash
@@ -57,4 +57,6 @@ def test_instances_without_a_solution_have_none(family: Family) -> None:
         assert case.best == (None, None)
         for label in set(labels) & set(getattr(case.instance, "constraints", ())):
             rest = [other for other in case.instance.constraints if other != label]
-            assert Case(family, "", case.instance.replace(constraints=rest)).best[0] is not None, "the label matters"
+            assert TinyCase(family, "", case.instance.replace(constraints=rest)).best[0] is not None, (
+                "the label matters"
+            )

@@ -18,7 +18,7 @@ from chipmap.family import get_family, resolve
 from chipmap.oracle import load_oracle
 from chipmap.records import InputError
 from chipmap.validation.brute_force import candidates
-from tests.conformance.cases import Case, cases, infeasible
+from tests.conformance.cases import TinyCase, cases, infeasible
 
 #: Of a case's candidates the first so many, by steps of so many, are looked at; a few of these are changed as well.
 FIRST, STEP, CHANGED = 600, 10, 4
@@ -54,7 +54,7 @@ def rejecting(instance: Any, solution: Any) -> bool:
     return False
 
 
-def checked(case: Case, solution: Any, label: str = "") -> Certificate:
+def checked(case: TinyCase, solution: Any, label: str = "") -> Certificate:
     """The checker's word; where ``label`` is that of the user's own function, with one that accepts nothing."""
     check: Callable[..., Certificate] = resolve(case.family.check)
     if label and label == case.family.oracle:
@@ -63,10 +63,10 @@ def checked(case: Case, solution: Any, label: str = "") -> Certificate:
 
 
 @cache
-def witnesses(name: str) -> dict[str, tuple[Case, Any]]:
+def witnesses(name: str) -> dict[str, tuple[TinyCase, Any]]:
     """(case, solution) for each constraint of the family: it is the only one that is broken."""
     family = get_family(name)
-    found: dict[str, tuple[Case, Any]] = {}
+    found: dict[str, tuple[TinyCase, Any]] = {}
     for case in [*cases(family), *(case for _, case in infeasible(family))]:
         for solution in _solutions(case):
             broken = {violation.label for violation in case.check(solution).violations}
@@ -79,7 +79,7 @@ def witnesses(name: str) -> dict[str, tuple[Case, Any]]:
     return found
 
 
-def _solutions(case: Case) -> Iterator[Any]:
+def _solutions(case: TinyCase) -> Iterator[Any]:
     listed = list(islice(candidates(case.instance), 0, FIRST, STEP))
     yield from listed
     for solution in listed[:: max(1, len(listed) // CHANGED)]:

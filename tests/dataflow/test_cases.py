@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from chipmap.methods.dataflow.cases import Case, solve_each
+from chipmap.methods.dataflow.cases import DegreesCase, solve_each
 from tests.test_run import Answer, new_run
 
 
 def test_each_is_given_the_bounds_of_all_others() -> None:
-    todo = [Case(cast(Any, None), bound) for bound in (3, 4, 7)]
+    todo = [DegreesCase(cast(Any, None), bound) for bound in (3, 4, 7)]
     seen = list[tuple[int, list[int], int]]()
 
-    def solve(case: Case, others: list[int], left: int) -> list[int]:
+    def solve(case: DegreesCase, others: list[int], left: int) -> list[int]:
         seen.append((case.bound, others, left))
         return [] if case.bound == 4 else [10 * case.bound]
 
@@ -23,5 +23,5 @@ def test_each_is_given_the_bounds_of_all_others() -> None:
 def test_one_that_is_no_better_than_the_incumbent_keeps_its_bound() -> None:
     run = new_run()
     run.solution(Answer(value=4), "s")
-    todo = [Case(cast(Any, None), bound) for bound in (3, 4, 7)]
+    todo = [DegreesCase(cast(Any, None), bound) for bound in (3, 4, 7)]
     assert solve_each(todo, run, lambda case, others, left: [case.bound + 1]) == [4, 4, 7]

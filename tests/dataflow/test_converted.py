@@ -12,7 +12,7 @@ from chipmap.instances.dataflow.from_graph import from_graph
 from chipmap.instances.dataflow.generators import llama
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.sizes import flop, output_bytes, weight_bytes
-from chipmap.instances.importers.reading import import_graph
+from chipmap.networks.importers.reading import import_graph
 
 ZOO = Path(__file__).parents[1] / "instances" / "zoo"
 #: Two layers, and the sizes of the small exports.

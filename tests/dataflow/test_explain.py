@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from chipmap.certificate import Certificate
+from chipmap.explaining.dataflow import explain as explaining
+from chipmap.explaining.dataflow.changes import DataflowTrial, changes
+from chipmap.explaining.dataflow.explain import explain
+from chipmap.explaining.dataflow.solved import solve, without_bubble
+from chipmap.explaining.dataflow.spent import spent
+from chipmap.explaining.dataflow.statements import at_most
 from chipmap.explanation import Change, Explanation
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.loads import sram_bytes, times
 from chipmap.instances.dataflow.problem import dataflow_problem
-from chipmap.methods.dataflow.explain import explain as explaining
-from chipmap.methods.dataflow.explain.changes import Trial, changes
-from chipmap.methods.dataflow.explain.explain import explain
-from chipmap.methods.dataflow.explain.solved import solve, without_bubble
-from chipmap.methods.dataflow.explain.spent import spent
-from chipmap.methods.dataflow.explain.statements import at_most
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import candidates, count
@@ -92,7 +92,7 @@ def test_parts_add_up_to_the_objective() -> None:
     assert seen > 500 and divided > 25 and late > 0
 
 
-def optimum(trial: Trial) -> int | None:
+def optimum(trial: DataflowTrial) -> int | None:
     """By brute force, in the objective that the trial counts."""
     return brute_force(trial.instance, check if trial.bubble else full_pipeline)[0]
 
@@ -112,7 +112,7 @@ def full_pipeline(instance: DataflowInstance, solution: DataflowSolution) -> Cer
     return certificate.replace(objective=terms["T4"] * layers * rounds + beside)
 
 
-def solved(trial: Trial) -> Run:
+def solved(trial: DataflowTrial) -> Run:
     run = Run(trial.instance, PATIENT, check if trial.bubble else without_bubble(check))
     solve(trial.instance, run, trial.bubble)
     return run

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.dataflow.pieces.program import Pieces
-from chipmap.heuristics.dataflow.pieces.stages import staged
-from chipmap.heuristics.dataflow.unfused.costs import Singles
+from chipmap.heuristics.dataflow.contiguous_partitions.program import Pieces
+from chipmap.heuristics.dataflow.contiguous_partitions.stages import staged
+from chipmap.heuristics.dataflow.unfused.costs import SingleKernelCosts
 from chipmap.heuristics.dataflow.unfused.relaxed import descend
 from chipmap.instances.dataflow import Degrees
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans
@@ -36,9 +36,9 @@ def test_the_descent_ends_where_no_kernel_alone_has_a_better_option(seed: int) -
     """Its value is the sum of the kernels' times, no more than that of its start, and no single change betters it."""
     instance = mixed_instance(Random(seed))
     for degrees in allowed_degrees(instance)[:2]:
-        singles = Singles(dataflow_problem(instance, degrees, *allowed_plans(instance, degrees)[0]))
+        singles = SingleKernelCosts(dataflow_problem(instance, degrees, *allowed_plans(instance, degrees)[0]))
 
-        def total(chosen: list[int], of: Singles = singles) -> int:
+        def total(chosen: list[int], of: SingleKernelCosts = singles) -> int:
             each = [of.ticks(v, chosen) for v in range(len(chosen))]
             return sum(2**61 if one is None else one for one in each)
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chipmap.instances import networks
 from chipmap.instances.dataflow.from_graph import from_graph
 from chipmap.instances.dataflow.generators import explicit
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.workload import Kernel
-from chipmap.instances.importers.common import ImportedGraph
-from chipmap.instances.importers.program import imported
-from chipmap.instances.importers.reading import import_graph
+from chipmap.networks import generators as networks
+from chipmap.networks.importers.common import ImportedGraph
+from chipmap.networks.importers.program import imported
+from chipmap.networks.importers.reading import import_graph
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.dataflow import facts, training

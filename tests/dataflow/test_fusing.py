@@ -8,15 +8,15 @@ from random import Random
 import numpy as np
 import pytest
 
-from chipmap.instances import networks
 from chipmap.instances.dataflow.from_graph import from_graph
 from chipmap.instances.dataflow.fusing import cones
 from chipmap.instances.dataflow.workload import Kernel
-from chipmap.instances.graph import Loops, Operation, OperationGraph, Tensor
-from chipmap.instances.importers.common import ImportedGraph
-from chipmap.instances.importers.loops import element_wise
-from chipmap.instances.importers.program import imported
-from chipmap.instances.importers.reading import import_graph
+from chipmap.networks import generators as networks
+from chipmap.networks.graph import Loops, Operation, OperationGraph, Tensor
+from chipmap.networks.importers.common import ImportedGraph
+from chipmap.networks.importers.loops import element_wise
+from chipmap.networks.importers.program import imported
+from chipmap.networks.importers.reading import import_graph
 from chipmap.validation.dataflow import facts
 from tests.instances.executed import Net
 

@@ -11,13 +11,13 @@ import pytest
 from chipmap.families.dataflow import FAMILY
 from chipmap.family import resolve
 from chipmap.inputs.reading import read
-from chipmap.instances import networks
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, generators
 from chipmap.instances.dataflow.describe import describe, files
 from chipmap.instances.dataflow.from_graph import from_graph
 from chipmap.instances.dataflow.generators import DataflowGenerator, Setting, explicit, gpt
 from chipmap.instances.dataflow.shipped import SHIPPED
-from chipmap.instances.importers.common import ImportedGraph
+from chipmap.networks import generators as networks
+from chipmap.networks.importers.common import ImportedGraph
 from chipmap.records import InputError
 from chipmap.run import SolveOptions
 from chipmap.solve import solve

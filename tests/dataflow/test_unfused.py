@@ -12,7 +12,7 @@ import pytest
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.unfused import program, tables
-from chipmap.heuristics.dataflow.unfused.costs import Singles
+from chipmap.heuristics.dataflow.unfused.costs import SingleKernelCosts
 from chipmap.heuristics.dataflow.unfused.elimination import elimination_order
 from chipmap.heuristics.dataflow.unfused.program import UnfusedProgram
 from chipmap.instances.dataflow import DataflowInstance
@@ -100,7 +100,7 @@ def test_a_kernel_that_reads_many(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = dataflow_problem(instance, allowed_degrees(instance)[0])
     with plainly():
         found = UnfusedProgram(problem, Deadline()).best()
-    singles = Singles(problem)
+    singles = SingleKernelCosts(problem)
 
     def ticks(chosen: tuple[int, ...]) -> int:
         return sum(singles.ticks(v, chosen) or 0 for v in range(problem.n))
@@ -126,7 +126,7 @@ def test_every_kernel_costs_what_its_table_says() -> None:
     for instance, _ in cases(range(3)):
         for degrees in allowed_degrees(instance)[:1]:
             problem = dataflow_problem(instance, degrees, instance.task.micro_batch or 1)
-            singles = Singles(problem)
+            singles = SingleKernelCosts(problem)
             found, _large = tables.scopes(singles)
             for v, scope in enumerate(found):
                 listed = tables.times(singles, v, scope)

@@ -18,7 +18,8 @@ from types import ModuleType
 from typing import Any
 
 from chipmap.family import Scope, get_family, resolve
-from chipmap.heuristics.placement import load_search, partition
+from chipmap.heuristics.placement.starts import partition
+from chipmap.heuristics.placement.throughput import load_search
 from chipmap.methods.placement import search
 from chipmap.run import SolveOptions
 from chipmap.solve import solve

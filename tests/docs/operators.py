@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipmap.instances.importers.operators import aten, onnx_fused
-from chipmap.instances.importers.operators import onnx as onnx_operators
-from chipmap.instances.importers.operators.rules import ELEMENTS, Rule
+from chipmap.networks.importers.operators import aten, onnx_fused
+from chipmap.networks.importers.operators import onnx as onnx_operators
+from chipmap.networks.importers.operators.rules import ELEMENTS, Rule
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs" / "operators.md"

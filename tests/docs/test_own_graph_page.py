@@ -10,7 +10,7 @@ import pytest
 
 import chipmap
 from chipmap.cli import main
-from chipmap.instances.importers.reading import import_graph
+from chipmap.networks.importers.reading import import_graph
 from tests.docs.pages import ROOT, blocks, command_lines
 
 PAGE = ROOT / "docs" / "tutorials" / "your-own-graph.md"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from chipmap.cli import main
-from chipmap.instances.importers.reading import import_graph
+from chipmap.networks.importers.reading import import_graph
 from tests.docs.pages import ROOT, blocks
 
 PAGE = ROOT / "docs" / "own-networks.md"

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.instances.graph import Loops
-from chipmap.instances.importers.loops import followed
-from chipmap.instances.importers.loops.layouts import Split
-from chipmap.instances.importers.steps import Program, Step, Value
+from chipmap.networks.graph import Loops
+from chipmap.networks.importers.loops import followed
+from chipmap.networks.importers.loops.layouts import Split
+from chipmap.networks.importers.steps import Program, Step, Value
 
 Array = NDArray[np.float64]
 Function = Callable[..., Any]

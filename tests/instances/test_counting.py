@@ -11,13 +11,13 @@ import pytest
 from chipmap.cli import main
 from chipmap.family import get_family
 from chipmap.inputs.reading import Conversion, convert
-from chipmap.instances.importers.common import ImportedGraph
-from chipmap.instances.importers.counting import Counting, amount
-from chipmap.instances.importers.operators.calls import Call
-from chipmap.instances.importers.reading import import_graph, summary
-from chipmap.instances.importers.steps import Value
-from chipmap.instances.importers.torch import count as torch_count
-from chipmap.instances.importers.torch.count import Question, question
+from chipmap.networks.importers.common import ImportedGraph
+from chipmap.networks.importers.counting import Counting, amount
+from chipmap.networks.importers.operators.calls import Call
+from chipmap.networks.importers.reading import import_graph, summary
+from chipmap.networks.importers.steps import Value
+from chipmap.networks.importers.torch import count as torch_count
+from chipmap.networks.importers.torch.count import Question, question
 from chipmap.records import InputError, Source
 from tests.instances import samples
 from tests.instances.programs import TORCH, pt2

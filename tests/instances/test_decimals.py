@@ -12,10 +12,6 @@ import pytest
 
 from chipmap.instances.dataflow import DataflowSolution, Degrees
 from chipmap.instances.dataflow.problem import dataflow_problem
-from chipmap.instances.decimals import exact
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
-from chipmap.instances.importers.common import nanoseconds
-from chipmap.instances.importers.own.amounts import TIME
 from chipmap.instances.multimodel.costs import Rates, roofline
 from chipmap.instances.multimodel.instance import (
     Chiplet,
@@ -32,6 +28,10 @@ from chipmap.instances.placement import Device, DeviceClass, Links, PlacementIns
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.ring.instance import Package, RingInstance
 from chipmap.instances.ring.problem import ring_problem
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
+from chipmap.networks.importers.common import nanoseconds
+from chipmap.networks.importers.own.amounts import TIME
+from chipmap.records.decimals import exact
 from chipmap.validation.dataflow.checker import check
 from chipmap.validation.decimals import written
 from chipmap.validation.multimodel.checker import check as check_multimodel

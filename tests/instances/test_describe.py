@@ -8,13 +8,13 @@ import io
 import msgspec
 import pytest
 
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import lift
 from chipmap.instances.ring.describe import describe, files
 from chipmap.instances.ring.generators import bert_large, chain
 from chipmap.instances.ring.loads import loads
 from chipmap.instances.ring.problem import ring_problem
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 
 ODD = 'odd, "quoted"\nname é'
 

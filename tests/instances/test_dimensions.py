@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from chipmap.cli import main
-from chipmap.instances.importers.dimensions import symbols, value_of
-from chipmap.instances.importers.reading import import_graph
+from chipmap.networks.importers.dimensions import symbols, value_of
+from chipmap.networks.importers.reading import import_graph
 from chipmap.records import InputError
 from tests.instances.programs import TORCH, pt2
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import chipmap
-from chipmap.instances.importers.onnx.state import LONGEST
-from chipmap.instances.importers.own import dot
-from chipmap.instances.importers.own.fields import MAX_UNKNOWN
-from chipmap.instances.importers.reading import import_graph
-from chipmap.instances.importers.torch import file as pt2_file
 from chipmap.instances.wafer.paint import read_paint
+from chipmap.networks.importers.onnx.state import LONGEST
+from chipmap.networks.importers.own import dot
+from chipmap.networks.importers.own.fields import MAX_UNKNOWN
+from chipmap.networks.importers.reading import import_graph
+from chipmap.networks.importers.torch import file as pt2_file
 from chipmap.records import InputError
 from tests.instances.programs import TORCH
 from tests.wafer.samples import INSTANCE, TEXT
@@ -169,7 +169,7 @@ def test_names_that_begin_many_others_are_short() -> None:
     node["name"], node["outputs"] = "n" * 10_000, [{}] * 2_000
     assert "has 2,000 results and a name of 10,000 characters" in pt2_refusal(packed(json.dumps(program)))
     onnx = pytest.importorskip("onnx")
-    from chipmap.instances.importers.onnx.state import Place
+    from chipmap.networks.importers.onnx.state import Place
 
     inner = Place().inside(onnx.NodeProto(name="n" * 500))
     with pytest.raises(InputError, match=f"more than {LONGEST:,} characters"):

@@ -8,13 +8,13 @@ import pytest
 
 from chipmap.families.ring import FAMILY
 from chipmap.family import resolve
-from chipmap.instances import networks
-from chipmap.instances.graph import Loops
-from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.ring.from_graph import from_graph
 from chipmap.instances.ring.generators import InstanceGenerator, Setting, bert_large, chain, explicit, random, resnet50
 from chipmap.instances.ring.loads import loads
 from chipmap.instances.ring.problem import ring_problem
+from chipmap.networks import generators as networks
+from chipmap.networks.graph import Loops
+from chipmap.networks.importers.common import ImportedGraph
 from chipmap.records import InputError
 
 GENERATORS: dict[str, InstanceGenerator] = {g.name: resolve(g.function) for g in FAMILY.generators}

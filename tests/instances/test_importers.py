@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances.importers.common import ImportedGraph
-from chipmap.instances.importers.reading import FORMATS, import_graph
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.from_graph import from_graph
 from chipmap.instances.ring.problem import ring_problem
+from chipmap.networks.importers.common import ImportedGraph
+from chipmap.networks.importers.reading import FORMATS, import_graph
 from chipmap.records import InputError
 from tests.instances import samples
 from tests.instances.mutations import mutated_bytes, mutated_structure

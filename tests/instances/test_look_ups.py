@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import pytest
 
-from chipmap.instances.graph import OperationGraph
-from chipmap.instances.networks import bert_encoder
-from chipmap.instances.networks.builder import BOOL_BYTES, Network, Value
 from chipmap.instances.ring import Package, RingInstance
+from chipmap.networks.generators import bert_encoder
+from chipmap.networks.generators.builder import BOOL_BYTES, Network, Value
+from chipmap.networks.graph import OperationGraph
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 

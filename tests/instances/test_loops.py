@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chipmap.instances.graph import Loops
-from chipmap.instances.importers.loops import followed
-from chipmap.instances.importers.steps import Value
+from chipmap.networks.graph import Loops
+from chipmap.networks.importers.loops import followed
+from chipmap.networks.importers.steps import Value
 from tests.instances.executed import Array, Net, softmax, trials
 
 B, T, H, D, F = 2, 3, 4, 4, 8

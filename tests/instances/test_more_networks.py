@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances import networks
-from chipmap.instances.graph import OperationGraph
+from chipmap.networks import generators as networks
+from chipmap.networks.graph import OperationGraph
 
 #: Weights as published with the usual implementations, buffers of batch norms (mean, variance) included; giga-FLOP, two
 #: for each multiply-add of the paper's table.

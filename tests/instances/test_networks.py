@@ -9,9 +9,10 @@ from typing import Any, Self
 
 import pytest
 
-from chipmap.instances.graph import OperationGraph
-from chipmap.instances.importers.reading import import_graph
-from chipmap.instances.networks import (
+from chipmap.instances.ring import Package, RingInstance
+from chipmap.instances.ring.contraction import contract
+from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.networks.generators import (
     bert_encoder,
     chain,
     densenet,
@@ -23,9 +24,8 @@ from chipmap.instances.networks import (
     rnn,
     unet,
 )
-from chipmap.instances.ring import Package, RingInstance
-from chipmap.instances.ring.contraction import contract
-from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.networks.graph import OperationGraph
+from chipmap.networks.importers.reading import import_graph
 from chipmap.records import InputError
 from chipmap.run import SolveOptions
 from chipmap.solve import solve

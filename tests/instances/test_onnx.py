@@ -11,13 +11,13 @@ import pytest
 
 from chipmap.cli import main
 from chipmap.inputs.reading import dimensions
-from chipmap.instances.importers import onnx_model
-from chipmap.instances.importers.common import ImportedGraph
-from chipmap.instances.importers.program import Program, imported
-from chipmap.instances.importers.reading import import_graph
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.from_graph import from_graph
 from chipmap.instances.ring.problem import ring_problem
+from chipmap.networks.importers import onnx_model
+from chipmap.networks.importers.common import ImportedGraph
+from chipmap.networks.importers.program import Program, imported
+from chipmap.networks.importers.reading import import_graph
 from chipmap.records import InputError
 from tests.instances.programs import ONNX
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances.importers.common import ImportedGraph
-from chipmap.instances.importers.onnx import control as onnx_control
-from chipmap.instances.importers.reading import import_graph
+from chipmap.networks.importers.common import ImportedGraph
+from chipmap.networks.importers.onnx import control as onnx_control
+from chipmap.networks.importers.reading import import_graph
 from chipmap.records import InputError
 
 onnx = pytest.importorskip("onnx", reason="needs the extra onnx")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances.importers.reading import import_graph
+from chipmap.networks.importers.reading import import_graph
 from chipmap.records import InputError
 
 onnx = pytest.importorskip("onnx", reason="needs the extra onnx")

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances.importers.onnx.wire import KEPT_BYTES, without_data
-from chipmap.instances.importers.reading import import_graph
+from chipmap.networks.importers.onnx.wire import KEPT_BYTES, without_data
+from chipmap.networks.importers.reading import import_graph
 from chipmap.records import InputError, Source
 
 onnx = pytest.importorskip("onnx", reason="needs the extra onnx")
@@ -45,7 +45,7 @@ def sparse_file(path: Path, rows: int) -> None:
 
 READ = """
 import resource, sys
-from chipmap.instances.importers.reading import import_graph
+from chipmap.networks.importers.reading import import_graph
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 graph = import_graph(sys.argv[1]).graph
 print(graph.operations[-1].weight_bytes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)

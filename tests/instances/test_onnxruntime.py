@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chipmap.instances.importers.reading import import_graph
+from chipmap.networks.importers.reading import import_graph
 
 onnx: Any = pytest.importorskip("onnx", reason="needs the extra judges")
 onnxruntime: Any = pytest.importorskip("onnxruntime", reason="needs the extra judges")
@@ -18,7 +18,7 @@ onnxruntime: Any = pytest.importorskip("onnxruntime", reason="needs the extra ju
 MODELS, OPERATORS = 40, 14
 
 
-class Growing:
+class GrowingModel:
     """A model that grows by random operators on a tensor [rows, columns]; weights are random as well."""
 
     def __init__(self, random: Random) -> None:
@@ -117,7 +117,7 @@ def test_every_tensor_has_the_bytes_that_it_has_at_run_time(
 ) -> None:
     compared = 0
     for seed in range(MODELS):
-        growing = Growing(Random(seed))
+        growing = GrowingModel(Random(seed))
         for _ in range(OPERATORS):
             growing.random.choice(growing.steps())()
         data = growing.model().SerializeToString()

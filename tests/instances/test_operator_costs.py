@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances.importers.operators import aten
-from chipmap.instances.importers.operators import onnx as onnx_operators
-from chipmap.instances.importers.operators.rules import Work
-from chipmap.instances.importers.program import Program, Step, imported
-from chipmap.instances.importers.reading import import_graph
-from chipmap.instances.importers.steps import Value, words
 from chipmap.instances.ring.from_graph import from_graph
 from chipmap.instances.ring.problem import ring_problem
+from chipmap.networks.importers.operators import aten
+from chipmap.networks.importers.operators import onnx as onnx_operators
+from chipmap.networks.importers.operators.rules import Work
+from chipmap.networks.importers.program import Program, Step, imported
+from chipmap.networks.importers.reading import import_graph
+from chipmap.networks.importers.steps import Value, words
 from tests.instances.programs import pt2
 
 Shapes = list[tuple[int, ...]]

@@ -15,9 +15,9 @@ import pytest
 import chipmap
 from chipmap.cli import main
 from chipmap.inputs.reading import read, read_graphs
-from chipmap.instances.importers.common import ImportedGraph
-from chipmap.instances.importers.own.amounts import BYTES, FLOP, TIME
-from chipmap.instances.importers.reading import import_graph
+from chipmap.networks.importers.common import ImportedGraph
+from chipmap.networks.importers.own.amounts import BYTES, FLOP, TIME
+from chipmap.networks.importers.reading import import_graph
 from chipmap.records import InputError
 from tests.instances import samples
 

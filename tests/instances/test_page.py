@@ -7,10 +7,10 @@ from pathlib import Path
 
 from chipmap.families.ring import FAMILY
 from chipmap.family import resolve
-from chipmap.instances.importers.reading import FORMATS
-from chipmap.instances.networks import bert_encoder, densenet, gpt2, resnet, unet
 from chipmap.instances.ring.generators import Setting
 from chipmap.instances.ring.shipped import SHIPPED
+from chipmap.networks.generators import bert_encoder, densenet, gpt2, resnet, unet
+from chipmap.networks.importers.reading import FORMATS
 from tests.instances.test_networks import contracted, ideals, parameter_bytes
 
 PAGE = (Path(__file__).parents[2] / "docs" / "instances.md").read_text(encoding="utf-8")

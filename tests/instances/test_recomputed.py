@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances.graph import OperationGraph
-from chipmap.instances.importers.common import ImportedGraph
-from chipmap.instances.importers.program import imported
-from chipmap.instances.importers.reading import import_graph
-from chipmap.instances.importers.steps import Program, Step, Value
 from chipmap.instances.placement.from_graph import from_graph, training_step
+from chipmap.networks.graph import OperationGraph
+from chipmap.networks.importers.common import ImportedGraph
+from chipmap.networks.importers.program import imported
+from chipmap.networks.importers.reading import import_graph
+from chipmap.networks.importers.steps import Program, Step, Value
 from tests.instances.programs import pt2
 
 WORD, ROWS, WIDTH, LENGTH = 4, 16, 8, 4

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances.importers.steps import words
 from chipmap.instances.saved import _TABLE, CONSTANT, saves
+from chipmap.networks.importers.steps import words
 
 #: Overloads whose formulas name more or less than a kind tells: other forms of an operator that the table has, and
 #: statistics of a channel, which have next to no bytes.

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances.importers.reading import import_graph
-from chipmap.instances.importers.torch_program import import_exported
 from chipmap.instances.ring.contraction import lift
 from chipmap.instances.ring.from_graph import from_graph
+from chipmap.networks.importers.reading import import_graph
+from chipmap.networks.importers.torch_program import import_exported
 
 torch: Any = pytest.importorskip("torch", reason="needs the extra learned")
 

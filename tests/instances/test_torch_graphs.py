@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from chipmap.inputs.reading import read
-from chipmap.instances.graph import OperationGraph
-from chipmap.instances.importers.reading import import_graph
-from chipmap.instances.importers.steps import Program, Step
-from chipmap.instances.importers.torch.file import read_file
-from chipmap.instances.importers.torch.steps import WRAPPERS, Steps
 from chipmap.instances.ring.instance import RingInstance
+from chipmap.networks.graph import OperationGraph
+from chipmap.networks.importers.reading import import_graph
+from chipmap.networks.importers.steps import Program, Step
+from chipmap.networks.importers.torch.file import read_file
+from chipmap.networks.importers.torch.steps import WRAPPERS, Steps
 from chipmap.records import InputError, Source
 from chipmap.solve import solve
 from tests.instances.programs import TORCH, pt2

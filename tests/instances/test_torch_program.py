@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from chipmap.inputs.reading import read
-from chipmap.instances.importers.common import ImportedGraph
-from chipmap.instances.importers.operators.flop import einsum
-from chipmap.instances.importers.reading import import_graph
-from chipmap.instances.importers.steps import Value
-from chipmap.instances.importers.torch import file as torch_file
+from chipmap.networks.importers.common import ImportedGraph
+from chipmap.networks.importers.operators.flop import einsum
+from chipmap.networks.importers.reading import import_graph
+from chipmap.networks.importers.steps import Value
+from chipmap.networks.importers.torch import file as torch_file
 from chipmap.records import InputError
 from tests.instances.programs import TORCH, pt2
 
@@ -157,7 +157,7 @@ def test_einsum() -> None:
 def test_real_exports(tmp_path: Path) -> None:
     """A network of convolutions and attention: the file and the object, at both levels of operators."""
     torch = pytest.importorskip("torch", reason="needs the extra learned")
-    from chipmap.instances.importers.torch_program import import_exported
+    from chipmap.networks.importers.torch_program import import_exported
 
     class Net(torch.nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
@@ -200,7 +200,7 @@ def test_real_exports(tmp_path: Path) -> None:
 
 def test_control_flow_of_a_real_export() -> None:
     torch = pytest.importorskip("torch", reason="needs the extra learned")
-    from chipmap.instances.importers.torch_program import import_exported
+    from chipmap.networks.importers.torch_program import import_exported
 
     class Branch(torch.nn.Module):  # type: ignore[misc, name-defined]
         def forward(self, x: Any) -> Any:
@@ -212,7 +212,7 @@ def test_control_flow_of_a_real_export() -> None:
 
 def test_symbolic_dimensions_of_a_real_export() -> None:
     torch = pytest.importorskip("torch", reason="needs the extra learned")
-    from chipmap.instances.importers.torch_program import import_exported
+    from chipmap.networks.importers.torch_program import import_exported
 
     batch = torch.export.Dim("batch", min=2, max=64)
     exported = torch.export.export(torch.nn.Linear(4, 3), (torch.zeros(5, 4),), dynamic_shapes={"input": {0: batch}})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from chipmap.instances.importers.common import ImportedGraph
-from chipmap.instances.importers.program import Program, Step, Value, imported
 from chipmap.instances.ring.from_graph import from_graph
 from chipmap.instances.ring.problem import ring_problem
+from chipmap.networks.importers.common import ImportedGraph
+from chipmap.networks.importers.program import Program, Step, Value, imported
 
 
 def read(

@@ -18,9 +18,9 @@ import pytest
 import chipmap
 from chipmap.family import family_of, resolve
 from chipmap.inputs.reading import read
-from chipmap.instances.graph import Operation, OperationGraph
-from chipmap.instances.importers.common import ImportedGraph
-from chipmap.instances.importers.reading import import_graph
+from chipmap.networks.graph import Operation, OperationGraph
+from chipmap.networks.importers.common import ImportedGraph
+from chipmap.networks.importers.reading import import_graph
 
 ZOO = Path(__file__).parent / "zoo"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((ZOO / "expected.json").read_text(encoding="utf-8"))

@@ -18,9 +18,10 @@ from tests.learned.test_features import diamond
 torch = pytest.importorskip("torch", reason="needs the extra learned")
 
 from benchmarks.ring_training import Training  # noqa: E402
-from chipmap.learned import bases, given, policy, ppo  # noqa: E402
-from chipmap.learned.optimised import surrogate  # noqa: E402
-from chipmap.learned.recipe import REFINED  # noqa: E402
+from chipmap.learned.ring import from_options as given  # noqa: E402
+from chipmap.learned.ring import policy, ppo, proposal_priors  # noqa: E402
+from chipmap.learned.ring.recipe import REFINED  # noqa: E402
+from chipmap.learned.trainer import surrogate  # noqa: E402
 from tests.learned.test_policy import network, problem  # noqa: E402
 
 #: Twenty rollouts in blocks of four: blocks 1, 3 and 4 refine, and half of each kind of block is without the network.
@@ -38,7 +39,7 @@ def plain() -> Iterator[None]:
 
 def test_the_pool_holds_the_best_distinct_mappings() -> None:
     """Of equally good ones the newest come first, and stay."""
-    pool, ways = bases.Pool(), [torch.tensor([k]) for k in range(8)]
+    pool, ways = proposal_priors.Pool(), [torch.tensor([k]) for k in range(8)]
     for reward, chips in zip((0.1, 0.5, 0.5, 0.2, 0.5, 0.9, 0.5, 0.05), ways, strict=True):
         pool.add(reward, chips)
         pool.add(reward, chips.clone())
@@ -48,7 +49,7 @@ def test_the_pool_holds_the_best_distinct_mappings() -> None:
 def test_a_neighbourhood_stays_with_its_share() -> None:
     """Rows add up to 1; an operation stays with 1 - e and the share of e that falls on its own chip."""
     chips = torch.tensor([0, 2, 3])
-    found = bases.neighbourhood(chips, 4, 0.2).exp()
+    found = proposal_priors.neighbourhood(chips, 4, 0.2).exp()
     assert torch.allclose(found.sum(-1), torch.ones(3), atol=1e-5)
     other = np.exp(-((np.arange(4) - 2) ** 2) / 2)
     assert found[1].numpy() == pytest.approx(0.8 * np.eye(4)[2] + 0.2 * other / other.sum(), abs=1e-6)
@@ -56,14 +57,14 @@ def test_a_neighbourhood_stays_with_its_share() -> None:
 
 def test_most_rollouts_refine_once_there_is_something_to_refine() -> None:
     """Without a mapping all have the prior; with one, blocks of both kinds are partly without the network."""
-    graph, random, pool = policy.arrays(diamond(), 3), torch.Generator().manual_seed(0), bases.Pool()
-    first = bases.bases(TINY, graph, pool, random)
+    graph, random, pool = policy.arrays(diamond(), 3), torch.Generator().manual_seed(0), proposal_priors.Pool()
+    first = proposal_priors.bases(TINY, graph, pool, random)
     assert first.start is None and not first.refined.any()
     assert first.plain.tolist() == [False] * 4 + [True] * 4 + [False] * 4 + [True] * 4 + [False] * 4
     assert first.prior is not None and torch.equal(first.prior[~first.plain], graph.prior.expand(12, -1, -1))
     best = torch.tensor([0, 1, 1, 2])
     pool.add(0.5, best)
-    later = bases.bases(TINY, graph, pool, random)
+    later = proposal_priors.bases(TINY, graph, pool, random)
     assert later.refined.tolist() == REFINES and later.start is not None and later.prior is not None
     assert later.plain.tolist() == [False] * 8 + [True] * 8 + [False] * 4
     assert torch.equal(later.start[later.refined], best.expand(12, -1)) and bool(
@@ -71,8 +72,8 @@ def test_most_rollouts_refine_once_there_is_something_to_refine() -> None:
     )
     assert later.worth.tolist() == [0.5 * one for one in REFINES]
     assert later.heat.tolist() == [0.25, 0.5, 1.0, 2.0] + [1.0] * 4 + [0.25, 0.5, 1.0, 2.0] + [1.0] * 8
-    for k, leaving in zip(range(4, 8), bases.LEAVING, strict=True):
-        assert torch.equal(later.prior[k], bases.neighbourhood(best, 3, leaving))
+    for k, leaving in zip(range(4, 8), proposal_priors.LEAVING, strict=True):
+        assert torch.equal(later.prior[k], proposal_priors.neighbourhood(best, 3, leaving))
     logits = torch.randn(20, 4, 3)
     given = later.given(logits, graph.prior)
     assert torch.allclose(given[8], (later.prior[8] / 0.25).softmax(-1)) and torch.allclose(
@@ -83,18 +84,20 @@ def test_most_rollouts_refine_once_there_is_something_to_refine() -> None:
 def test_a_narrowed_prior_reaches_fewer_chips() -> None:
     """Work stands on the first chips; only rollouts without the network are narrowed."""
     graph = policy.arrays(diamond(), 10)
-    found = bases.bases(TINY.replace(narrowed=1.0), graph, bases.Pool(), torch.Generator().manual_seed(0))
+    found = proposal_priors.bases(
+        TINY.replace(narrowed=1.0), graph, proposal_priors.Pool(), torch.Generator().manual_seed(0)
+    )
     assert found.prior is not None
     last = found.prior.argmax(-1).amax(-1)
     whole = int(graph.prior.argmax(-1).max())
     assert (last[~found.plain] == whole).all() and (last[found.plain] < whole).any()
-    assert (last[found.plain] >= int(bases.LEAST_REACH * whole) - 1).all()
+    assert (last[found.plain] >= int(proposal_priors.LEAST_REACH * whole) - 1).all()
 
 
 def test_an_untrained_policy_is_its_bases() -> None:
     """The network's share of the logits is 0 at first; what it sees of a mapping counts later, row by row."""
     graph, before = policy.arrays(diamond(), 3), torch.tensor([[-1, -1, -1, -1], [0, 1, 1, 2]])
-    prior = torch.stack((graph.prior, bases.neighbourhood(before[1], 3, 0.1)))
+    prior = torch.stack((graph.prior, proposal_priors.neighbourhood(before[1], 3, 0.1)))
     fresh, made = policy.RingPolicy(2, 8), network()
     assert torch.equal(fresh.logits(graph, fresh.embed(graph), before, prior=prior), prior)
     found = made.logits(graph, made.embed(graph), before, prior=prior) - prior
@@ -108,7 +111,7 @@ def test_only_operations_that_left_their_chip_are_credited() -> None:
     """By whether the mapping got better; fresh rollouts compete among themselves."""
     start = torch.tensor([[-1, -1]] * 2 + [[0, 1]] * 3)
     refined = start[:, 0] >= 0
-    base = bases.Bases(None, start, torch.ones(5), ~refined, refined, 0.5 * refined.double())
+    base = proposal_priors.Bases(None, start, torch.ones(5), ~refined, refined, 0.5 * refined.double())
     credited = torch.tensor([[0, 0], [1, 1], [0, 2], [1, 1], [0, 1]])
     rewards = torch.tensor([0.9, 0.1, 0.6, 0.4, 0.5], dtype=torch.float64)
     found = ppo.refined_advantages(rewards, base, credited, "rank")

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from chipmap.learned.data import ROWS, Row, rows_of
+from chipmap.learned.ring.data import ROWS, Row, rows_of
 
 ATTENTION = ("softmax", "attention", "bmm")
 

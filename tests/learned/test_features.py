@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import chipmap
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.placement import Device, DeviceClass, Forbidden, Links, PlacementInstance, System
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.ring import Package, RingInstance
@@ -14,7 +13,8 @@ from chipmap.instances.ring.contraction import computing_only, contract
 from chipmap.instances.ring.problem import ring_problem
 from chipmap.learned import needs
 from chipmap.learned.features import COLUMNS, Graph, of_placement, of_ring, table
-from chipmap.learned.recipe import Recipe
+from chipmap.learned.ring.recipe import Recipe
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.records import InputError, SolverUnavailableError
 
 COLUMN = {name: k for k, name in enumerate(COLUMNS)}

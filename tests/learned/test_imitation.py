@@ -13,7 +13,7 @@ from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.ring.sampling.evaluate import INVALID, Evaluator
 from chipmap.heuristics.ring.sampling.sample_fix import Sampler
 from chipmap.kernels import plainly
-from chipmap.learned.data import Row
+from chipmap.learned.ring.data import Row
 from chipmap.records import InputError
 from chipmap.solve import solve
 from tests.learned.test_features import diamond
@@ -22,11 +22,11 @@ torch = pytest.importorskip("torch", reason="needs the extra learned")
 
 from chipmap.bench import judges  # noqa: E402
 from chipmap.bench.ring.optima import FILE, optima  # noqa: E402
-from chipmap.learned import bases, data, imitation, policy, ppo  # noqa: E402
-from chipmap.learned.checkpoint import load  # noqa: E402
-from chipmap.learned.judging import Judged  # noqa: E402
-from chipmap.learned.pretraining import Pretraining  # noqa: E402
-from chipmap.learned.recipe import MANY  # noqa: E402
+from chipmap.learned.ring import data, imitation, policy, ppo, proposal_priors  # noqa: E402
+from chipmap.learned.ring.checkpoint import load  # noqa: E402
+from chipmap.learned.ring.judging import Judged  # noqa: E402
+from chipmap.learned.ring.pretraining import Pretraining  # noqa: E402
+from chipmap.learned.ring.recipe import MANY  # noqa: E402
 from tests.learned.test_pretraining import ROWS, TINY  # noqa: E402
 
 IMITATES = TINY.replace(method="imitation")
@@ -118,11 +118,11 @@ def test_rollouts_are_kept_apart() -> None:
         torch.tensor([[0.0, 1.0, 2.0]] * 4),
     )
     graph = policy.arrays(diamond(), 3)
-    found = bases.bases(APART, graph, bases.Pool(), torch.Generator()).given(logits, prior)
+    found = proposal_priors.bases(APART, graph, proposal_priors.Pool(), torch.Generator()).given(logits, prior)
     for k in range(8):
         own = k // 2 % 2 == 0
         assert torch.allclose(found[k], ((logits[k] if own else prior) / (0.5, 2.0)[k % 2]).softmax(-1))
-    alike = bases.bases(TINY.replace(rollouts=8), graph, bases.Pool(), torch.Generator())
+    alike = proposal_priors.bases(TINY.replace(rollouts=8), graph, proposal_priors.Pool(), torch.Generator())
     assert alike.prior is None and torch.allclose(alike.given(logits, prior), logits.softmax(-1))
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import chipmap
-from chipmap.heuristics.placement import metis
-from chipmap.heuristics.placement.human import allow
+from chipmap.heuristics.placement.published import metis
+from chipmap.heuristics.placement.starts.human import allow
 from chipmap.instances.placement.generators import random_instance
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import IntArray, placement_problem

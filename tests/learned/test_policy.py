@@ -25,8 +25,8 @@ from tests.learned.test_features import diamond, permuted
 torch = pytest.importorskip("torch", reason="needs the extra learned")
 
 from benchmarks.ring_training import Training  # noqa: E402
-from chipmap.learned import checkpoint, policy, ppo  # noqa: E402
-from chipmap.learned.optimised import surrogate  # noqa: E402
+from chipmap.learned.ring import checkpoint, policy, ppo  # noqa: E402
+from chipmap.learned.trainer import surrogate  # noqa: E402
 
 #: A tiny untrained network.
 TINY = ppo.Recipe(layers=2, width=8, rollouts=6, batches=2, epochs=2, rate=1e-2)

@@ -15,8 +15,8 @@ from chipmap.cli import main
 from chipmap.deadline import Deadline, Stop
 from chipmap.inputs.reading import read
 from chipmap.kernels import plainly
-from chipmap.learned import data
-from chipmap.learned.data import Row
+from chipmap.learned.ring import data
+from chipmap.learned.ring.data import Row
 from chipmap.records import InputError
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
@@ -25,11 +25,11 @@ torch = pytest.importorskip("torch", reason="needs the extra learned")
 
 from chipmap.bench import judges  # noqa: E402
 from chipmap.bench.training import Verdict, best, pretrain, read_verdicts  # noqa: E402
-from chipmap.learned.checkpoint import load  # noqa: E402
-from chipmap.learned.given import SHIPPED, shipped  # noqa: E402
-from chipmap.learned.judging import Judged, judge  # noqa: E402
-from chipmap.learned.ppo import Learner, Recipe, Trainer  # noqa: E402
-from chipmap.learned.pretraining import Pretraining  # noqa: E402
+from chipmap.learned.ring.checkpoint import load  # noqa: E402
+from chipmap.learned.ring.from_options import SHIPPED, shipped  # noqa: E402
+from chipmap.learned.ring.judging import Judged, judge  # noqa: E402
+from chipmap.learned.ring.ppo import Learner, Recipe, Trainer  # noqa: E402
+from chipmap.learned.ring.pretraining import Pretraining  # noqa: E402
 
 #: A tiny untrained network.
 TINY = Recipe(layers=1, width=8, rounds=1, rollouts=4, batches=2, epochs=2, rate=1e-2)

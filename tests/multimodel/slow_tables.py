@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from chipmap.heuristics.multimodel.baselines import fits
-from chipmap.heuristics.multimodel.pricing import Entries, Places
+from chipmap.heuristics.multimodel.columns.pricing import Entries, Places
 from chipmap.instances.multimodel.problem import MultiProblem, Segment, energy, latency
 
 

@@ -14,14 +14,14 @@ from benchmarks.multimodel_agreement import MOST, OBJECTIVES, Tally, complaints,
 from chipmap.deadline import Deadline
 from chipmap.formulations.multimodel.cpsat import build
 from chipmap.formulations.multimodel.mip import build as build_mip
-from chipmap.heuristics.multimodel import one_window
-from chipmap.heuristics.multimodel.any_windows import AnyWindows, Line, energy_within, product_ticks
 from chipmap.heuristics.multimodel.baselines import fits
 from chipmap.heuristics.multimodel.bounds import least_energy, least_time
 from chipmap.heuristics.multimodel.energy import Energy
-from chipmap.heuristics.multimodel.one_window import OneWindow, limits_of
-from chipmap.heuristics.multimodel.paths import module_paths
-from chipmap.heuristics.multimodel.tables import build as build_table
+from chipmap.heuristics.multimodel.tables.paths import module_paths
+from chipmap.heuristics.multimodel.tables.ranges import build as build_table
+from chipmap.heuristics.multimodel.windows import one_window
+from chipmap.heuristics.multimodel.windows.any_windows import AnyWindows, Line, energy_within, product_ticks
+from chipmap.heuristics.multimodel.windows.one_window import OneWindow, limits_of
 from chipmap.instances.multimodel.problem import energy, latency, multi_problem
 from chipmap.methods.chain import Turn
 from chipmap.methods.multimodel.programs import ColumnBound

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chipmap.heuristics.multimodel.any_windows import AnyWindows, ratios
+from chipmap.heuristics.multimodel.windows.any_windows import AnyWindows, ratios
 from chipmap.instances.multimodel import MultiInstance
 from chipmap.instances.multimodel.instance import Chiplet, Layer, Model, Module, Task
 from chipmap.instances.multimodel.problem import multi_problem

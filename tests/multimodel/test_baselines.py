@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.multimodel import scar as search
 from chipmap.heuristics.multimodel.baselines import Range, classes, pack, provide, whole_models
-from chipmap.heuristics.multimodel.scar import Evolution, Scar
-from chipmap.heuristics.multimodel.scar_segments import Metric, Part, Segmentations
+from chipmap.heuristics.multimodel.published import scar as search
+from chipmap.heuristics.multimodel.published.scar import Evolution, Scar
+from chipmap.heuristics.multimodel.published.scar_segments import Metric, Part, Segmentations
 from chipmap.instances.multimodel import MultiInstance
 from chipmap.instances.multimodel.generators import random_instance
 from chipmap.instances.multimodel.problem import MultiProblem, Segment, energy, latency, multi_problem, schedule

@@ -10,10 +10,10 @@ import pytest
 
 from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.multimodel.baselines import whole_models
-from chipmap.heuristics.multimodel.boundaries import Boundaries, improve, shaken
-from chipmap.heuristics.multimodel.paths import module_paths
-from chipmap.heuristics.multimodel.pricing import Entries, Pricing
-from chipmap.heuristics.multimodel.tables import build
+from chipmap.heuristics.multimodel.columns.pricing import Entries, Pricing
+from chipmap.heuristics.multimodel.tables.paths import module_paths
+from chipmap.heuristics.multimodel.tables.ranges import build
+from chipmap.heuristics.multimodel.windows.boundaries import Boundaries, improve, shaken
 from chipmap.instances.multimodel.generators import random_instance
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, schedule, terms
 from chipmap.methods.multimodel.programs import grid, places

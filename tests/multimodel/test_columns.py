@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.multimodel.columns import WindowColumns
-from chipmap.heuristics.multimodel.pricing import Pricing
+from chipmap.heuristics.multimodel.columns.column_generation import WindowColumns
+from chipmap.heuristics.multimodel.columns.pricing import Pricing
 from chipmap.instances.multimodel import MultiInstance
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.methods.chain import Turn
 from chipmap.methods.multimodel.programs import columns
 from chipmap.run import Run, SolveOptions
-from chipmap.solvers.repeated import Growing
+from chipmap.solvers.repeated import GrowingProgram
 from chipmap.validation.brute_force import brute_force, count
 from chipmap.validation.multimodel.candidates import candidates
 from chipmap.validation.multimodel.checker import check
@@ -37,7 +37,7 @@ def program(problem: MultiProblem, edges: list[int]) -> WindowColumns:
     places, numbers = slow_places(problem)
     tables = [slow_table(problem, m, edges, numbers) for m in range(len(problem.models))]
     pricing = Pricing(tables, places, np.array(edges, dtype=np.int64))
-    return WindowColumns([model.layers for model in problem.models], problem.windows, pricing, Growing)
+    return WindowColumns([model.layers for model in problem.models], problem.windows, pricing, GrowingProgram)
 
 
 def least(instance: MultiInstance, rate: float) -> float | None:

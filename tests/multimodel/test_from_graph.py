@@ -11,14 +11,14 @@ import pytest
 from benchmarks.multimodel_own_files import latency, totals
 from chipmap.cli import main
 from chipmap.inputs.reading import Conversion, read, read_graphs
-from chipmap.instances import networks
-from chipmap.instances.graph import Loops, Operation, OperationGraph, Tensor
-from chipmap.instances.importers.common import ImportedGraph
-from chipmap.instances.importers.reading import import_graph
 from chipmap.instances.multimodel.costs import PRESETS, ROOFLINE, Shape, cost
 from chipmap.instances.multimodel.from_graph import Part, chain, from_graphs, shaped
 from chipmap.instances.multimodel.instance import MultiInstance
 from chipmap.instances.multimodel.modules import system
+from chipmap.networks import generators as networks
+from chipmap.networks.graph import Loops, Operation, OperationGraph, Tensor
+from chipmap.networks.importers.common import ImportedGraph
+from chipmap.networks.importers.reading import import_graph
 from chipmap.records import InputError
 from chipmap.solve import solve
 from tests.instances.samples import SAMPLES

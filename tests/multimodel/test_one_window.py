@@ -10,10 +10,10 @@ import pytest
 
 from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.multimodel.baselines import whole_models
-from chipmap.heuristics.multimodel.one_window import Limits, OneWindow, limits_of
-from chipmap.heuristics.multimodel.paths import module_paths
-from chipmap.heuristics.multimodel.segmentation import Chain
-from chipmap.heuristics.multimodel.strips import Strip, long_paths
+from chipmap.heuristics.multimodel.tables.paths import module_paths
+from chipmap.heuristics.multimodel.tables.segmentation import Chain
+from chipmap.heuristics.multimodel.windows.one_window import Limits, OneWindow, limits_of
+from chipmap.heuristics.multimodel.windows.strips import Strip, long_paths
 from chipmap.instances.multimodel import MultiInstance
 from chipmap.instances.multimodel.generators import scenario
 from chipmap.instances.multimodel.problem import MultiProblem, energy, latency, multi_problem, schedule, terms

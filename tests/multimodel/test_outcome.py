@@ -17,15 +17,15 @@ import pytest
 from chipmap.bench.point import Row, solve_point
 from chipmap.bench.sweep import Sweep, points, read_sweep
 from chipmap.cli import main
+from chipmap.explaining.multimodel.explain import explain
 from chipmap.explanation import Explanation
-from chipmap.heuristics.multimodel.any_windows import AnyWindows, bound
+from chipmap.heuristics.multimodel.windows.any_windows import AnyWindows, bound
 from chipmap.inputs.reading import read
 from chipmap.instances.multimodel import MultiInstance, MultiSolution, Piece
 from chipmap.instances.multimodel.describe import describe, files, measures
 from chipmap.instances.multimodel.generators import scenario
 from chipmap.instances.multimodel.problem import multi_problem, schedule
 from chipmap.instances.multimodel.timeline import PARTS, all_energies, timeline
-from chipmap.methods.multimodel.explain import explain
 from chipmap.records import InputError
 from chipmap.report.multimodel.front import Front, Step, draw, fronts_of
 from chipmap.report.multimodel.plots import _ends, plot

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.multimodel.any_windows import Line
 from chipmap.heuristics.multimodel.bounds import least_latency
+from chipmap.heuristics.multimodel.windows.any_windows import Line
 from chipmap.inputs.reading import read
 from chipmap.instances.multimodel.problem import multi_problem
 from chipmap.methods.chain import Turn

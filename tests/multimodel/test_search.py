@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.multimodel.annealing import SHARES, Annealing, segments
-from chipmap.heuristics.multimodel.annealing_moves import anneal
-from chipmap.heuristics.multimodel.any_windows import AnyWindows, Line, bound, product_ticks
+from chipmap.heuristics.multimodel.annealing.moves import anneal
+from chipmap.heuristics.multimodel.annealing.search import SHARES, Annealing, segments
 from chipmap.heuristics.multimodel.baselines import whole_models
 from chipmap.heuristics.multimodel.bounds import least_objective
 from chipmap.heuristics.multimodel.energy import Energy
 from chipmap.heuristics.multimodel.starts import packed
+from chipmap.heuristics.multimodel.windows.any_windows import AnyWindows, Line, bound, product_ticks
 from chipmap.instances.multimodel import MultiInstance
 from chipmap.instances.multimodel.generators import random_instance, scenario
 from chipmap.instances.multimodel.problem import multi_problem, placed, schedule, terms

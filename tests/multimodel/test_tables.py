@@ -10,9 +10,9 @@ import pytest
 
 from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.multimodel.baselines import fits
-from chipmap.heuristics.multimodel.paths import Paths, module_paths
-from chipmap.heuristics.multimodel.segmentation import Chain
-from chipmap.heuristics.multimodel.tables import Table, bottlenecks, build
+from chipmap.heuristics.multimodel.tables.paths import Paths, module_paths
+from chipmap.heuristics.multimodel.tables.ranges import Table, bottlenecks, build
+from chipmap.heuristics.multimodel.tables.segmentation import Chain
 from chipmap.instances.multimodel.generators import scenario
 from chipmap.instances.multimodel.problem import MultiProblem, Segment, energy, latency, multi_problem
 from tests.multimodel.random_instances import made

@@ -9,7 +9,6 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from chipmap.instances.graph import Operation, OperationGraph, Role, Tensor
 from chipmap.instances.placement import (
     Device,
     DeviceClass,
@@ -23,6 +22,7 @@ from chipmap.instances.placement import (
     Task,
     Transfer,
 )
+from chipmap.networks.graph import Operation, OperationGraph, Role, Tensor
 from chipmap.records import InputError
 from tests.placement.page import Page
 

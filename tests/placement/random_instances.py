@@ -5,7 +5,6 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.placement import (
     Device,
     DeviceClass,
@@ -18,6 +17,7 @@ from chipmap.instances.placement import (
     Task,
 )
 from chipmap.instances.placement.generators import random_instance
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 
 #: An operation of :func:`made`: its time in ns, its weights, the bytes of its output.
 Row = tuple[int, int, int]

@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 from chipmap.family import get_family
 from chipmap.inputs.reading import decode
 from chipmap.inputs.solutions import read_solution
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.placement import (
     Device,
     DeviceClass,
@@ -24,6 +23,7 @@ from chipmap.instances.placement import (
     System,
     Task,
 )
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.placement.checker import check

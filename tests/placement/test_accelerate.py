@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances.importers.torch_program import import_exported
 from chipmap.instances.placement import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.from_graph import from_graph, training_step
 from chipmap.instances.placement.problem import placement_problem
+from chipmap.networks.importers.torch_program import import_exported
 from chipmap.report.placement.device_map import device_map
 
 torch: Any = pytest.importorskip("torch", reason="needs the extra judges")

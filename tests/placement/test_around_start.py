@@ -11,9 +11,9 @@ import pytest
 from chipmap.family import Standing
 from chipmap.formulations.placement.cpsat import build
 from chipmap.formulations.placement.cpsat_builder import PlacementCpChoices
-from chipmap.formulations.placement.cpsat_window import Window
+from chipmap.formulations.placement.cpsat_window import ScheduleWindow
 from chipmap.formulations.placement.cpsat_window import build as build_window
-from chipmap.formulations.placement.narrowing import Near
+from chipmap.formulations.placement.narrowing import NearPlacements
 from chipmap.instances.placement import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.fixed_order import Schedule
 from chipmap.instances.placement.generators import random_instance
@@ -22,7 +22,7 @@ from chipmap.kernels import plainly
 from chipmap.methods.chain import Turn
 from chipmap.methods.placement import around_start, neighbourhoods
 from chipmap.methods.placement.chain import auto
-from chipmap.methods.placement.stages import Stages
+from chipmap.methods.placement.chain_state import ChainState
 from chipmap.result import Termination
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.placement.candidates import candidates
@@ -30,7 +30,7 @@ from chipmap.validation.placement.checker import check
 from tests.placement.random_instances import tiny_instance
 
 Method = Callable[[PlacementInstance, Run], Termination]
-METHODS: list[tuple[Method, Callable[..., Near]]] = [
+METHODS: list[tuple[Method, Callable[..., NearPlacements]]] = [
     (around_start.fix, around_start.inner_stay),
     (around_start.proximity, around_start.few_move),
 ]
@@ -60,7 +60,7 @@ def found(run: Run) -> PlacementSolution:
     return run.best.solution
 
 
-def near_enough(problem: PlacementProblem, near: Near, solution: PlacementSolution) -> bool:
+def near_enough(problem: PlacementProblem, near: NearPlacements, solution: PlacementSolution) -> bool:
     """Whether a placement is left, told anew: devices, groups that move, times, order of what stays."""
     devices = problem.devices_of(solution)
     if not all(near.allowed[v, d] for v, d in enumerate(devices.tolist())):
@@ -81,7 +81,7 @@ def near_enough(problem: PlacementProblem, near: Near, solution: PlacementSoluti
 
 @pytest.mark.parametrize(("method", "near"), METHODS, ids=IDS)
 def test_the_best_placement_that_is_left(
-    method: Method, near: Callable[..., Near], monkeypatch: pytest.MonkeyPatch
+    method: Method, near: Callable[..., NearPlacements], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Against all candidates of tiny instances of both objectives, from random valid starts; no bound of the model.
 
@@ -112,9 +112,9 @@ def test_the_best_placement_that_is_left(
 def chained() -> tuple[PlacementInstance, PlacementSolution]:
     """A graph of 24 operations on three devices, and everything on the first one."""
     instance = random_instance(operations=24, devices=3, edges=0.1, seed=3)
-    stages = Stages(placement_problem(instance))
-    stages.weigh(next(iter(stages.singles()))[1])
-    return instance, stages.decoded()
+    state = ChainState(placement_problem(instance))
+    state.evaluate_and_keep(next(iter(state.singles()))[1])
+    return instance, state.decoded()
 
 
 def test_what_is_left_out_may_hold_the_optimum() -> None:
@@ -154,17 +154,17 @@ def test_tails_are_what_follows_in_this_order() -> None:
     """Of schedules by the decoder: start + p + tail is at most T1, and T1 for a chain of operations from 0 on."""
     for seed in range(40):
         instance = tiny_instance(Random(seed))
-        stages = Stages(placement_problem(instance))
-        if not stages.problem.timed or not stages.problem.devices:
+        state = ChainState(placement_problem(instance))
+        if not state.problem.timed or not state.problem.devices:
             continue
-        for _, devices in stages.singles():
-            stages.weigh(devices)
-        stages.weigh(np.arange(stages.problem.operations) % stages.problem.devices)
-        if stages.best is None or stages.best[0] > 0:
+        for _, devices in state.singles():
+            state.evaluate_and_keep(devices)
+        state.evaluate_and_keep(np.arange(state.problem.operations) % state.problem.devices)
+        if state.best is None or state.best[0] > 0:
             continue
-        now = Schedule.of(stages.problem, stages.decoded())
+        now = Schedule.of(state.problem, state.decoded())
         ends = now.start + now.time + now.tail
-        assert now.step == stages.best[1] and (ends <= now.step).all()
+        assert now.step == state.best[1] and (ends <= now.step).all()
         assert ((now.start == 0) & (ends == now.step)).any(), seed
 
 
@@ -180,7 +180,7 @@ def test_a_window_of_everything_has_the_optimum() -> None:
         judged = [(value, one) for value, one in every if value is not None and check(instance, one).feasible]
         worst, start = max(judged, key=lambda one: one[0])
         best = min(value for value, _ in judged)
-        window = Window(Schedule.of(problem, start), np.arange(problem.operations))
+        window = ScheduleWindow(Schedule.of(problem, start), np.arange(problem.operations))
         run = started(instance, start)
         if best == worst:
             continue
@@ -209,12 +209,12 @@ def test_windows_gain_and_stay_valid() -> None:
     for seed in range(8):
         memory = 1.4 if seed % 2 else None
         instance = random_instance(operations=20, devices=3, edges=0.1, seed=seed, together=3, memory=memory)
-        stages = Stages(placement_problem(instance))
-        for _, devices in stages.starts(started(instance, None).deadline):
-            stages.weigh(devices)
-            if stages.best is not None and stages.best[0] == 0:
+        state = ChainState(placement_problem(instance))
+        for _, devices in state.starts(started(instance, None).deadline):
+            state.evaluate_and_keep(devices)
+            if state.best is not None and state.best[0] == 0:
                 break
-        start = stages.decoded()
+        start = state.decoded()
         value = check(instance, start).objective
         run = started(instance, start)
         neighbourhoods.windows(instance, run)
@@ -229,13 +229,13 @@ def test_a_proposal_says_which_window_is_next(monkeypatch: pytest.MonkeyPatch) -
     """First the operations that the proposal has elsewhere, of those with critical ones."""
     monkeypatch.setattr(neighbourhoods, "SIZES", (4,))
     instance, start = chained()
-    stages = Stages(placement_problem(instance))
-    stages.weigh(stages.problem.devices_of(start))
+    state = ChainState(placement_problem(instance))
+    state.evaluate_and_keep(state.problem.devices_of(start))
     turn = Turn(started(instance, start), started(instance, start).deadline)
-    plain = neighbourhoods._Search(stages, turn, None)
+    plain = neighbourhoods._Search(state, turn, None)
     proposal = plain.now.device.copy()
     proposal[plain.now.order[16:20]] = 1
-    guided = neighbourhoods._Search(stages, turn, proposal)
+    guided = neighbourhoods._Search(state, turn, proposal)
     first, other = plain.pick(), guided.pick()
     assert first is not None and other is not None and other == (16, 20) and first != other
     assert plain._critical(first) >= plain._critical(other) > 0

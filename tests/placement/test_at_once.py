@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from chipmap import SolveOptions, solve
-from chipmap.heuristics.placement.in_order import solution_of, times_in_order
 from chipmap.heuristics.placement.keys import by_rank
+from chipmap.heuristics.placement.starts.in_order import solution_of, times_in_order
 from chipmap.instances.placement.generators import training_step
 from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem

@@ -7,15 +7,15 @@ from random import Random
 
 import numpy as np
 
-from chipmap.heuristics.placement import human
-from chipmap.heuristics.placement.backward import backward, turned
 from chipmap.heuristics.placement.keys import default_keys
-from chipmap.heuristics.placement.simulator import NEVER, simulate
-from chipmap.heuristics.placement.tables import tables, workspace
+from chipmap.heuristics.placement.simulation.backward import backward, backward_keys
+from chipmap.heuristics.placement.simulation.simulator import NEVER, simulate
+from chipmap.heuristics.placement.simulation.tables import tables, workspace
+from chipmap.heuristics.placement.starts import human
 from chipmap.instances.placement import Links
 from chipmap.instances.placement.generators import training_step
 from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem
-from chipmap.methods.placement.stages import Stages
+from chipmap.methods.placement.chain_state import ChainState
 from tests.placement.random_instances import made, tiny_instance
 
 
@@ -69,16 +69,16 @@ def test_a_busy_device_makes_what_feeds_it_urgent() -> None:
     device = np.array([0, 0, 2, *[1] * 8], dtype=np.int64)
     flat, work, none = tables(problem), workspace(problem), np.zeros(11, dtype=np.int64)
     assert simulate(flat, device, default_keys(problem), False, none, NEVER, work) == 180_000
-    assert simulate(flat, device, turned(flat, device, work), False, none, NEVER, work) == 170_000
+    assert simulate(flat, device, backward_keys(flat, device, work), False, none, NEVER, work) == 170_000
 
 
 def test_a_start_is_weighed_with_the_better_keys() -> None:
     """GNMT with layers in turn on 4 devices: shorter than by the rank, and as long as the keys that are kept say."""
     problem = placement_problem(training_step("gnmt", {"steps": 8}, devices=4))
-    stages = Stages(problem)
+    state = ChainState(problem)
     device = human.split(problem, "round robin", human.layers(problem))
-    alone = int(simulate(stages.tables, device, stages.key, False, stages.none, NEVER, stages.work))
-    assert stages.weigh(device) and stages.best is not None
-    _, step, devices, key = stages.best
+    alone = int(simulate(state.tables, device, state.key, False, state.none, NEVER, state.work))
+    assert state.evaluate_and_keep(device) and state.best is not None
+    _, step, devices, key = state.best
     assert step < alone and (devices == device).all()
-    assert step == simulate(stages.tables, devices, key, False, stages.none, NEVER, stages.work)
+    assert step == simulate(state.tables, devices, key, False, state.none, NEVER, state.work)

@@ -7,7 +7,7 @@ from itertools import combinations
 from chipmap import SolveOptions
 from chipmap.formulations.placement.cpsat_boundary import build_device
 from chipmap.instances.placement import PlacementInstance
-from chipmap.instances.placement.load_dominance import settled
+from chipmap.instances.placement.load_dominance import joined_by_dominance
 from chipmap.instances.placement.load_graph import load_graph
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.methods.chain import Turn
@@ -22,7 +22,7 @@ from tests.placement.test_throughput import valid_instances
 def bounded(instance: PlacementInstance, upper: int) -> int:
     """The bound from a known load ``upper``."""
     run = Run(instance, SolveOptions(threads=1), check)
-    bound_by_boundaries(Turn(run, run.deadline), settled(placement_problem(instance), upper), upper)
+    bound_by_boundaries(Turn(run, run.deadline), joined_by_dominance(placement_problem(instance), upper), upper)
     return run.lower.value if run.lower is not None else 0
 
 

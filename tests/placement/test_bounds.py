@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.placement import ancestors, bounds, sides
-from chipmap.heuristics.placement.packing import bins, packing
+from chipmap.heuristics.placement.bounds import ancestors, same_device_bound
+from chipmap.heuristics.placement.bounds import simple as bounds
+from chipmap.heuristics.placement.bounds.packing import bins, packing
 from chipmap.instances.placement import Links, PlacementInstance
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.validation.brute_force import brute_force
@@ -37,11 +38,11 @@ def test_no_bound_on_the_step_exceeds_an_optimum() -> None:
         ("path", "group", "interval", "sides", "ancestors", "probing", "target", "average", "memory"), 0
     )
     for instance, problem, optimum in solved(1, 150):
-        windows = bounds.windows(problem, Deadline())
+        windows = bounds.heads_and_tails(problem, Deadline())
         raised = {
-            "sides": sides.raised(problem, windows, False, Deadline()),
+            "sides": same_device_bound.raised(problem, windows, False, Deadline()),
             "ancestors": ancestors.raised(problem, windows, Deadline()),
-            "probing": sides.raised(problem, windows, True, Deadline()),
+            "probing": same_device_bound.raised(problem, windows, True, Deadline()),
         }
         found = {
             "path": bounds.path(windows),
@@ -63,8 +64,8 @@ def test_no_bound_on_the_step_exceeds_an_optimum() -> None:
 
 def test_heads_and_tails_hold_in_optimal_schedules() -> None:
     for instance, problem, optimum in solved(2, 80):
-        windows = bounds.windows(problem, Deadline())
-        windows = sides.raised(problem, ancestors.raised(problem, windows, Deadline()), True, Deadline())
+        windows = bounds.heads_and_tails(problem, Deadline())
+        windows = same_device_bound.raised(problem, ancestors.raised(problem, windows, Deadline()), True, Deadline())
         _, best = brute_force(instance, check)
         assert best is not None
         for v, name in enumerate(problem.names):
@@ -85,7 +86,7 @@ def test_no_bound_on_the_load_exceeds_an_optimum() -> None:
 def test_a_head_counts_communication() -> None:
     """Two operations of 10 ns whose outputs take 8 ns to send: their reader starts at 18, neither at 10 nor 20."""
     problem = placement_problem(made([(10, 0, 8), (10, 0, 8), (1, 0, 0)], [(0, 2), (1, 2)]))
-    windows = bounds.windows(problem, Deadline())
+    windows = bounds.heads_and_tails(problem, Deadline())
     assert windows.head.tolist() == [0, 0, 18] and windows.tail.tolist() == [1, 1, 0]
     assert bounds.path(windows) == 19
 
@@ -95,7 +96,7 @@ def test_a_target_counts_what_cannot_be_cut(send: int, bound: int) -> None:
     """Two pairs of readers of one operation: with costly tensors all are on one device."""
     rows = [(0, 0, send), (10, 0, 0), (10, 0, 0), (10, 0, 0), (10, 0, 0)]
     problem = placement_problem(made(rows, [(0, 1), (0, 2), (0, 3), (0, 4)]))
-    windows = bounds.windows(problem, Deadline())
+    windows = bounds.heads_and_tails(problem, Deadline())
     assert bounds.target(problem, windows, 0, problem.horizon, Deadline()) == bound
 
 
@@ -106,16 +107,16 @@ def test_sides_count_a_tensor_that_leaves_and_comes_back() -> None:
     """
     rows = [(1, 0, 20), (10, 0, 8), (10, 0, 8), (1, 0, 0)]
     problem = placement_problem(made(rows, [(0, 1), (0, 2), (0, 3), (1, 3), (2, 3)]))
-    windows = bounds.windows(problem, Deadline())
+    windows = bounds.heads_and_tails(problem, Deadline())
     assert windows.head.tolist() == [0, 1, 1, 19]
-    assert sides.raised(problem, windows, False, Deadline()).head.tolist() == [0, 1, 1, 21]
+    assert same_device_bound.raised(problem, windows, False, Deadline()).head.tolist() == [0, 1, 1, 21]
 
 
 def test_ancestors_share_the_devices() -> None:
     """Seven operations of 10 ns without transfers before one on two devices: it starts at 35 at the earliest."""
     rows = [(10, 0, 0)] * 7 + [(1, 0, 0)]
     problem = placement_problem(made(rows, [(v, 7) for v in range(7)], links=Links(latency_ns=0.0, bytes_per_ns=1.0)))
-    windows = bounds.windows(problem, Deadline())
+    windows = bounds.heads_and_tails(problem, Deadline())
     assert windows.head[7] == 10
     assert ancestors.raised(problem, windows, Deadline()).head[7] == 35
 
@@ -126,7 +127,7 @@ def test_memory_forces_a_transfer() -> None:
     for memory, bound in ((24, 22), (25, 0)):
         instance = made(rows, edges, memory=memory, task={"memory": "static"})
         problem = placement_problem(instance)
-        windows = bounds.windows(problem, Deadline())
+        windows = bounds.heads_and_tails(problem, Deadline())
         assert packing(problem, windows, 0, problem.horizon, Deadline()) == bound
         assert brute_force(instance, check)[0] == max(bound, 15)
 

@@ -8,11 +8,11 @@ from itertools import product
 from random import Random
 from typing import Any
 
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.placement import Device, DeviceClass, Links, PlacementInstance, PlacementSolution, System, Task
 from chipmap.instances.placement.from_graph import training_step
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.placement.splits import read_split
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.report.placement.device_map import device_map
 
 #: (operation, module): two blocks with a scale of their own beside two layers, an embedding whose table is the head's.

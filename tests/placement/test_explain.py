@@ -12,21 +12,23 @@ import pytest
 from chipmap import SolveOptions
 from chipmap.cli import main
 from chipmap.deadline import Deadline
+from chipmap.explaining.placement.bound_reasons import longest_path, reasons
+from chipmap.explaining.placement.changes import changes, with_device
+from chipmap.explaining.placement.explain import explain
+from chipmap.explaining.placement.spent import StepTimeSpent, path_of_data, spent
 from chipmap.explanation import Explanation
 from chipmap.family import get_family
-from chipmap.heuristics.placement import ancestors, bounds, human, sides, unequal
+from chipmap.heuristics.placement.bounds import ancestors, price_bound, same_device_bound
+from chipmap.heuristics.placement.bounds import simple as bounds
+from chipmap.heuristics.placement.bounds.packing import packing
 from chipmap.heuristics.placement.keys import default_keys
-from chipmap.heuristics.placement.packing import packing
-from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
-from chipmap.heuristics.placement.tables import tables, workspace
+from chipmap.heuristics.placement.simulation.simulator import NEVER, schedule, simulate
+from chipmap.heuristics.placement.simulation.tables import tables, workspace
+from chipmap.heuristics.placement.starts import human
 from chipmap.instances.placement import Links, PlacementInstance, PlacementSolution, Route, Transfer
 from chipmap.instances.placement.generators import random_instance, training_step
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.placement.timeline import Timeline, timeline
-from chipmap.methods.placement.explain.bound_reasons import longest_path, reasons
-from chipmap.methods.placement.explain.changes import changes, with_device
-from chipmap.methods.placement.explain.explain import explain
-from chipmap.methods.placement.explain.spent import Spent, path_of_data, spent
 from chipmap.process.warming import warm
 from chipmap.records import InputError
 from chipmap.validation.brute_force import brute_force
@@ -139,19 +141,19 @@ def test_the_hand_trace_of_a_bus_told_both_ways() -> None:
         transfers=(Transfer(tensor=0, to="d1", start=10_000), Transfer(tensor=1, to="d2", start=45_000)),
     )
     line = timeline(placement_problem(instance), solution)
-    assert spent(line.chain) == Spent(compute=15_000, transfer=20_000, rest=25_000)
-    assert spent(path_of_data(line)) == Spent(compute=15_000, transfer=10_000, device=10_000, rest=25_000)
+    assert spent(line.chain) == StepTimeSpent(compute=15_000, transfer=20_000, rest=25_000)
+    assert spent(path_of_data(line)) == StepTimeSpent(compute=15_000, transfer=10_000, device=10_000, rest=25_000)
     found = explain(instance, solution, short(3))
     figures = {one.topic: one.figures for one in reversed(found.statements)}
     assert figures["chain"]["rest_ns"] == 25_000 and figures["path"]["device_ns"] == 10_000
     assert "waiting for a busy device 10 µs" in " ".join(one.message for one in found.statements)
 
 
-def windowed(instance: PlacementInstance) -> bounds.Windows:
+def windowed(instance: PlacementInstance) -> bounds.HeadsAndTails:
     """Heads and tails, raised."""
     problem = placement_problem(instance)
-    w = ancestors.raised(problem, bounds.windows(problem, Deadline()), Deadline())
-    return sides.raised(problem, w, True, Deadline())
+    w = ancestors.raised(problem, bounds.heads_and_tails(problem, Deadline()), Deadline())
+    return same_device_bound.raised(problem, w, True, Deadline())
 
 
 def test_reasons_are_bounds_and_reach_what_the_bounds_do() -> None:
@@ -165,8 +167,8 @@ def test_reasons_are_bounds_and_reach_what_the_bounds_do() -> None:
             continue
         compared += 1
         w = windowed(instance)
-        shared = max(bounds.interval(problem, w), unequal.interval(problem, w))
-        work = max(bounds.average(problem), unequal.work(problem))
+        shared = max(bounds.interval(problem, w), price_bound.interval(problem, w))
+        work = max(bounds.average(problem), price_bound.work(problem))
         low = max(work, bounds.group(problem, w), bounds.path(w), shared)
         own = {one.kind: one.value for one in reasons(problem, w, 0)}
         assert (own["work"], own["path"], own.get("interval", 0)) == (work, bounds.path(w), shared)
@@ -184,7 +186,7 @@ def test_an_interval_is_a_reason() -> None:
     fan = [(4, 0, 1), *[(3, 0, 1)] * 8, (5, 0, 1)]
     instance = made(fan, [(0, v) for v in range(1, 9)] + [(v, 9) for v in range(1, 9)])
     problem = placement_problem(instance)
-    w = bounds.windows(problem, Deadline())
+    w = bounds.heads_and_tails(problem, Deadline())
     one = reasons(problem, w, 0)[0]
     assert (one.kind, one.value) == ("interval", 4 + 12 + 5) == ("interval", bounds.interval(problem, w))
     assert one.figures == {"work_ns": 24, "before_ns": 4, "behind_ns": 5, "operations": 8}

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances.graph import OperationGraph
-from chipmap.instances.importers.program import imported
-from chipmap.instances.importers.steps import Program, Step, Value
 from chipmap.instances.placement.training import training
+from chipmap.networks.graph import OperationGraph
+from chipmap.networks.importers.program import imported
+from chipmap.networks.importers.steps import Program, Step, Value
 
 jax: Any = pytest.importorskip("jax", reason="needs the extra judges")
 

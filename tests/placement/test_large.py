@@ -17,13 +17,14 @@ import pytest
 
 from chipmap import archive
 from chipmap.deadline import Deadline, Stop, StopReason
-from chipmap.heuristics.placement import ancestors, bounds, sides
-from chipmap.heuristics.placement.etf import etf
-from chipmap.heuristics.placement.packing import packing
-from chipmap.heuristics.placement.partition import partition
-from chipmap.heuristics.placement.shared import joint
-from chipmap.heuristics.placement.tables import tables
-from chipmap.heuristics.placement.units import units
+from chipmap.heuristics.placement.bounds import ancestors, same_device_bound
+from chipmap.heuristics.placement.bounds import simple as bounds
+from chipmap.heuristics.placement.bounds.packing import packing
+from chipmap.heuristics.placement.search.units import units
+from chipmap.heuristics.placement.shared import common_devices
+from chipmap.heuristics.placement.simulation.tables import tables
+from chipmap.heuristics.placement.starts.etf import etf
+from chipmap.heuristics.placement.starts.partition import partition
 from chipmap.inputs.reading import read
 from chipmap.instances.placement import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.generators import training_step
@@ -108,12 +109,12 @@ def test_a_killed_command_leaves_a_schedule(
 
 def parts(problem: PlacementProblem) -> dict[str, Callable[[Deadline], Any]]:
     """What takes long on a large instance."""
-    known = bounds.windows(problem, Deadline())
-    made, begin, flat = units(problem), joint(problem).argmax(axis=1).astype(np.int64), tables(problem)
+    known = bounds.heads_and_tails(problem, Deadline())
+    made, begin, flat = units(problem), common_devices(problem).argmax(axis=1).astype(np.int64), tables(problem)
     return {
-        "windows": lambda until: bounds.windows(problem, until),
-        "sides": lambda until: sides.raised(problem, known, False, until),
-        "probing": lambda until: sides.raised(problem, known, True, until),
+        "windows": lambda until: bounds.heads_and_tails(problem, until),
+        "sides": lambda until: same_device_bound.raised(problem, known, False, until),
+        "probing": lambda until: same_device_bound.raised(problem, known, True, until),
         "ancestors": lambda until: ancestors.raised(problem, known, until),
         "target": lambda until: bounds.target(problem, known, 0, problem.horizon, until),
         "packing": lambda until: packing(problem, known, 0, problem.horizon, until),

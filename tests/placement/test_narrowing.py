@@ -12,7 +12,8 @@ from chipmap.deadline import Deadline
 from chipmap.formulations.placement import cpsat, cpsat_builder
 from chipmap.formulations.placement.cpsat_builder import PlacementCpChoices
 from chipmap.formulations.placement.narrowing import Narrowing, alike, largest_first, renumbered
-from chipmap.heuristics.placement import ancestors, bounds, sides
+from chipmap.heuristics.placement.bounds import ancestors, same_device_bound
+from chipmap.heuristics.placement.bounds import simple as bounds
 from chipmap.instances.placement import Device, DeviceClass, PlacementInstance, System
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.validation.brute_force import brute_force
@@ -22,8 +23,8 @@ from tests.placement.random_instances import LINKS, made, tiny_instance
 
 def known(problem: PlacementProblem, upper: int) -> Narrowing:
     """What the bounds know of schedules with T1 <= ``upper``."""
-    w = ancestors.raised(problem, bounds.windows(problem, Deadline()), Deadline())
-    w = sides.raised(problem, w, True, Deadline())
+    w = ancestors.raised(problem, bounds.heads_and_tails(problem, Deadline()), Deadline())
+    w = same_device_bound.raised(problem, w, True, Deadline())
     part = bounds.parts(problem, w, upper)
     return Narrowing(upper, tuple(w.head.tolist()), tuple(w.tail.tolist()), tuple(part.tolist()), bounds.path(w))
 

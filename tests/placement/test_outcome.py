@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from chipmap.heuristics.placement.keys import default_keys
-from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
-from chipmap.heuristics.placement.tables import tables, workspace
+from chipmap.heuristics.placement.simulation.simulator import NEVER, schedule, simulate
+from chipmap.heuristics.placement.simulation.tables import tables, workspace
 from chipmap.instances.placement import PlacementInstance, PlacementSolution, Transfer
 from chipmap.instances.placement.generators import training_step
 from chipmap.instances.placement.loads import loads

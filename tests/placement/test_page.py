@@ -9,7 +9,6 @@ from random import Random
 
 import pytest
 
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.placement import (
     Device,
     DeviceClass,
@@ -20,6 +19,7 @@ from chipmap.instances.placement import (
     Task,
     Transfer,
 )
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.validation.placement.checker import check
 from tests.placement import page as page_module
 from tests.placement.page import Judge, Page

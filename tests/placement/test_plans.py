@@ -12,7 +12,7 @@ import pytest
 
 from chipmap import check as judged
 from chipmap.family import get_family
-from chipmap.heuristics.placement.rules import decoded
+from chipmap.heuristics.placement.simulation.rules import decoded
 from chipmap.inputs.solutions import read_solution
 from chipmap.instances.placement import PlacementInstance, PlacementSolution, Route, System
 from chipmap.instances.placement.problem import placement_problem

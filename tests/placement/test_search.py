@@ -13,20 +13,20 @@ import pytest
 
 from benchmarks.determinism import compared
 from chipmap import solve
-from chipmap.heuristics.placement import starts
-from chipmap.heuristics.placement.annealing import anneal, seed_with, state
-from chipmap.heuristics.placement.etf import etf
 from chipmap.heuristics.placement.keys import default_keys
-from chipmap.heuristics.placement.list_scheduling import room
-from chipmap.heuristics.placement.memory import bytes_of, excess
-from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
-from chipmap.heuristics.placement.tables import tables, workspace
-from chipmap.heuristics.placement.units import SHARES, units
+from chipmap.heuristics.placement.search.annealing import anneal, annealing_state, seed_with
+from chipmap.heuristics.placement.search.units import SHARES, units
+from chipmap.heuristics.placement.simulation.memory import bytes_of, excess
+from chipmap.heuristics.placement.simulation.simulator import NEVER, schedule, simulate
+from chipmap.heuristics.placement.simulation.tables import tables, workspace
+from chipmap.heuristics.placement.starts import heft as starts
+from chipmap.heuristics.placement.starts.etf import etf
+from chipmap.heuristics.placement.starts.list_scheduling import room
 from chipmap.instances.placement.generators import training_step
 from chipmap.instances.placement.problem import IntArray, placement_problem
 from chipmap.methods.chain import Turn
 from chipmap.methods.placement.chain import start
-from chipmap.methods.placement.stages import Stages
+from chipmap.methods.placement.chain_state import ChainState
 from chipmap.result import TraceEvent
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.placement.checker import check
@@ -78,9 +78,9 @@ def test_annealing_keeps_what_it_says_and_is_reproducible(network: str, devices:
     device = starts.heft(problem, flat)
     first = int(simulate(flat, device, key, False, none, NEVER, work))
     for _ in range(2):
-        now = state(device, key, first, 0)
+        now = annealing_state(device, key, first, 0)
         seed_with(3)
-        heat = (first * 1e-2, first * 1e-4)
+        temperature = (first * 1e-2, first * 1e-4)
         anneal(
             flat,
             bytes_of(problem),
@@ -89,7 +89,7 @@ def test_annealing_keeps_what_it_says_and_is_reproducible(network: str, devices:
             none,
             now,
             (workspace(problem, 5), workspace(problem, 5)),
-            heat,
+            temperature,
             2_000,
         )
         found.append((int(now.value[2]), now.best_device.tolist()))
@@ -162,7 +162,7 @@ def test_the_search_begins_with_a_warm_start(monkeypatch: pytest.MonkeyPatch) ->
     simulate(tables(problem), device, default_keys(problem), False, none, NEVER, work)
     run = Run(instance, SolveOptions(), check)
     assert run.solution(schedule(problem, device, work), "given").feasible
-    alone, all_starts = Stages(problem), Stages(problem)
+    alone, all_starts = ChainState(problem), ChainState(problem)
     monkeypatch.setattr(alone, "starts", lambda deadline: iter(()))
     start(alone, Turn(run, run.deadline))
     assert alone.best is not None and alone.best[2].tolist() == device.tolist()

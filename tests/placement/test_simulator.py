@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from chipmap.heuristics.placement.keys import default_keys, topological
-from chipmap.heuristics.placement.moments import first_change
-from chipmap.heuristics.placement.simulator import ABORTED, NEVER, NO_ROUTE, schedule, simulate, take, trial
-from chipmap.heuristics.placement.tables import tables, workspace
-from chipmap.heuristics.placement.units import units
+from chipmap.heuristics.placement.search.units import units
+from chipmap.heuristics.placement.simulation.checkpoints import first_change
+from chipmap.heuristics.placement.simulation.simulator import ABORTED, NEVER, NO_ROUTE, schedule, simulate, take, trial
+from chipmap.heuristics.placement.simulation.tables import tables, workspace
 from chipmap.instances.placement import Links, PlacementInstance, System
 from chipmap.instances.placement.generators import random_instance, training_step
 from chipmap.instances.placement.presets import preset

@@ -10,19 +10,21 @@ import numpy as np
 import pytest
 
 from chipmap.deadline import Deadline, Stop
-from chipmap.heuristics.placement import etf, human, metis, starts
-from chipmap.heuristics.placement.cpop import cpop, critical_path, downward_rank
-from chipmap.heuristics.placement.heft_units import heft_units, unit_of
-from chipmap.heuristics.placement.memory import bytes_of, excess
-from chipmap.heuristics.placement.partition import nets, partition
-from chipmap.heuristics.placement.shared import joint
-from chipmap.heuristics.placement.simulator import NEVER, simulate
-from chipmap.heuristics.placement.tables import tables, workspace
-from chipmap.heuristics.placement.units import units
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
+from chipmap.heuristics.placement.published import metis
+from chipmap.heuristics.placement.published.cpop import cpop, critical_path, downward_rank
+from chipmap.heuristics.placement.search.units import units
+from chipmap.heuristics.placement.shared import common_devices
+from chipmap.heuristics.placement.simulation.memory import bytes_of, excess
+from chipmap.heuristics.placement.simulation.simulator import NEVER, simulate
+from chipmap.heuristics.placement.simulation.tables import tables, workspace
+from chipmap.heuristics.placement.starts import etf, human
+from chipmap.heuristics.placement.starts import heft as starts
+from chipmap.heuristics.placement.starts.heft_units import heft_units, unit_of
+from chipmap.heuristics.placement.starts.partition import nets, partition
 from chipmap.instances.placement import Device, DeviceClass, Forbidden, Links, Pin, PlacementInstance, Route, System
 from chipmap.instances.placement.generators import training_step
 from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.records import SolverUnavailableError
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
@@ -31,7 +33,7 @@ from tests.placement.random_instances import CHAIN, FORK, made, tiny_instance
 
 def first(problem: PlacementProblem) -> IntArray:
     """Each group on the first device that it may run on."""
-    found: IntArray = joint(problem).argmax(axis=1).astype(np.int64)
+    found: IntArray = common_devices(problem).argmax(axis=1).astype(np.int64)
     return found
 
 

@@ -6,20 +6,20 @@ import msgspec
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.placement import bounds
-from chipmap.heuristics.placement.partition import partition
-from chipmap.heuristics.placement.units import units
+from chipmap.heuristics.placement.bounds import simple as bounds
+from chipmap.heuristics.placement.search.units import units
+from chipmap.heuristics.placement.starts.partition import partition
 from chipmap.instances.placement import Pin, PlacementInstance
 from chipmap.instances.placement.generators import random_instance, training_step
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
-from chipmap.methods.placement.subsets import by_turns, fewest, within
+from chipmap.methods.placement.subsets import alternate_device_subsets, fewest, within
 from tests.placement.random_instances import made
 
 SMALL = {"stacks": 1, "layers": 6}
 
 
 def chosen(problem: PlacementProblem) -> list[int]:
-    return fewest(problem, bounds.windows(problem, Deadline()))
+    return fewest(problem, bounds.heads_and_tails(problem, Deadline()))
 
 
 def chains(count: int, length: int = 6, devices: int = 4) -> PlacementInstance:
@@ -70,18 +70,18 @@ def test_every_other_partition_is_on_fewer_devices() -> None:
     problem, asked = placement_problem(chains(2)), list[int]()
     begins = [np.zeros(problem.operations, dtype=np.int64), np.ones(problem.operations, dtype=np.int64)]
 
-    def windows() -> bounds.Windows:
+    def windows() -> bounds.HeadsAndTails:
         asked.append(1)
-        return bounds.windows(problem, Deadline())
+        return bounds.heads_and_tails(problem, Deadline())
 
-    trials = by_turns(problem, begins, windows)
+    trials = alternate_device_subsets(problem, begins, windows)
     first = next(trials)
     assert not asked and first[0] is problem
     rest = [next(trials) for _ in range(5)]
     assert [left is problem for left, _ in rest] == [False, True, False, True, False] and asked == [1]
     assert [int(begin[0]) for left, begin in (first, *rest) if left is problem] == [0, 1, 0]
-    wide = by_turns(
-        placement_problem(chains(4)), begins, lambda: bounds.windows(placement_problem(chains(4)), Deadline())
+    wide = alternate_device_subsets(
+        placement_problem(chains(4)), begins, lambda: bounds.heads_and_tails(placement_problem(chains(4)), Deadline())
     )
     assert [int(next(wide)[1][0]) for _ in range(4)] == [0, 1, 0, 1]
 

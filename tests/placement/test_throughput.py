@@ -13,10 +13,10 @@ from chipmap import SolveOptions, solve
 from chipmap.deadline import Deadline, Stop
 from chipmap.formulations.placement import cpsat_units
 from chipmap.heuristics.engines.ideals import TooManyIdealsError
-from chipmap.heuristics.placement.contiguous import best_chain, ideals_of
+from chipmap.heuristics.placement.throughput.contiguous import best_chain, ideals_of
 from chipmap.instances.placement import Pin, PlacementInstance, PlacementSolution, Task
 from chipmap.instances.placement.generators import random_instance
-from chipmap.instances.placement.load_dominance import settled
+from chipmap.instances.placement.load_dominance import joined_by_dominance
 from chipmap.instances.placement.load_graph import load_graph
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.validation.brute_force import brute_force, candidates
@@ -136,7 +136,7 @@ def test_ideals_are_brute_force() -> None:
     for instance, optimum in valid_instances(150, 3, contiguous=True):
         problem = placement_problem(instance)
         for below in (None, MUCH) if optimum is None else (None, MUCH, optimum + 1, optimum):
-            graph = settled(problem, below)
+            graph = joined_by_dominance(problem, below)
             upper = MUCH if below is None else below
             chain = best_chain(graph, ideals_of(graph, 1000, never), upper, never) if graph.placeable else None
             if graph.free.any():
@@ -185,7 +185,7 @@ def test_equal_devices_only_are_ordered() -> None:
 def test_limits_are_kept() -> None:
     """Independent operations have 2^n ideals: counted up to the limit; a deadline ends the sweep."""
     many = made([(3, 0, 0)] * 12, [], task=throughput(contiguous=True, memory="none"))
-    graph = settled(placement_problem(many))
+    graph = joined_by_dominance(placement_problem(many))
     with pytest.raises(TooManyIdealsError):
         ideals_of(graph, 4095, Deadline())
     ideals = ideals_of(graph, 4096, Deadline())
@@ -201,7 +201,7 @@ def test_two_in_one_model_share_a_budget() -> None:
     apart = made([(6, 0, 0), (2, 0, 0), (3, 0, 0)], [], task=throughput(memory="none"))
     model = cp_model.CpModel()
     made_of = [
-        cpsat_units.add_units(model, settled(placement_problem(one)), prefix=f"{i}:")
+        cpsat_units.add_units(model, joined_by_dominance(placement_problem(one)), prefix=f"{i}:")
         for i, one in enumerate((chain, apart))
     ]
     optima = [brute_force(one, check)[0] or 0 for one in (chain, apart)]

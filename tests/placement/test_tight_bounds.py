@@ -18,13 +18,14 @@ from chipmap.deadline import Deadline
 from chipmap.formulations.placement import cpsat, cpsat_units, mip
 from chipmap.formulations.placement.cpsat_builder import PlacementCpChoices
 from chipmap.formulations.placement.narrowing import Narrowing
-from chipmap.heuristics.placement import ancestors, bounds, sides, unequal
-from chipmap.heuristics.placement.backward import backward
-from chipmap.heuristics.placement.bounds import Windows
+from chipmap.heuristics.placement.bounds import ancestors, price_bound, same_device_bound
+from chipmap.heuristics.placement.bounds import simple as bounds
+from chipmap.heuristics.placement.bounds.packing import bins, packing
+from chipmap.heuristics.placement.bounds.simple import HeadsAndTails
 from chipmap.heuristics.placement.keys import default_keys, latest, upward_rank
-from chipmap.heuristics.placement.packing import bins, packing
-from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
-from chipmap.heuristics.placement.tables import tables, workspace
+from chipmap.heuristics.placement.simulation.backward import backward
+from chipmap.heuristics.placement.simulation.simulator import NEVER, schedule, simulate
+from chipmap.heuristics.placement.simulation.tables import tables, workspace
 from chipmap.instances.placement import DeviceClass, Links, Pin, PlacementInstance
 from chipmap.instances.placement.generators import random_instance
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
@@ -107,11 +108,16 @@ def solved() -> tuple[tuple[PlacementInstance, int, Any], ...]:
     return tuple(found)
 
 
-def raised(problem: PlacementProblem) -> list[Windows]:
+def raised(problem: PlacementProblem) -> list[HeadsAndTails]:
     """Heads and tails as each bound raises them."""
-    plain = bounds.windows(problem, FOREVER)
+    plain = bounds.heads_and_tails(problem, FOREVER)
     worked = ancestors.raised(problem, plain, FOREVER)
-    return [plain, worked, sides.raised(problem, plain, False, FOREVER), sides.raised(problem, plain, True, FOREVER)]
+    return [
+        plain,
+        worked,
+        same_device_bound.raised(problem, plain, False, FOREVER),
+        same_device_bound.raised(problem, plain, True, FOREVER),
+    ]
 
 
 def test_no_bound_exceeds_an_optimum_and_all_are_met() -> None:
@@ -130,7 +136,7 @@ def test_no_bound_exceeds_an_optimum_and_all_are_met() -> None:
                     "target": bounds.target(problem, w, 0, problem.horizon, FOREVER),
                     "average": bounds.average(problem),
                     "memory": packing(problem, w, 0, problem.horizon, FOREVER),
-                    "shared": max(unequal.work(problem), unequal.interval(problem, w)),
+                    "shared": max(price_bound.work(problem), price_bound.interval(problem, w)),
                 }
                 for name, value in values.items():
                     assert value <= optimum, (name, instance)
@@ -159,16 +165,16 @@ def test_heads_by_hand() -> None:
     """
     rows = [(9, 0, 5), (1, 0, 5), (9, 0, 2), (1, 0, 8), (1, 0, 0)]
     problem = placement_problem(made(rows, [(0, 1), (1, 4), (2, 3), (3, 4)]))
-    w = bounds.windows(problem, FOREVER)
+    w = bounds.heads_and_tails(problem, FOREVER)
     assert w.head.tolist() == [0, 9, 0, 9, 12] and w.tail.tolist() == [2, 1, 2, 1, 0]
     problem = placement_problem(made([(10, 0, 8), (10, 0, 8), (1, 0, 0)], FORK))
-    assert bounds.windows(problem, FOREVER).head.tolist() == [0, 0, 18]
+    assert bounds.heads_and_tails(problem, FOREVER).head.tolist() == [0, 0, 18]
 
 
 def test_a_head_takes_the_least_transfer_of_a_path() -> None:
     """v0 and v1, 5 ns each, may run elsewhere and send v1's result in 1 ns, though v0's takes 8: v3 starts at 12."""
     problem = placement_problem(made([(5, 0, 8), (5, 0, 1), (12, 0, 1), (1, 0, 0)], [(0, 1), (1, 3), (2, 3)]))
-    assert bounds.windows(problem, FOREVER).head.tolist() == [0, 5, 0, 12]
+    assert bounds.heads_and_tails(problem, FOREVER).head.tolist() == [0, 5, 0, 12]
     assert brute_force(problem.instance, check)[0] == 13
 
 
@@ -184,9 +190,9 @@ def test_brute_force_waits_for_bytes_to_be_freed() -> None:
 def test_sides_on_three_devices() -> None:
     """Three operations of 10 ns whose tensors take 1 ns feed one: two of them are on other devices, side by side."""
     problem = placement_problem(made([(10, 0, 1)] * 3 + [(1, 0, 0)], [(0, 3), (1, 3), (2, 3)], devices=3))
-    w = bounds.windows(problem, FOREVER)
+    w = bounds.heads_and_tails(problem, FOREVER)
     for probing in (False, True):
-        assert sides.raised(problem, w, probing, FOREVER).head.tolist() == [0, 0, 0, 11]
+        assert same_device_bound.raised(problem, w, probing, FOREVER).head.tolist() == [0, 0, 0, 11]
     optimum, _ = brute_force(problem.instance, check)
     assert optimum == 12
 
@@ -194,7 +200,7 @@ def test_sides_on_three_devices() -> None:
 def test_a_tensor_between_two_other_devices_may_cost_nothing() -> None:
     """v1 reads v0 and both feed v2, which is pinned away from them: nothing is sent between v0 and v1."""
     problem = placement_problem(made([(3, 0, 1), (3, 0, 1), (9, 0, 2), (1, 0, 0)], [(0, 1), (1, 3), (2, 3), (0, 3)]))
-    w = sides.raised(problem, bounds.windows(problem, FOREVER), True, FOREVER)
+    w = same_device_bound.raised(problem, bounds.heads_and_tails(problem, FOREVER), True, FOREVER)
     assert w.head.tolist() == [0, 3, 0, 9]
     assert brute_force(problem.instance, check)[0] == 10
 
@@ -203,10 +209,10 @@ def test_ancestors_share_two_and_three_devices() -> None:
     """Six operations of 10 ns without transfers before one: 30 on two devices, 20 on three."""
     for devices, start in ((2, 30), (3, 20)):
         problem = placement_problem(made([(10, 0, 0)] * 6 + [(1, 0, 0)], [(v, 6) for v in range(6)], devices))
-        assert ancestors.raised(problem, bounds.windows(problem, FOREVER), FOREVER).head[6] == start
+        assert ancestors.raised(problem, bounds.heads_and_tails(problem, FOREVER), FOREVER).head[6] == start
     # a tensor of 4 ns each: k of them elsewhere are there 4 ns later; 17 on three devices, as 17 + 2 · 13 >= 42
     problem = placement_problem(made([(7, 0, 4)] * 6 + [(1, 0, 0)], [(v, 6) for v in range(6)], 3))
-    found = ancestors.raised(problem, bounds.windows(problem, FOREVER), FOREVER).head[6]
+    found = ancestors.raised(problem, bounds.heads_and_tails(problem, FOREVER), FOREVER).head[6]
     assert found == 17
 
 
@@ -215,17 +221,17 @@ def test_average_and_interval_round_up_once() -> None:
     assert bounds.average(placement_problem(made([(3, 0, 0)] * 2, []))) == 3
     assert bounds.average(placement_problem(made([(3, 0, 0), (3, 0, 0), (1, 0, 0)], []))) == 4
     problem = placement_problem(made([(5, 0, 0), *[(4, 0, 0)] * 4], [(0, v) for v in range(1, 5)]))
-    assert bounds.interval(problem, bounds.windows(problem, FOREVER)) == 5 + 8
+    assert bounds.interval(problem, bounds.heads_and_tails(problem, FOREVER)) == 5 + 8
 
 
 def test_a_target_is_refuted_only_above_it() -> None:
     """One operation with two readers of 4 ns, and tensors of 2: cut, a step takes 1 + 2 + 4; on one device 9."""
     problem = placement_problem(made([(1, 0, 2), (4, 0, 0), (4, 0, 0)], [(0, 1), (0, 2)]))
-    w = bounds.windows(problem, FOREVER)
+    w = bounds.heads_and_tails(problem, FOREVER)
     assert bounds.target(problem, w, 0, problem.horizon, FOREVER) == 7 == brute_force(problem.instance, check)[0]
     # three parts on two devices: two of the least share one
     problem = placement_problem(made([(4, 0, 0), (4, 0, 0), (4, 0, 0)], []))
-    w = bounds.windows(problem, FOREVER)
+    w = bounds.heads_and_tails(problem, FOREVER)
     assert bounds.target(problem, w, 0, problem.horizon, FOREVER) == 8
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from chipmap.instances.graph import Operation, OperationGraph
-from chipmap.instances.importers.program import imported
-from chipmap.instances.importers.steps import Program, Step, Value
 from chipmap.instances.placement.training import Recipe, Training, training
+from chipmap.networks.graph import Operation, OperationGraph
+from chipmap.networks.importers.program import imported
+from chipmap.networks.importers.steps import Program, Step, Value
 
 N, D = 5, 8
 OLD = Recipe(saved="operands")
@@ -197,7 +197,7 @@ def test_products_of_a_training_step_are_those_that_torch_counts() -> None:
     torch = pytest.importorskip("torch", reason="needs the extra learned")
     from torch.utils.flop_counter import FlopCounterMode
 
-    from chipmap.instances.importers.torch_program import import_exported
+    from chipmap.networks.importers.torch_program import import_exported
 
     class Net(torch.nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
@@ -228,7 +228,7 @@ def test_saved_activations_are_those_that_torch_saves() -> None:
     """A block of a transformer, one of a convolutional network, gated and normalised: within 5% of the hooks' count."""
     torch = pytest.importorskip("torch", reason="needs the extra learned")
     memory = pytest.importorskip("benchmarks.training_memory")
-    from chipmap.instances.importers.torch_program import import_exported
+    from chipmap.networks.importers.torch_program import import_exported
 
     nn, F = torch.nn, torch.nn.functional
 

@@ -16,7 +16,8 @@ from chipmap.deadline import Deadline
 from chipmap.formulations.placement import cpsat, cpsat_builder
 from chipmap.formulations.placement.cpsat_builder import PlacementCpChoices
 from chipmap.formulations.placement.narrowing import alike
-from chipmap.heuristics.placement import bounds, unequal
+from chipmap.heuristics.placement.bounds import price_bound
+from chipmap.heuristics.placement.bounds import simple as bounds
 from chipmap.instances.placement import Device, Forbidden, Links, Pin, PlacementInstance, Route
 from chipmap.instances.placement.generators import random_instance, training_step
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
@@ -59,16 +60,16 @@ def test_prices_are_bounds_of_random_instances() -> None:
             )
         problem = placement_problem(instance)
         optimum, _ = brute_force(instance, check)
-        if optimum is None or unequal.alike(problem):
-            assert optimum is None or unequal.work(problem) == 0
+        if optimum is None or price_bound.alike(problem):
+            assert optimum is None or price_bound.work(problem) == 0
             continue
         compared += 1
-        value = unequal.work(problem)
+        value = price_bound.work(problem)
         assert bounds.average(problem) - 1 <= value <= optimum, instance
         higher += value > bounds.average(problem)
         if problem.timed:
-            w = bounds.windows(problem, Deadline())
-            shared = unequal.interval(problem, w)
+            w = bounds.heads_and_tails(problem, Deadline())
+            shared = price_bound.interval(problem, w)
             assert bounds.interval(problem, w) <= shared <= optimum, instance
     assert higher > 36
 
@@ -85,7 +86,7 @@ def test_prices_are_as_good_as_the_linear_program() -> None:
             seed=random.randrange(10**6),
             task={"memory": "none"},
         )
-        problem, value = placement_problem(instance), unequal.work(placement_problem(instance))
+        problem, value = placement_problem(instance), price_bound.work(placement_problem(instance))
         exact = program(problem)
         assert value <= exact + 1 and value >= 0.98 * exact, (value, exact)
 
@@ -94,16 +95,16 @@ def test_intervals_of_equal_devices_are_those_of_the_bounds() -> None:
     """With one class the prices are equal, and the bound by them is the plain one."""
     for seed in range(20):
         problem = placement_problem(random_instance(operations=12, devices=3, edges=0.2, seed=seed))
-        w = bounds.windows(problem, Deadline())
-        assert unequal.interval_with(problem, w)[0] == bounds.interval(problem, w)
-        assert unequal.interval(problem, w) == unequal.work(problem) == 0
+        w = bounds.heads_and_tails(problem, Deadline())
+        assert price_bound.interval_with(problem, w)[0] == bounds.interval(problem, w)
+        assert price_bound.interval(problem, w) == price_bound.work(problem) == 0
 
 
 def test_a_slow_host_counts_for_what_it_can_do() -> None:
     """A CPU beside two P100 does a thirteenth of the large products at best: the bound is far above a third of all."""
     step = training_step("transformer-xl", {"layers": 1, "segments": 1}, devices=3, system="cpu-p100-pcie")
     problem = placement_problem(step)
-    assert 1.2 * bounds.average(problem) < unequal.work(problem) <= program(problem) + 1
+    assert 1.2 * bounds.average(problem) < price_bound.work(problem) <= program(problem) + 1
 
 
 def test_operations_that_a_class_may_not_run() -> None:
@@ -112,7 +113,7 @@ def test_operations_that_a_class_may_not_run() -> None:
     names = tuple(one.name for one in instance.graph.operations)
     kept = instance.replace(forbidden=tuple(Forbidden(operation=name, devices=("d1",)) for name in names))
     problem = placement_problem(kept)
-    assert unequal.work(problem) == brute_force(kept, check)[0] == 11
+    assert price_bound.work(problem) == brute_force(kept, check)[0] == 11
 
 
 def test_huge_times_do_not_overflow() -> None:
@@ -122,7 +123,7 @@ def test_huge_times_do_not_overflow() -> None:
     system = instance.system.replace(classes=(instance.system.classes[0], slow), devices=machines)
     times = {"gpu": (1e12, 1e12, 1e12), "slow": (1e12, 1e12, 5e11)}
     problem = placement_problem(instance.replace(system=system, time_ns=times))
-    assert 1.24e12 < unequal.work(problem) <= program(problem) + 1
+    assert 1.24e12 < price_bound.work(problem) <= program(problem) + 1
 
 
 def two(**changes: Any) -> PlacementInstance:
@@ -205,5 +206,5 @@ def test_the_best_chain_is_exact_on_tiny_instances_of_several_classes(objective:
         assert result.objective == optimum
         assert result.status == ("infeasible" if optimum is None else "optimal")
         solved += 1
-        differ += optimum is not None and not unequal.alike(placement_problem(instance))
+        differ += optimum is not None and not price_bound.alike(placement_problem(instance))
     assert differ > 5

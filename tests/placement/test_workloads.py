@@ -8,7 +8,6 @@ import pytest
 
 from benchmarks.placement_gdp import TABLE_1, follows, speed_up
 from chipmap.inputs.reading import read
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.placement import PlacementInstance
 from chipmap.instances.placement.generators import NETWORKS, inference, training_step
 from chipmap.instances.placement.problem import placement_problem
@@ -16,6 +15,7 @@ from chipmap.instances.placement.shipped import SHIPPED
 from chipmap.instances.placement.training import training
 from chipmap.methods.placement.first import first
 from chipmap.methods.placement.reasons import impossible
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.records import InputError
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.placement.checker import check

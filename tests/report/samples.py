@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from chipmap.archive import Writer
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance, RingSolution
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.result import Result, Status, solution_json
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.ring.checker import check

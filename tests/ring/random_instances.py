@@ -11,8 +11,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Forbidden, Package, Pin, RingInstance, RingSolution
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.validation.ring.facts import facts
 
 LABELS = ("C1", "C2", "C3", "C4")

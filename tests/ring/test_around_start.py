@@ -14,7 +14,7 @@ from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.problem import ring_problem
 from chipmap.methods.ring import around_start, neighbourhoods
 from chipmap.methods.ring.chain import auto
-from chipmap.methods.ring.state import State
+from chipmap.methods.ring.state import RingChainState
 from chipmap.result import Termination
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.ring.candidates import candidates
@@ -86,7 +86,7 @@ def test_without_a_start_greedy_begins(method: Method) -> None:
 def test_a_proposal_says_which_neighbourhood_is_next() -> None:
     """First the chips that the proposal would change most, though others are slower; never one without hope."""
     instance = generators.chain(operations=24, chips=8)
-    state = State(instance, Run(instance, SolveOptions(time_limit=60.0), check))
+    state = RingChainState(instance, Run(instance, SolveOptions(time_limit=60.0), check))
     n, chips = state.problem.n, state.problem.chips
     uneven = np.minimum(np.arange(n) * chips // n, chips - 1)
     uneven[uneven == 1] = 0

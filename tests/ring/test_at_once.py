@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from chipmap.family import get_family
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
-from chipmap.instances.networks import random_dag
 from chipmap.instances.ring import Package, RingInstance
 from chipmap.instances.ring.instance import Forbidden
+from chipmap.networks.generators import random_dag
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.result import Infeasibility, Result
 from chipmap.run import SolveOptions
 from chipmap.solve import solve

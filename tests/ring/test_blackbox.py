@@ -29,7 +29,7 @@ def plain() -> Iterator[None]:
         yield
 
 
-def tiny(name: str) -> tuple[RingInstance, ring_blackbox.Case]:
+def tiny(name: str) -> tuple[RingInstance, ring_blackbox.SimulatedCase]:
     """A shipped tiny instance under C1 to C3, as a case of the benchmark."""
     instance = chipmap.read(name).replace(constraints=("C1", "C2", "C3"))
     assert isinstance(instance, RingInstance)
@@ -37,7 +37,7 @@ def tiny(name: str) -> tuple[RingInstance, ring_blackbox.Case]:
     kinds, resolver = ["a", "b", "a", "b", "c"][: problem.n], Resolver(problem, 1000)
     start = resolver(Fit(problem, kinds).speeds())
     assert start is not None
-    return instance, ring_blackbox.Case(problem, kinds, resolver, start, simulator(problem, kinds, start, 3))
+    return instance, ring_blackbox.SimulatedCase(problem, kinds, resolver, start, simulator(problem, kinds, start, 3))
 
 
 def test_each_effect_of_the_simulator_by_hand() -> None:

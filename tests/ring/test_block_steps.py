@@ -18,7 +18,7 @@ from chipmap.instances.ring.loads import terms
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.methods.ring import block_steps as steps
 from chipmap.methods.ring.block_steps import furthest, refuted
-from chipmap.methods.ring.state import State
+from chipmap.methods.ring.state import RingChainState
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.ring.checker import check
 from tests.ring.random_instances import random_instance
@@ -146,5 +146,5 @@ def test_no_target_is_asked_twice(lower: int, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(steps, "refuted", refuted)
     run = Run(instance, SolveOptions(), check)
     run.bound(lower, "given")
-    steps.block_steps(State(instance, run), Deadline(), True)
+    steps.block_steps(RingChainState(instance, run), Deadline(), True)
     assert asked

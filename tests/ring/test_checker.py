@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from chipmap.certificate import Certificate
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Forbidden, Package, Pin, RingInstance, RingSolution
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.validation.ring.checker import check
 from chipmap.validation.ring.facts import facts
 

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from chipmap.instances.graph import Operation, OperationGraph
 from chipmap.instances.ring import Package, RingInstance
+from chipmap.networks.graph import Operation, OperationGraph
 from chipmap.records import InputError
 from chipmap.validation.brute_force import LIMIT, brute_force
 from chipmap.validation.ring.candidates import candidates, count

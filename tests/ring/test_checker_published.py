@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
-from chipmap.instances.importers.reading import import_graph
 from chipmap.instances.ring import RingSolution
 from chipmap.instances.ring.contraction import contract, lift
 from chipmap.instances.ring.from_graph import from_graph
 from chipmap.instances.ring.loads import terms
 from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.networks.importers.reading import import_graph
 from chipmap.validation.ring.checker import check
 from tests.instances.published import all_published
 

@@ -7,10 +7,10 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance
 from chipmap.instances.ring.contraction import contract, lift
 from chipmap.instances.ring.problem import ring_problem
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.records import InputError
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring.checker import check

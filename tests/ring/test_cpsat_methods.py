@@ -10,13 +10,13 @@ import pytest
 from hypothesis import example, given, settings
 
 from benchmarks.ring_refute import refute
-from chipmap.instances.importers import traced
 from chipmap.instances.ring import Forbidden, Package, Pin, RingInstance
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.problem import ring_problem
 from chipmap.methods.ring import models as ring_models
 from chipmap.methods.ring import programs as ring
 from chipmap.methods.ring.infeasibility import reasons
+from chipmap.networks.importers import traced
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring.checker import check

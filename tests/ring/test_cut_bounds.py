@@ -20,11 +20,11 @@ from chipmap.heuristics.ring.bounds.cuts import (
 from chipmap.heuristics.ring.bounds.lattice_bound import contracted_bound, refutes, traces
 from chipmap.heuristics.ring.programs.flow_graph import flow_graph
 from chipmap.heuristics.ring.programs.program import Programs
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.instances.ring.station_windows import station_windows
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force

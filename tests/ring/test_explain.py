@@ -10,11 +10,11 @@ import networkx as nx
 import pytest
 
 import chipmap
+from chipmap.explaining.ring import explain as ring_explain
+from chipmap.explaining.ring.solved import Tried
 from chipmap.explanation import Change, Explanation, Statement
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import RingInstance, RingSolution
-from chipmap.methods.ring.explain import explain as ring_explain
-from chipmap.methods.ring.explain.solved import Tried
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.records import InputError
 from chipmap.run import SolveOptions
 from chipmap.validation.brute_force import brute_force

@@ -9,7 +9,7 @@ from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.instances.ring.instance import Pin
 from chipmap.methods.chain import Turn
 from chipmap.methods.ring.fewer_chips import search_on_fewer_chips
-from chipmap.methods.ring.state import State
+from chipmap.methods.ring.state import RingChainState
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.ring.candidates import candidates
 from chipmap.validation.ring.checker import check
@@ -25,7 +25,7 @@ def _after(instance: RingInstance, start: RingSolution) -> Run:
     """The run with ``start`` as incumbent, after the link had its turn."""
     run = Run(instance, SolveOptions(deterministic=True), check)
     run.solution(start, "start")
-    search_on_fewer_chips(State(instance, run), Turn(run, run.deadline))
+    search_on_fewer_chips(RingChainState(instance, run), Turn(run, run.deadline))
     return run
 
 
@@ -56,5 +56,5 @@ def test_a_pin_beyond_the_chips_in_use_leaves_the_incumbent_alone() -> None:
     run = Run(pinned, SolveOptions(deterministic=True), check)
     run.solution(RingSolution(instance=pinned.name, chips=chips), "start")
     before = run.upper
-    search_on_fewer_chips(State(pinned, run), Turn(run, run.deadline))
+    search_on_fewer_chips(RingChainState(pinned, run), Turn(run, run.deadline))
     assert run.upper == before

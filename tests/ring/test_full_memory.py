@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 
 import chipmap
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.loads import loads
 from chipmap.instances.ring.problem import ring_problem
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.records import InputError
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import SolveRequest

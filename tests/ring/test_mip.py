@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from chipmap.family import Scope, Standing
 from chipmap.formulations.built import Built
 from chipmap.formulations.ring.mip import RingMipChoices, build
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Forbidden, Package, Pin, RingInstance, RingSolution
 from chipmap.instances.ring.precedence import skips
 from chipmap.instances.ring.problem import ring_problem
 from chipmap.instances.ring.station_windows import station_windows
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import Outcome, SolveRequest
 from chipmap.validation.brute_force import brute_force

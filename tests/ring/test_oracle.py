@@ -13,8 +13,8 @@ from hypothesis import given, settings
 import chipmap
 from chipmap import oracle as core
 from chipmap.family import get_family
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance, RingSolution
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.oracle import Oracle, OracleError, Verdict
 from chipmap.records import InputError
 from chipmap.validation.brute_force import brute_force

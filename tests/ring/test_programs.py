@@ -14,12 +14,12 @@ from chipmap.heuristics.ring.programs.cut import cut_ticks
 from chipmap.heuristics.ring.programs.program import Programs, Rule
 from chipmap.heuristics.ring.programs.slicing import slice_orders, topological_orders
 from chipmap.heuristics.ring.programs.triangle import solve_exact
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, Pin, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.precedence import between
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.methods.ring.programs import exact
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring.candidates import candidates

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 
 from chipmap.heuristics.ring.sampling.propagate import Propagator, propagator
 from chipmap.heuristics.ring.sampling.propagate_kernel import place
-from chipmap.heuristics.ring.sampling.propagate_state import State, undo
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
+from chipmap.heuristics.ring.sampling.propagate_state import PropagationState, undo
 from chipmap.instances.ring import Package, RingInstance
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.instance import Label
 from chipmap.instances.ring.precedence import skips
 from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from tests.ring.random_instances import random_instance, seeds
 
 STATIC: tuple[Label, ...] = ("C1", "C2", "C3")
@@ -50,7 +50,7 @@ def after(known: Propagator, *placed: tuple[int, int]) -> list[tuple[int, int]]:
     return boxes(state)
 
 
-def boxes(state: State) -> list[tuple[int, int]]:
+def boxes(state: PropagationState) -> list[tuple[int, int]]:
     return [(int(lo), int(hi)) for lo, hi in state.box[:, :2]]
 
 

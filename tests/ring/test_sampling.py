@@ -15,10 +15,10 @@ from chipmap.heuristics.ring.sampling.propagate import SampleRule, propagator
 from chipmap.heuristics.ring.sampling.propagate_kernel import place
 from chipmap.heuristics.ring.sampling.propagate_state import undo
 from chipmap.heuristics.ring.sampling.sample_fix import Sampler
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Forbidden, Package, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import Contraction, contract
 from chipmap.instances.ring.problem import ring_problem
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.records import InputError
 from chipmap.validation.ring.candidates import candidates
 from chipmap.validation.ring.checker import check

@@ -10,10 +10,10 @@ import pytest
 import chipmap
 from chipmap.heuristics.ring.greedy import greedy
 from chipmap.heuristics.ring.sampling.sample_fix import Sampler
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.problem import ring_problem
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.run import SolveOptions
 from chipmap.validation.ring.checker import check
 from chipmap.validation.ring.oracles import liveness

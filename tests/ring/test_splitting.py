@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import chipmap
-from chipmap.instances.graph import Loops, Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Forbidden, Package, Pin, RingInstance, RingSolution
 from chipmap.instances.ring.describe import files
 from chipmap.instances.ring.draft import bound_names
 from chipmap.instances.ring.problem import ring_problem
 from chipmap.instances.ring.splitting import RANGES, WAYS, split
+from chipmap.networks.graph import Loops, Operation, OperationGraph, Tensor
 from chipmap.records import InputError
 from chipmap.validation.ring.facts import facts
 from tests.ring.random_instances import tiny_instance

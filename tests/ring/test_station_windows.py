@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 
 from benchmarks.ring_refute import refute
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance
 from chipmap.instances.ring import station_windows as windows
 from chipmap.instances.ring.precedence import flow_reachable, last_readers, reachable
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.instances.ring.station_windows import least_target, station_windows
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring.candidates import candidates
 from chipmap.validation.ring.checker import check

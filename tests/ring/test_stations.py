@@ -11,10 +11,10 @@ from chipmap.heuristics.engines.ideals import all_ideals
 from chipmap.heuristics.ring.programs.program import Programs
 from chipmap.heuristics.ring.programs.triangle import solve_exact
 from chipmap.heuristics.ring.station_search.search import StationSearch
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.problem import ring_problem
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force

@@ -19,12 +19,12 @@ from chipmap.heuristics.ring.programs.program import Programs
 from chipmap.heuristics.ring.programs.triangle import solve_exact
 from chipmap.heuristics.ring.sampling.sample_fix import Sampler
 from chipmap.heuristics.ring.station_search.search import StationSearch
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.instances.ring.station_windows import least_target
 from chipmap.methods.ring.programs import bounds
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.run import Run, SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 
 import chipmap
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, Pin, RingInstance
 from chipmap.instances.ring.draft import bound_names
 from chipmap.instances.ring.transforms import clone, relay
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.records import InputError
 from chipmap.validation.ring.facts import facts
 from tests.ring.random_instances import random_instance, seeds, tiny_instance

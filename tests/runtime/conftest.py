@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring import Package, RingInstance
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 
 HOOKS = Path(__file__).parent / "hooks"
 ROOT = Path(__file__).parents[2]

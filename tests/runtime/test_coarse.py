@@ -12,11 +12,11 @@ import pytest
 from chipmap import check, solve
 from chipmap.cli.common import remarks
 from chipmap.family import family_of, resolve
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.multimodel.instance import Chiplet, Layer, Model, Module, MultiInstance, Task
 from chipmap.instances.placement import Device, DeviceClass, Links, PlacementInstance, System
 from chipmap.instances.ring.instance import Package, RingInstance
 from chipmap.instances.wafer.instance import WaferInstance
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.records import Record
 from chipmap.result import Note
 from chipmap.solve import coarse_note

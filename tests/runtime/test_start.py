@@ -21,7 +21,7 @@ from chipmap.process import conduct, supervisor
 #: What no solve of a tiny instance needs, in the process that keeps the time or in the one that solves.
 NEEDLESS = (
     *("numba", "llvmlite", "scipy", "pandas", "networkx", "matplotlib", "ortools", "highspy", "pyomo", "cvxpy"),
-    *("chipmap.instances.importers.reading", "chipmap.instances.importers.onnx_model", "chipmap.kernels.compiled"),
+    *("chipmap.networks.importers.reading", "chipmap.networks.importers.onnx_model", "chipmap.kernels.compiled"),
 )
 #: Solves in a child of its own; prints what this process has imported, and the packages that the child says it used.
 SOLVE = """

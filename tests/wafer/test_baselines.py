@@ -7,13 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from chipmap.heuristics.wafer.baselines.divide import Divider, divide, halves
-from chipmap.heuristics.wafer.baselines.twin_binary import (
-    Annealer,
-    twin_binary,
-    twins,
-)
-from chipmap.heuristics.wafer.baselines.twin_binary_kernel import intervals, turn
+from chipmap.heuristics.wafer.published.divide import Divider, divide, halves
+from chipmap.heuristics.wafer.published.twin_binary import Annealer, twin_binary, twins
+from chipmap.heuristics.wafer.published.twin_binary_kernel import intervals, turn
 from chipmap.heuristics.wafer.slicing.sizing import Sizing
 from chipmap.instances.wafer import WaferSolution
 from chipmap.instances.wafer.problem import IntArray, wafer_problem

@@ -26,7 +26,7 @@ def test_searches_again_with_other_seeds(
     problem, seeds = wafer_problem(instance), list[int]()
     assert (problem.n >= chain.AGAIN) == (layers == 4)
 
-    def search(state: chain.State, turn: Turn, seed: int, start: object = None) -> None:
+    def search(state: chain.WaferChainState, turn: Turn, seed: int, start: object = None) -> None:
         seeds.append(state.seed + seed)
 
     def after_three() -> StopReason | None:
@@ -34,7 +34,7 @@ def test_searches_again_with_other_seeds(
 
     monkeypatch.setattr(chain, "_search", search)
     run = Run(instance, SolveOptions.make(time_limit=limit, deterministic=steady), check)
-    chain._other_seeds(chain.State(problem, 4), Turn(run, Deadline(ended=after_three)))
+    chain._other_seeds(chain.WaferChainState(problem, 4), Turn(run, Deadline(ended=after_three)))
     assert seeds == wanted
 
 
@@ -44,6 +44,8 @@ def test_large_instances_are_searched_by_exchanges(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(chain, "UNLIMITED_RUNS", 1)
     instance = bert(layers=2, heads=4, hidden=64, sequence=64, split="heads", width=150, height=140)
     run = Run(instance, SolveOptions(), check)
-    follow([Link("search", 1.0, chain._search)], chain.State(wafer_problem(instance), 1), Turn(run, run.deadline))
+    follow(
+        [Link("search", 1.0, chain._search)], chain.WaferChainState(wafer_problem(instance), 1), Turn(run, run.deadline)
+    )
     assert run.best is not None and run.best.source == "exchanges"
     assert "rows" not in {link.name for link in chain.LARGE}

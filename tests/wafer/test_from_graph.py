@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from chipmap.inputs.reading import read
-from chipmap.instances import networks
-from chipmap.instances.graph import Loops, OperationGraph
-from chipmap.instances.importers.common import ImportedGraph
-from chipmap.instances.importers.reading import import_graph
 from chipmap.instances.products import convolution, product
 from chipmap.instances.wafer.from_graph import from_graph, shaped
+from chipmap.networks import generators as networks
+from chipmap.networks.graph import Loops, OperationGraph
+from chipmap.networks.importers.common import ImportedGraph
+from chipmap.networks.importers.reading import import_graph
 from chipmap.records import InputError
 from tests.instances.samples import SAMPLES
 

@@ -7,9 +7,9 @@ from random import Random
 import pytest
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.wafer.baselines import cu_poker as poker
-from chipmap.heuristics.wafer.baselines.cu_poker import Found, Placer, TimeSearch, least_time
-from chipmap.heuristics.wafer.baselines.cu_poker_refine import refine
+from chipmap.heuristics.wafer.published import cu_poker as poker
+from chipmap.heuristics.wafer.published.cu_poker import Found, Placer, TimeSearch, least_time
+from chipmap.heuristics.wafer.published.cu_poker_refine import refine
 from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import evaluate, wafer_problem
 from chipmap.validation.wafer.checker import check

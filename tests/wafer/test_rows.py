@@ -16,7 +16,7 @@ from chipmap.heuristics.wafer.rows.folded import cuts, fit_runs, folded_row, fol
 from chipmap.heuristics.wafer.rows.kernel import INF
 from chipmap.heuristics.wafer.rows.order_kernel import anneal_order, row_wires
 from chipmap.heuristics.wafer.rows.single_row import RowProgram, best_row, path_bound, rows
-from chipmap.heuristics.wafer.rows.times import Targets, Trial, search_times
+from chipmap.heuristics.wafer.rows.times import Targets, TimeTrial, search_times
 from chipmap.instances.wafer.instance import Fabric, Placement, WaferInstance, Weights
 from chipmap.instances.wafer.problem import TICKS, WaferProblem, depth_first_order, evaluate, size, wafer_problem
 from tests.wafer.rows_by_hand import DIAMOND, PATH, TRIANGLE, conv, legal, options, table, tiny
@@ -197,11 +197,11 @@ def test_the_search_over_times_finds_the_least_score_of_a_falling_cost() -> None
     rest = [10_000 // t + 7 * (t < 40) for t in range(1, 400)]
     tried: list[int] = []
 
-    def attempt(tau: int) -> Trial[int]:
+    def attempt(tau: int) -> TimeTrial[int]:
         tried.append(tau)
         if tau < 13:
-            return Trial(INF, 0, tau, None)
-        return Trial(rest[tau - 1], 3 * tau + rest[tau - 1], tau, tau)
+            return TimeTrial(INF, 0, tau, None)
+        return TimeTrial(rest[tau - 1], 3 * tau + rest[tau - 1], tau, tau)
 
     steps: list[int] = []
     found = search_times(attempt, Targets(1, 399, 3), Deadline(), lambda score, tau: steps.append(score))

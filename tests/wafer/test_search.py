@@ -7,7 +7,7 @@ import pytest
 
 from chipmap.deadline import Deadline, StopReason
 from chipmap.heuristics.wafer.adapters import boxes_of as boxes_between
-from chipmap.heuristics.wafer.baselines.cu_poker import Found, Placer, TimeSearch
+from chipmap.heuristics.wafer.published.cu_poker import Found, Placer, TimeSearch
 from chipmap.heuristics.wafer.slicing import annealing_kernel as kernel
 from chipmap.heuristics.wafer.slicing import moves_kernel
 from chipmap.heuristics.wafer.slicing.annealing import Search, search

@@ -15,8 +15,8 @@ from chipmap.bench.point import Row
 from chipmap.bench.sweep import Sweep, points
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.sizes import fetch_bytes
-from chipmap.instances.decimals import exact
 from chipmap.records import InputError
+from chipmap.records.decimals import exact
 
 #: Axes of a sweep of such groups: prefill or decode, chips of a group, samples of a step.
 AXES = ("step", "chips", "samples")

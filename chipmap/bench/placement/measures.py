@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from chipmap.explaining.placement.spent import StepTimeSpent, path_of_data, spent
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.loads import loads
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.placement.timeline import timeline
-from chipmap.methods.placement.explain.spent import Spent, path_of_data, spent
 from chipmap.validation.placement.facts import Facts
 from chipmap.validation.placement.memory import Placed
 
@@ -27,7 +27,7 @@ def measures(instance: PlacementInstance, solution: PlacementSolution | None) ->
         found = loads(problem, solution)
         most = max(found, key=lambda one: one.total)
         total, work = most.total, sum(one.work for one in found)
-        sums = Spent(compute=most.work, transfer=total - most.work)
+        sums = StepTimeSpent(compute=most.work, transfer=total - most.work)
     return {
         "computing_ms": sums.compute / _MS,
         "transfers_ms": sums.transfer / _MS,

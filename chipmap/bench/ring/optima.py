@@ -9,7 +9,7 @@ import msgspec
 
 from chipmap.archive import write_whole
 from chipmap.deadline import Deadline
-from chipmap.learned.data import Row
+from chipmap.learned.ring.data import Row
 from chipmap.records import InputError, read_bytes
 from chipmap.solve import solve
 

@@ -23,7 +23,7 @@ from chipmap.formulations.placement.choices import (
 )
 from chipmap.formulations.placement.cpsat_builder import PLAIN, Builder, PlacementCpChoices
 from chipmap.formulations.placement.cpsat_load import c7_contiguous, t2_load
-from chipmap.formulations.placement.narrowing import Near
+from chipmap.formulations.placement.narrowing import NearPlacements
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import placement_problem
 
@@ -102,7 +102,7 @@ def c0_domain(builder: Builder) -> None:
         builder.enforce("c0_domain", builder.model.add(sum(here) == 1))
 
 
-def def_near(builder: Builder, near: Near) -> None:
+def def_near(builder: Builder, near: NearPlacements) -> None:
     """Σ over groups of C1 of 1 - x[its first operation, home] <= moves (local branching, Fischetti and Lodi 2003);
     |start(v) - its start| <= shift; start(w) >= end(v) + gap for neighbours in the order of what stays on a device."""
     problem, model = builder.problem, builder.model

@@ -12,7 +12,7 @@ from ortools.sat.python import cp_model
 
 from chipmap.formulations.cpsat import LabelledModel
 from chipmap.formulations.placement.choices import PlacementChoices, horizon, most_load, placings, routes, sendings
-from chipmap.formulations.placement.narrowing import Narrowing, Near, alike, largest_first
+from chipmap.formulations.placement.narrowing import Narrowing, NearPlacements, alike, largest_first
 from chipmap.instances.placement.problem import PlacementProblem
 
 
@@ -30,7 +30,7 @@ class PlacementCpChoices(PlacementChoices):
     labels: Literal["plain", "assume"] = "plain"
     narrowing: Narrowing | None = None
     symmetry: bool = False
-    near: Near | None = None
+    near: NearPlacements | None = None
 
 
 #: What :func:`~chipmap.formulations.placement.cpsat.build` takes where nothing is chosen.

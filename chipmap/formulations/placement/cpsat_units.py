@@ -19,7 +19,7 @@ from ortools.sat.python import cp_model
 from chipmap.family import Scope
 from chipmap.formulations.built import Built, Statement
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
-from chipmap.instances.placement.load_dominance import settled
+from chipmap.instances.placement.load_dominance import joined_by_dominance
 from chipmap.instances.placement.load_graph import LoadGraph
 from chipmap.instances.placement.problem import placement_problem
 
@@ -66,7 +66,7 @@ def build(instance: PlacementInstance, below: int | None = None) -> Built:
     """The model of ``instance`` (objective throughput), of placements with a load below ``below``, minimising."""
     model = cp_model.CpModel()
     model.name = instance.name
-    variables = add_units(model, settled(placement_problem(instance), below), below)
+    variables = add_units(model, joined_by_dominance(placement_problem(instance), below), below)
     model.minimize(variables.cost)
     coders = variables.encode, variables.decode
     return Built("cpsat", instance, model, variables.statement, Scope.WHOLE, *coders, variables)

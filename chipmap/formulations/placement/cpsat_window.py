@@ -43,7 +43,7 @@ class Placed(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
+class ScheduleWindow:
     """``inside``: the operations to be placed anew, consecutive in the order of the schedule ``now``."""
 
     now: Schedule
@@ -79,7 +79,7 @@ class Window:
         return found
 
 
-def build(window: Window, upper: int) -> Built:
+def build(window: ScheduleWindow, upper: int) -> Built:
     """The placements of a window with which T1 would be at most ``upper``, by what the model sees; hints say what is
     there now. It decodes to :class:`Placed`."""
     now, before, after = window.now, window.before(), window.next()
@@ -120,7 +120,7 @@ def build(window: Window, upper: int) -> Built:
     return Built("cpsat", sub.instance, model, state, Scope.WINDOW, lambda _: None, decode, builder)
 
 
-def _def_begun(builder: Builder, window: Window, kept: IntArray) -> None:
+def _def_begun(builder: Builder, window: ScheduleWindow, kept: IntArray) -> None:
     """Transfers that began before the window stay; the others begin in it or behind it."""
     tensors = {t: s for s, t in enumerate(window.now.problem.storages.tensor.tolist())}
     for (s, d), at in builder.at.items():
@@ -139,7 +139,7 @@ def _def_behind(builder: Builder, free: list[int], d: int, v: int) -> None:
             builder.implied("def_behind", [builder.x[w, d]], row)
 
 
-def _part(window: Window, kept: IntArray, later: set[int]) -> PlacementProblem:
+def _part(window: ScheduleWindow, kept: IntArray, later: set[int]) -> PlacementProblem:
     """The problem of the operations ``kept``: those outside the window on their devices, as are groups that reach
     outside; what is made inside, and what is read inside, is moved."""
     problem, now = window.now.problem, window.now

@@ -38,7 +38,7 @@ class Narrowing:
 
 
 @dataclass(frozen=True, eq=False)
-class Near:
+class NearPlacements:
     """Placements near one, whose devices are ``home`` [N] and, with step time, starts ``start`` [N] in ns.
 
     Operation v is on one of the devices ``allowed[v]`` [N, D]. At most ``moves`` groups of C1 are elsewhere than at

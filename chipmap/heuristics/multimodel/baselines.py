@@ -1,7 +1,7 @@
 """Simple schedules that others are measured against, and the first two steps of SCAR's search.
 
 *Standalone*: every model whole, on one chiplet. SCAR's steps are its Algorithm 1 (:func:`pack`) and its equation 2
-(:func:`provide`); the rest of it is in :mod:`chipmap.heuristics.multimodel.scar`.
+(:func:`provide`); the rest of it is in :mod:`chipmap.heuristics.multimodel.published.scar`.
 """
 
 from __future__ import annotations

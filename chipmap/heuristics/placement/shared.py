@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 
 
-def joint(problem: PlacementProblem) -> NDArray[np.bool_]:
+def common_devices(problem: PlacementProblem) -> NDArray[np.bool_]:
     """The devices that all operations of an operation's group may run on [N, D]."""
-    return joint_of(problem, problem.group)
+    return common_devices_of(problem, problem.group)
 
 
-def joint_of(problem: PlacementProblem, unit: IntArray) -> NDArray[np.bool_]:
+def common_devices_of(problem: PlacementProblem, unit: IntArray) -> NDArray[np.bool_]:
     """The devices that all operations of an operation's unit (numbers [N]) may run on [N, D]."""
     allowed = np.ones_like(problem.allowed)
     np.logical_and.at(allowed, unit, problem.allowed)

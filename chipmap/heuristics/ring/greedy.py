@@ -15,9 +15,9 @@ from heapq import heappop, heappush
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.instances.graph import neighbours
 from chipmap.instances.ring.loads import loads, terms
 from chipmap.instances.ring.problem import RingProblem
+from chipmap.networks.graph import neighbours
 
 #: Shares of the SRAM that weights may take before a chip is closed; the rest is for buffers.
 WEIGHT_SHARES = (1.0, 0.95, 0.85, 0.7, 0.5)

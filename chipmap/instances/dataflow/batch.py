@@ -15,8 +15,8 @@ from chipmap.instances.dataflow.replicas import held_words, summed_ns, updated_n
 from chipmap.instances.dataflow.sharding import collective_ns
 from chipmap.instances.dataflow.sizes import fetch_bytes, table_bytes, weight_bytes
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.instances.decimals import exact
 from chipmap.records import kept
+from chipmap.records.decimals import exact
 
 
 def layers_per_stage(instance: DataflowInstance, degrees: Degrees) -> int:

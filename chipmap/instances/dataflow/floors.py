@@ -24,8 +24,8 @@ from chipmap.instances.dataflow.problem import (
 )
 from chipmap.instances.dataflow.rates import best_rate
 from chipmap.instances.dataflow.sizes import flop
-from chipmap.instances.decimals import exact
 from chipmap.records import kept
+from chipmap.records.decimals import exact
 
 
 def first_ticks(problem: DataflowProblem) -> int:

@@ -16,10 +16,10 @@ from chipmap.instances.dataflow.instance import DataflowInstance, Task
 from chipmap.instances.dataflow.rates import peak_rate
 from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workload import Kernel, Scheme, Workload
-from chipmap.instances.decimals import exact
-from chipmap.instances.graph import Loops, Operation, OperationGraph
-from chipmap.instances.importers.common import ImportedGraph
+from chipmap.networks.graph import Loops, Operation, OperationGraph
+from chipmap.networks.importers.common import ImportedGraph
 from chipmap.records import InputError
+from chipmap.records.decimals import exact
 
 #: Bytes of a number where no parameter tells.
 WORD_BYTES = 2

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chipmap.instances.graph import OperationGraph
-from chipmap.instances.importers.loops import affine, element_wise
+from chipmap.networks.graph import OperationGraph
+from chipmap.networks.importers.loops import affine, element_wise
 
 
 def cones(graph: OperationGraph) -> list[int]:

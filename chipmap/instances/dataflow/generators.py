@@ -23,8 +23,8 @@ from chipmap.instances.dataflow.workloads.llama import llama_network
 from chipmap.instances.dataflow.workloads.moe import moe_network
 from chipmap.instances.dataflow.workloads.vision import dit_network, vit_network
 from chipmap.instances.generator import NamedGenerator
-from chipmap.instances.importers.common import ImportedGraph
-from chipmap.instances.networks.resnet import resnet
+from chipmap.networks.generators.resnet import resnet
+from chipmap.networks.importers.common import ImportedGraph
 from chipmap.records import InputError
 
 #: What a step's kernels may be for, the usual first; the step of each purpose.
@@ -150,7 +150,7 @@ def resnet_network(
     classes: Count = 1000,
     word_bytes: WordBytes = 2,
 ) -> Workload:
-    """ResNet, forward (:func:`chipmap.instances.networks.resnet.resnet`): its operations are opaque kernels of one
+    """ResNet, forward (:func:`chipmap.networks.generators.resnet.resnet`): its operations are opaque kernels of one
     layer, each whole on every chip of a group (no halos are counted, so that none is split)."""
     graph = resnet(depth=depth, image=image, classes=classes, word_bytes=word_bytes)
     graph = graph.replace(operations=[operation.replace(loops=None) for operation in graph.operations])

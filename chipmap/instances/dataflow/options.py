@@ -50,7 +50,7 @@ from chipmap.instances.dataflow.sizes import (
 )
 from chipmap.instances.dataflow.tiles import least_area, shares
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.instances.decimals import exact
+from chipmap.records.decimals import exact
 
 #: Picoseconds per nanosecond.
 TICKS_PER_NS = 1000

@@ -38,9 +38,9 @@ from chipmap.instances.dataflow.sharding import reads_operand
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.tiles import Shares, shares, thinned
 from chipmap.instances.dataflow.workload import Scheme
-from chipmap.instances.decimals import exact
-from chipmap.instances.graph import neighbours, topological
+from chipmap.networks.graph import neighbours, topological
 from chipmap.records import InputError, kept
+from chipmap.records.decimals import exact
 
 #: Picoseconds and bytes of a layer stay below this, so that sums over layers fit 64 bits.
 LARGEST = 2**40 * 10**3

@@ -8,7 +8,7 @@ from fractions import Fraction
 from chipmap.instances.dataflow.formats import BITS, Format
 from chipmap.instances.dataflow.system import Chip, Memory
 from chipmap.instances.dataflow.workload import Kernel, Workload
-from chipmap.instances.decimals import exact
+from chipmap.records.decimals import exact
 
 
 def number_bytes(workload: Workload, named: Format) -> Fraction:

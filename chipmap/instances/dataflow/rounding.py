@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance
-from chipmap.instances.decimals import FEW_TICKS
+from chipmap.records.decimals import FEW_TICKS
 
 
 def rounding(instance: DataflowInstance, objective: int, terms: Mapping[str, int]) -> Fraction:

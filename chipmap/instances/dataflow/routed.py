@@ -14,7 +14,7 @@ from chipmap.instances.dataflow.sharding import Layout, collective_ns, made_layo
 from chipmap.instances.dataflow.sizes import output_bytes
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.instances.decimals import exact
+from chipmap.records.decimals import exact
 
 
 def routed(instance: DataflowInstance, degrees: Degrees) -> Routed:

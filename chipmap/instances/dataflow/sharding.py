@@ -15,8 +15,8 @@ from chipmap.instances.dataflow.instance import CostMode
 from chipmap.instances.dataflow.parts import has, parts, splits_tokens
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Exchange, Kernel, Scheme
-from chipmap.instances.decimals import exact
 from chipmap.records import InputError
+from chipmap.records.decimals import exact
 
 #: How a tensor lies on the chips of a tensor-parallel group: rows split, columns split, or replicated; or columns where
 #: their experts are, on the chips of all replicas that share these.

@@ -22,8 +22,8 @@ from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.parts import parts
 from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.instances.decimals import exact
 from chipmap.records import InputError
+from chipmap.records.decimals import exact
 
 #: Rows (tiles, picoseconds), tiles rising and picoseconds falling: no other share is as small and as fast.
 Shares = NDArray[np.int64]

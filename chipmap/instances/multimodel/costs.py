@@ -24,8 +24,8 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil
 
-from chipmap.instances.decimals import exact
 from chipmap.records import InputError, Record, choices
+from chipmap.records.decimals import exact
 
 NS_PER_CYCLE = 2
 #: Energy in 10⁻⁴ pJ of an access to a register (0.23 · 1.68) and to the shared memory (0.23 · 18.61).

@@ -17,7 +17,7 @@ import msgspec
 
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
-from chipmap.instances.multimodel.timeline import Range, Span, Window, all_energies, timeline
+from chipmap.instances.multimodel.timeline import Range, Span, TimelineWindow, all_energies, timeline
 from chipmap.instances.trace_events import Event, arrow, trace, tracks
 from chipmap.instances.trace_events import span as event
 from chipmap.records import InputError, csv_text
@@ -88,7 +88,7 @@ def files(instance: MultiInstance, solution: MultiSolution) -> dict[str, bytes]:
     return {"schedule.csv": _table(problem, windows).encode(), "trace.json": trace(_events(problem, windows))}
 
 
-def _table(problem: MultiProblem, windows: tuple[Window, ...]) -> str:
+def _table(problem: MultiProblem, windows: tuple[TimelineWindow, ...]) -> str:
     """A line per segment: from when its weights are read to the end of its last mini-batch."""
     rows = []
     for window in windows:
@@ -103,12 +103,12 @@ def _table(problem: MultiProblem, windows: tuple[Window, ...]) -> str:
     return csv_text((*_COLUMNS, *_MORE), rows)
 
 
-def _held(window: Window, one: Range, span: Span) -> str:
+def _held(window: TimelineWindow, one: Range, span: Span) -> str:
     """``window``: this segment sets the window's length; ``model``: that of its model in it; else nothing."""
     return "" if span is not one.slowest else "window" if one is window.slowest else "model"
 
 
-def _events(problem: MultiProblem, windows: tuple[Window, ...]) -> Iterator[Event]:
+def _events(problem: MultiProblem, windows: tuple[TimelineWindow, ...]) -> Iterator[Event]:
     instance = problem.instance
     names = ["windows", *(f"{chiplet.name} ({chiplet.kind})" for chiplet in instance.module.chiplets)]
     yield from tracks(_PROCESS, instance.name, enumerate(names))
@@ -124,7 +124,7 @@ def _events(problem: MultiProblem, windows: tuple[Window, ...]) -> Iterator[Even
                 yield from _arrow(before, after, f"{window.number}.{one.model}.{after.segment[1]}")
 
 
-def _segment(problem: MultiProblem, window: Window, one: Range, span: Span) -> Iterator[Event]:
+def _segment(problem: MultiProblem, window: TimelineWindow, one: Range, span: Span) -> Iterator[Event]:
     """A segment's events: itself, its weights, its first mini-batch in parts, and the other mini-batches in one."""
     m, first, last, c = span.segment
     model, track = problem.instance.models[m], (_PROCESS, c + 1)

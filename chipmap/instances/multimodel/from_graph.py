@@ -17,16 +17,16 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, prod
 
-from chipmap.instances.decimals import exact
-from chipmap.instances.graph import Loops, Operation, OperationGraph
-from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.multimodel.cost_files import cost_files, overlay
 from chipmap.instances.multimodel.costs import CLASSES, PRESETS, ROOFLINE, Rates, Shape, cost, roofline
 from chipmap.instances.multimodel.instance import Layer, Model, MultiInstance, Task
 from chipmap.instances.multimodel.modules import DEFAULT, System
 from chipmap.instances.multimodel.modules import system as named
 from chipmap.instances.products import Arguments, fixed_operations, guessed, hosts, works
+from chipmap.networks.graph import Loops, Operation, OperationGraph
+from chipmap.networks.importers.common import ImportedGraph
 from chipmap.records import InputError
+from chipmap.records.decimals import exact
 
 _SHAPELESS = (
     "Closed forms need convolutions of one or two dimensions with equal strides, or products. Leave out --costs: a "

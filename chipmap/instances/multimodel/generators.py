@@ -9,7 +9,7 @@ from chipmap.instances.multimodel.costs import PRESETS, Hardware, costs
 from chipmap.instances.multimodel.instance import Layer, Model, MultiInstance, Task
 from chipmap.instances.multimodel.layer_tables import LANGUAGE_MODELS, TABLES, layers
 from chipmap.instances.multimodel.modules import Pattern, Topology, grid
-from chipmap.instances.networks.parameters import Few, Seed, Side
+from chipmap.networks.generators.parameters import Few, Seed, Side
 from chipmap.records import InputError, choices
 
 #: Models and batches of SCAR's table III; what each model is: :mod:`chipmap.instances.multimodel.layer_tables`.

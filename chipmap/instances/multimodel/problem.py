@@ -14,9 +14,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.instances.decimals import exact
 from chipmap.instances.multimodel.instance import MAX_TOTAL, Model, MultiInstance, MultiSolution, Piece
 from chipmap.records import InputError, kept
+from chipmap.records.decimals import exact
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]

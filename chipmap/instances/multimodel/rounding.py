@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from chipmap.instances.decimals import exact, negligible
 from chipmap.instances.multimodel.instance import Model, MultiInstance
 from chipmap.instances.multimodel.problem import multi_problem, watts
+from chipmap.records.decimals import exact, negligible
 
 
 def rounding(instance: MultiInstance, objective: int, terms: Mapping[str, int]) -> Fraction:

@@ -80,7 +80,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Window:
+class TimelineWindow:
     """A window: its number, when it starts, and what each model in it does."""
 
     number: int
@@ -103,18 +103,18 @@ class Window:
         return (span for one in self.ranges for span in one.spans)
 
 
-def timeline(problem: MultiProblem, solution: MultiSolution) -> tuple[Window, ...]:
+def timeline(problem: MultiProblem, solution: MultiSolution) -> tuple[TimelineWindow, ...]:
     """The used windows of ``solution`` in time.
 
     Raises :class:`InputError` where the solution names what the instance doesn't have.
     """
-    windows: list[Window] = []
+    windows: list[TimelineWindow] = []
     start = 0
     for number, segments in enumerate(_placed(problem, solution)):
         runs: dict[int, list[Segment]] = {}
         for segment in segments:
             runs.setdefault(segment[0], []).append(segment)
-        windows.append(Window(number, start, tuple(_range(problem, run, start) for run in runs.values())))
+        windows.append(TimelineWindow(number, start, tuple(_range(problem, run, start) for run in runs.values())))
         start += windows[-1].time
     return tuple(windows)
 
@@ -176,7 +176,7 @@ def energies(problem: MultiProblem, one: Range) -> dict[str, int]:
     return found
 
 
-def all_energies(problem: MultiProblem, windows: tuple[Window, ...]) -> dict[str, int]:
+def all_energies(problem: MultiProblem, windows: tuple[TimelineWindow, ...]) -> dict[str, int]:
     """T2 in pJ by :data:`PARTS`."""
     total = dict.fromkeys(PARTS, 0)
     for one in (one for window in windows for one in window.ranges):

@@ -1,6 +1,6 @@
 """Throughput instances of *Efficient Algorithms for Device Placement of DNN Graph Operators*, with all that they say.
 
-The format (Tarnawski et al., NeurIPS 2020) is described in :mod:`chipmap.instances.importers.dnn_partitioning`. Here
+The format (Tarnawski et al., NeurIPS 2020) is described in :mod:`chipmap.networks.importers.dnn_partitioning`. Here
 backward nodes, transfer costs and the host count as well: ``maxFPGAs`` accelerators of class ``accelerator`` with
 ``maxSizePerFPGA`` bytes, ``maxCPUs`` hosts of class ``host`` that pay no transfers. ``fpgaLatency`` and ``cpuLatency``
 are the times (ms), an edge's ``cost`` that of sending its tensor, a node's ``size`` all that it takes, and nodes of one
@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
-from chipmap.instances.importers.common import node_names, size
-from chipmap.instances.importers.dnn_partitioning import FORMAT, published
 from chipmap.instances.placement.instance import Forbidden, PlacementInstance, Task
 from chipmap.instances.placement.system import Device, DeviceClass, Links, System
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
+from chipmap.networks.importers.common import node_names, size
+from chipmap.networks.importers.dnn_partitioning import FORMAT, published
 from chipmap.records import InputError, read_bytes
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.optimizer import Optimizer
 from chipmap.instances.placement.instance import PlacementInstance, Task
 from chipmap.instances.placement.presets import preset
 from chipmap.instances.placement.presets import system as named
 from chipmap.instances.placement.training import WORD, Recipe, training
+from chipmap.networks.importers.common import ImportedGraph
 from chipmap.records import InputError, choices
 
 #: Formats measured on devices, mostly for whole training batches: their tensors say nothing of a device's memory.

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, get_args
 
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
-from chipmap.instances.networks.parameters import Few, Seed, Share, Whole
 from chipmap.instances.optimizer import Optimizer
 from chipmap.instances.placement import images, workloads
 from chipmap.instances.placement.instance import PlacementInstance, Task
 from chipmap.instances.placement.presets import MEMORY, preset
 from chipmap.instances.placement.system import Device, DeviceClass, LinkKind, Links, System
 from chipmap.instances.placement.training import Kept, Recipe, Training, training
+from chipmap.networks.generators.parameters import Few, Seed, Share, Whole
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.records import InputError, choices
 
 #: Networks by name.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from chipmap.instances.graph import OperationGraph
 from chipmap.instances.placement.training import WORD
 from chipmap.instances.placement.workloads import Network
+from chipmap.networks.graph import OperationGraph
 
 #: A picture: its tensor, its channels, its height and width.
 Picture = tuple[int, int, int]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from chipmap.instances.graph import OperationGraph
 from chipmap.instances.placement.system import MAX_BYTES, MAX_NS, System
+from chipmap.networks.graph import OperationGraph
 from chipmap.records import InputError, Record, counted
 
 Objective = Literal["step_time", "throughput"]

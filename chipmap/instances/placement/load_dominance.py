@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipmap.instances.graph import neighbours, topological
 from chipmap.instances.placement.load_graph import LoadGraph, load_graph
 from chipmap.instances.placement.problem import PlacementProblem
+from chipmap.networks.graph import neighbours, topological
 
 
-def settled(problem: PlacementProblem, below: int | None = None) -> LoadGraph:
+def joined_by_dominance(problem: PlacementProblem, below: int | None = None) -> LoadGraph:
     """The units and nets of ``problem``, with those joined that an optimal placement has together.
 
     A placement with a load smaller than ``below`` (if there is one) is kept, though not each.

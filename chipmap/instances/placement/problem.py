@@ -13,11 +13,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.instances.decimals import exact
-from chipmap.instances.graph import OperationGraph
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution, allowed_devices
 from chipmap.instances.placement.system import DeviceClass, routes_of
+from chipmap.networks.graph import OperationGraph
 from chipmap.records import InputError, kept
+from chipmap.records.decimals import exact
 
 IntArray = NDArray[np.int64]
 #: Sums of times stay below this many ns.

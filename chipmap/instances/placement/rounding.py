@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from chipmap.instances.decimals import negligible
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import exact_times, exact_transfers, placement_problem
+from chipmap.records.decimals import negligible
 
 
 def rounding(instance: PlacementInstance, objective: int, terms: Mapping[str, int]) -> Fraction:

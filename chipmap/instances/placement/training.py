@@ -28,10 +28,10 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from chipmap.instances import saved
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
-from chipmap.instances.importers.operators.aten import FIXED
-from chipmap.instances.importers.steps import words
 from chipmap.instances.optimizer import WIDTHS, Optimizer, per_parameter
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
+from chipmap.networks.importers.operators.aten import FIXED
+from chipmap.networks.importers.steps import words
 from chipmap.records import InputError
 
 #: Kinds that sum up over an inner range, where no loop nest says so.

@@ -5,8 +5,8 @@ Numbers have four bytes. A cell of an LSTM is two products, its gates, its state
 
 from __future__ import annotations
 
-from chipmap.instances.graph import OperationGraph
 from chipmap.instances.placement.training import WORD, Draft
+from chipmap.networks.graph import OperationGraph
 
 
 class Network(Draft):

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
-from chipmap.instances.graph import Operation, OperationGraph, Tensor, neighbours
 from chipmap.instances.ring.draft import fresh
 from chipmap.instances.ring.instance import Forbidden, RingInstance, RingSolution
 from chipmap.instances.ring.problem import TICKS_PER_NS, RingProblem, ring_problem
 from chipmap.instances.units import units_in_order
+from chipmap.networks.graph import Operation, OperationGraph, Tensor, neighbours
 from chipmap.records import kept
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from chipmap.instances.graph import neighbours
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import TICKS_PER_NS, RingProblem, ring_problem
+from chipmap.networks.graph import neighbours
 from chipmap.records import csv_text
 
 _TICKS_PER_US = 1000 * TICKS_PER_NS

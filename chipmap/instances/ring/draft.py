@@ -6,9 +6,9 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chipmap.instances.graph import Operation, OperationGraph, Tensor
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.problem import ring_problem
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.records import InputError
 
 

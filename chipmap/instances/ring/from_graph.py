@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.ring.instance import Label, RingInstance
+from chipmap.networks.importers.common import ImportedGraph
 
 #: Formats measured on devices with gigabytes of memory, mostly for whole training batches: the SRAM of a chip says
 #: nothing about their tensors, so that C4 is off unless it is asked for.

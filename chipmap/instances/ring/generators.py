@@ -1,13 +1,13 @@
-"""Named generators of ring instances: a network of :mod:`chipmap.instances.networks` on a package."""
+"""Named generators of ring instances: a network of :mod:`chipmap.networks.generators` on a package."""
 
 from __future__ import annotations
 
 import msgspec
 
-from chipmap.instances import networks
 from chipmap.instances.generator import NamedGenerator
-from chipmap.instances.graph import OperationGraph
 from chipmap.instances.ring.instance import CostMode, Forbidden, Label, Package, Pin, RingInstance, Traffic
+from chipmap.networks import generators as networks
+from chipmap.networks.graph import OperationGraph
 from chipmap.records import InputError, Record
 
 _MIB = 1024 * 1024

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from chipmap.instances.graph import OperationGraph
+from chipmap.networks.graph import OperationGraph
 from chipmap.records import InputError, Record, counted
 
 CostMode = Literal["period", "sum", "sum_forward"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.instances.graph import neighbours
 from chipmap.instances.ring.problem import IntArray, RingProblem
+from chipmap.networks.graph import neighbours
 from chipmap.records import kept
 
 BoolMatrix = NDArray[np.bool_]

@@ -15,10 +15,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.instances.decimals import exact
-from chipmap.instances.graph import neighbours
 from chipmap.instances.ring.instance import RingInstance
+from chipmap.networks.graph import neighbours
 from chipmap.records import InputError, kept
+from chipmap.records.decimals import exact
 
 #: Ticks of 10 ps per nanosecond.
 TICKS_PER_NS = 100

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from chipmap.instances.decimals import exact, negligible
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.problem import TICKS_PER_NS, exact_times, ring_problem
+from chipmap.records.decimals import exact, negligible
 
 
 def rounding(instance: RingInstance, objective: int, terms: Mapping[str, int]) -> Fraction:

@@ -1,7 +1,7 @@
 """An explicit change of an instance: one operation in N parts, and what puts the results together. Never done unasked.
 
 What a part gets depends on the range of the operation's loop nest that is split
-(:class:`~chipmap.instances.graph.Loops` names the ranges; an instance may know no loop nests, so the user says which):
+(:class:`~chipmap.networks.graph.Loops` names the ranges; an instance may know no loop nests, so the user says which):
 
 ===========  ===============================  ====  ================  ===========  ==========  ==============
 way          N parts of the                   FLOP  weights and       activations  makes       put together by
@@ -25,12 +25,12 @@ from typing import Literal, get_args
 
 import msgspec
 
-from chipmap.instances.decimals import exact
-from chipmap.instances.graph import Loops, Operation, Range, neighbours
 from chipmap.instances.ring.draft import Draft, Loose, Transformed, positions
 from chipmap.instances.ring.instance import MAX_CHIPS, Forbidden, RingInstance
 from chipmap.instances.ring.problem import storages_behind
+from chipmap.networks.graph import Loops, Operation, Range, neighbours
 from chipmap.records import InputError, choices
+from chipmap.records.decimals import exact
 
 Way = Literal["rows", "columns", "heads", "inner"]
 WAYS: tuple[Way, ...] = get_args(Way)

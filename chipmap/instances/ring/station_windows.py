@@ -54,7 +54,7 @@ def station_windows(
     if problem.n > MOST_OPERATIONS:
         return StationWindows(target, np.zeros(problem.n, np.int64), np.full(problem.n, problem.chips - 1, np.int64))
     try:
-        state = _State(problem, target)
+        state = _WindowsState(problem, target)
         if within is not None and within.target >= target:
             state.lo, state.hi = within.lo.copy(), within.hi.copy()
         for _ in range(rounds):
@@ -100,7 +100,7 @@ def resources(problem: RingProblem, target: int) -> list[Resource]:
     return found
 
 
-class _State:
+class _WindowsState:
     """The windows on their way to a fixed point.
 
     ``before`` [n, n] is the preorder behind them: f(u) <= f(v) in every solution <= target (both ways: one chip).

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipmap.instances.graph import Operation
 from chipmap.instances.ring.draft import Draft, Loose, Transformed, bound_names, positions
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.problem import ring_problem
+from chipmap.networks.graph import Operation
 from chipmap.records import InputError
 
 

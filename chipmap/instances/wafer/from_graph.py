@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from chipmap.instances.graph import Loops, Operation, OperationGraph
-from chipmap.instances.importers.common import ImportedGraph
 from chipmap.instances.products import Arguments, conv, guessed, hosts, operand_bytes, sides, works
 from chipmap.instances.wafer.instance import Kernel, WaferInstance
+from chipmap.networks.graph import Loops, Operation, OperationGraph
+from chipmap.networks.importers.common import ImportedGraph
 from chipmap.records import InputError
 
 _REMEDY = (

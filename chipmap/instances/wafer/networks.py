@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from chipmap.instances.networks.parameters import Count, Size, require, require_divisible
 from chipmap.instances.wafer.instance import Kernel, KernelKind
+from chipmap.networks.generators.parameters import Count, Size, require, require_divisible
 
 Edge = tuple[str, str]
 #: Blocks after the first of each stage.

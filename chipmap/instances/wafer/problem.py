@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.instances.graph import neighbours, topological
 from chipmap.instances.wafer.instance import Kernel, Placement, WaferInstance, WaferSolution
 from chipmap.kernels import njit
+from chipmap.networks.graph import neighbours, topological
 from chipmap.records import kept
 
 #: Quarters of a step per unit of time, and ticks per unit of score.

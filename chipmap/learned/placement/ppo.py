@@ -21,10 +21,10 @@ import torch
 from torch import Tensor
 
 from chipmap.instances.placement.problem import IntArray
-from chipmap.learned.optimised import Optimised, surrogate
 from chipmap.learned.placement.network import Arrays, PlacementPolicy, Sizes, arrays
 from chipmap.learned.placement.scene import Scene, Worth
-from chipmap.learned.ppo import advantages
+from chipmap.learned.ring.ppo import advantages
+from chipmap.learned.trainer import Optimised, surrogate
 from chipmap.records import InputError, Record
 
 #: The reward of what is no placement.

@@ -29,13 +29,14 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.placement import human, metis
 from chipmap.heuristics.placement.keys import default_keys, mean_sends
-from chipmap.heuristics.placement.memory import bytes_of, excess
-from chipmap.heuristics.placement.shared import joint
-from chipmap.heuristics.placement.simulator import NEVER, simulate
-from chipmap.heuristics.placement.tables import tables, workspace
-from chipmap.heuristics.placement.units import join
+from chipmap.heuristics.placement.published import metis
+from chipmap.heuristics.placement.search.units import join
+from chipmap.heuristics.placement.shared import common_devices
+from chipmap.heuristics.placement.simulation.memory import bytes_of, excess
+from chipmap.heuristics.placement.simulation.simulator import NEVER, simulate
+from chipmap.heuristics.placement.simulation.tables import tables, workspace
+from chipmap.heuristics.placement.starts import human
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.learned.features import COLUMNS, Floats, Graph, of_placement, table
 from chipmap.records import InputError, SolverUnavailableError
@@ -119,7 +120,7 @@ class Scene:
     def _prior(self) -> Floats:
         count = self.problem.devices
         first = np.unique(self.unit, return_index=True)[1]
-        allowed = joint(self.problem)[first]
+        allowed = common_devices(self.problem)[first]
         found = np.full((self.units, count), np.log(STRAY / max(1, count - 1)))
         found[np.arange(self.units), self.split[first]] = np.log1p(-STRAY)
         return np.where(allowed, found, NEVER_DRAWN)
@@ -145,7 +146,7 @@ class Scene:
 
 def _units(problem: PlacementProblem, graph: Graph, split: IntArray) -> IntArray:
     """The unit of each operation [n], by numbers from 0."""
-    storages, allowed = problem.storages, joint(problem)
+    storages, allowed = problem.storages, common_devices(problem)
     lengths = np.diff(storages.reader_at)
     u, size = np.repeat(storages.producer, lengths), np.repeat(storages.bytes, lengths)
     v = storages.readers

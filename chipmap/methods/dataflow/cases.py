@@ -26,7 +26,7 @@ FIRST_TRY = 12_000_000
 LABELS_PER_SECOND, SECONDS = 1_500_000, 3600.0
 
 
-class Case(NamedTuple):
+class DegreesCase(NamedTuple):
     """A choice of degrees and plan, perhaps with one case of the hand-over between layers, and a lower bound in
     ticks."""
 
@@ -49,9 +49,9 @@ class Case(NamedTuple):
         return f"{self.problem.degrees.text}, {self.plan.text}"
 
 
-def case_of(problem: DataflowProblem) -> Case:
+def case_of(problem: DataflowProblem) -> DegreesCase:
     """The case with the bound that its kernels give one by one."""
-    return Case(problem, first_ticks(problem))
+    return DegreesCase(problem, first_ticks(problem))
 
 
 #: What an entry of the heap is; of equal bounds the further one comes first.
@@ -63,7 +63,7 @@ class _Entry(NamedTuple):
 
     bound: int
     level: int
-    what: Callable[[], Iterator[_Entry]] | Case
+    what: Callable[[], Iterator[_Entry]] | DegreesCase
 
 
 class Choices:
@@ -82,7 +82,7 @@ class Choices:
         self.instance, self.handovers, self.left = instance, handovers, list[int]()
         self.bubble = bubble
         self.refusal: InputError | None = None
-        self._heap: list[tuple[int, int, int, Callable[[], Iterator[_Entry]] | Case]] = []
+        self._heap: list[tuple[int, int, int, Callable[[], Iterator[_Entry]] | DegreesCase]] = []
         self._number, self._any = 0, False
         for degrees in allowed_degrees(instance):
             look()
@@ -103,7 +103,7 @@ class Choices:
         """How many are still to come, those that aren't stated yet as one each."""
         return len(self._heap)
 
-    def __iter__(self) -> Iterator[Case]:
+    def __iter__(self) -> Iterator[DegreesCase]:
         """The cases that are still to come.
 
         Raises :class:`InputError` where even the smallest micro-batches make numbers too large, and all others do.
@@ -111,7 +111,7 @@ class Choices:
         while self._heap:
             look()
             bound, _, _, what = heappop(self._heap)
-            if isinstance(what, Case):
+            if isinstance(what, DegreesCase):
                 self._any = True
                 yield what._replace(bound=bound)
                 continue
@@ -148,7 +148,7 @@ class Choices:
         else:
             yield _Entry(case.bound, CASE, case)
 
-    def _handed(self, case: Case) -> Iterator[_Entry]:
+    def _handed(self, case: DegreesCase) -> Iterator[_Entry]:
         for one in map(case_of, handover_cases(case.problem)):
             yield _Entry(one.bound, CASE, one)
 
@@ -170,7 +170,7 @@ def _stand_in(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan) -> 
     return smaller[-1] if smaller else None
 
 
-def cases(instance: DataflowInstance) -> list[Case]:
+def cases(instance: DataflowInstance) -> list[DegreesCase]:
     """All cases of :class:`Choices`, stated."""
     return list(Choices(instance))
 
@@ -202,9 +202,9 @@ def _demands(plan: BatchPlan) -> tuple[bool, int, int]:
 
 
 def solve_each(
-    todo: Choices | Sequence[Case],
+    todo: Choices | Sequence[DegreesCase],
     run: Run,
-    solve: Callable[[Case, list[int], int], Iterable[int]],
+    solve: Callable[[DegreesCase, list[int], int], Iterable[int]],
     proved: Iterable[int] = (),
 ) -> list[int]:
     """Solve the cases in turn, but for those whose bound is no better than the incumbent; the bounds of all.
@@ -215,7 +215,7 @@ def solve_each(
     """
     found: list[int] = proved if isinstance(proved, list) else list(proved)
     lazy = todo if isinstance(todo, Choices) else None
-    cases: Iterator[Case] = iter(todo)
+    cases: Iterator[DegreesCase] = iter(todo)
     given = list[int]() if isinstance(todo, Choices) else [case.bound for case in todo]
     for number in count():
         if lazy is not None and run.upper is not None and lazy.least is not None and lazy.least >= run.upper:

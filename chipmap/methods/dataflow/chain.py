@@ -24,8 +24,8 @@ from chipmap.instances.dataflow.problem import (
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.dataflow.cases import (
     FIRST_TRY,
-    Case,
     Choices,
+    DegreesCase,
     case_of,
     has_no_room,
     least_demanding,
@@ -49,14 +49,14 @@ TOO_LARGE = "micro-batches so large that numbers pass 64 bits: give task.micro_b
 
 
 @dataclass
-class State:
+class DataflowChainState:
     """What is known of an instance: the bounds that are ``proved`` for some choices of degrees and micro-batch, and the
     choices that the program leaves over, with the reason of each."""
 
     instance: DataflowInstance
     run: Run
     proved: list[int] = field(default_factory=list)
-    left_over: list[tuple[Case, str]] = field(default_factory=list)
+    left_over: list[tuple[DegreesCase, str]] = field(default_factory=list)
 
 
 def auto(instance: DataflowInstance, run: Run) -> Termination:
@@ -64,7 +64,7 @@ def auto(instance: DataflowInstance, run: Run) -> Termination:
 
     A note names the degrees whose graph is.
     """
-    return run.attempt(lambda: follow(CHAIN, State(instance, run), Turn(run, run.deadline)), TooWideError)
+    return run.attempt(lambda: follow(CHAIN, DataflowChainState(instance, run), Turn(run, run.deadline)), TooWideError)
 
 
 def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
@@ -102,17 +102,17 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     return ticks
 
 
-def _first(state: State, turn: Turn) -> None:
+def _first(state: DataflowChainState, turn: Turn) -> None:
     """Mappings and a bound that stand at once."""
     first_mappings(state.instance, state.run, turn.deadline)
 
 
-def _each_degrees(state: State, turn: Turn) -> None:
+def _each_degrees(state: DataflowChainState, turn: Turn) -> None:
     """Where there are many choices, a mapping at each choice of degrees."""
     each_degrees(state.instance, state.run, turn.deadline)
 
 
-def _program(state: State, _: Turn) -> None:
+def _program(state: DataflowChainState, _: Turn) -> None:
     """The exact program, for every choice of degrees and every case of the hand-over between layers."""
     instance, run, left_over = state.instance, state.run, state.left_over
     todo, too_wide, listed = Choices(instance, handovers=True), dict[Degrees, str](), set[tuple[object, ...]]()
@@ -124,7 +124,7 @@ def _program(state: State, _: Turn) -> None:
     def all_bounds(*more: int) -> list[int]:
         return [*more, *(one.bound for one, _ in left_over)]
 
-    def solve(case: Case, others: list[int], _: int) -> list[int]:
+    def solve(case: DegreesCase, others: list[int], _: int) -> list[int]:
         degrees = case.problem.degrees
         run.bound(min(all_bounds(case.bound, *others)), FLOOR)
         if case.at in listed:
@@ -139,7 +139,7 @@ def _program(state: State, _: Turn) -> None:
             left_over.append((case_of(dataflow_problem(instance, *case.at)), str(error)))
             return []
         except UnfitError as error:
-            left_over.append((Case(case.problem, error.bound), str(error)))
+            left_over.append((DegreesCase(case.problem, error.bound), str(error)))
             return []
         proved = [] if ticks is None else [ticks]
         if bounds := all_bounds(*proved, *others):
@@ -159,7 +159,7 @@ def _program(state: State, _: Turn) -> None:
         _no_mapping(state)
 
 
-def _wide_graphs(state: State, _: Turn) -> None:
+def _wide_graphs(state: DataflowChainState, _: Turn) -> None:
     """Restricted programs and a bound by covers; then CP-SAT, where the graph is small."""
     run = state.run
     if state.instance.task.stages == "kernels" or not state.left_over:
@@ -172,7 +172,7 @@ def _wide_graphs(state: State, _: Turn) -> None:
         what = "mappings and bound" if has_cover_bound(case.problem) else "mappings"
         run.note("left out", f"{case.text}: {why}; {what} for wide graphs")
 
-    def solve(case: Case, others: list[int], left: int) -> list[int]:
+    def solve(case: DegreesCase, others: list[int], left: int) -> list[int]:
         small = _pairs(case.problem) <= SMALL
         share = (0.5 if small else 1.0) / (left + 1)
         ticks = WideGraph(case.problem, run, others, case.bound, share).solve()
@@ -187,14 +187,14 @@ def _wide_graphs(state: State, _: Turn) -> None:
     _bounded(state, "cover by partitions" if todo else "the models")
 
 
-def _stages_of_kernels(state: State, _: Turn) -> None:
+def _stages_of_kernels(state: DataflowChainState, _: Turn) -> None:
     """CP-SAT for small problems whose stages share out kernels."""
     run = state.run
     if state.instance.task.stages != "kernels" or not state.left_over:
         return
     from chipmap.methods.dataflow.models import by_cpsat
 
-    todo, known = list[Case](), list(state.proved)
+    todo, known = list[DegreesCase](), list(state.proved)
     for case, why in state.left_over:
         small = _pairs(case.problem) <= SMALL_STAGES
         what = "CP-SAT takes it" if small else "dataflow/mip and dataflow/cpsat take it"
@@ -204,14 +204,14 @@ def _stages_of_kernels(state: State, _: Turn) -> None:
         else:
             known.append(case.bound)
 
-    def solve(case: Case, others: list[int], _: int) -> list[int]:
+    def solve(case: DegreesCase, others: list[int], _: int) -> list[int]:
         return [max(case.bound, one) for one in by_cpsat(case, run, others)]
 
     state.proved = solve_each(todo, run, solve, known)
     _bounded(state, "the models")
 
 
-def _bounded(state: State, source: str) -> None:
+def _bounded(state: DataflowChainState, source: str) -> None:
     """All choices of degrees are bounded, by ``source``, or have no mapping."""
     if state.proved:
         state.run.bound(min(state.proved), source, "relaxation")
@@ -219,7 +219,7 @@ def _bounded(state: State, source: str) -> None:
         _no_mapping(state)
 
 
-def _no_mapping(state: State) -> None:
+def _no_mapping(state: DataflowChainState) -> None:
     """No choice is left: the reasons why."""
     no_mapping(state.instance, least_demanding(state.instance), state.run)
 

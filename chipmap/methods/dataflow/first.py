@@ -9,11 +9,11 @@ from fractions import Fraction
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.dataflow.pieces.program import Pieces
-from chipmap.heuristics.dataflow.pieces.stages import staged
+from chipmap.heuristics.dataflow.contiguous_partitions.program import Pieces
+from chipmap.heuristics.dataflow.contiguous_partitions.stages import staged
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.program import Chain
-from chipmap.heuristics.dataflow.unfused.costs import Singles
+from chipmap.heuristics.dataflow.unfused.costs import SingleKernelCosts
 from chipmap.heuristics.dataflow.unfused.elimination import elimination_order
 from chipmap.heuristics.dataflow.unfused.relaxed import descend, relaxed
 from chipmap.heuristics.dataflow.unfused.running_order import running_order
@@ -141,7 +141,7 @@ def _try(problem: DataflowProblem, run: Run, deadline: Deadline) -> bool:
     for number, case in enumerate(handover_cases(problem)):
         if number >= HANDOVERS:
             break
-        for some in (_schemes(case, singles := Singles(case), deadline), _least_kept(case)):
+        for some in (_schemes(case, singles := SingleKernelCosts(case), deadline), _least_kept(case)):
             for chain in _mappings(case, singles, some, deadline):
                 ticks = total_ticks(case, chain.ticks, chain.chosen)
                 if not _fits(case, chain.chosen, chain.partitions):
@@ -185,7 +185,7 @@ def _try_stages(problem: DataflowProblem, run: Run, deadline: Deadline) -> bool:
     if problem.instance.task.utilisation is None:
         return False  # compute of kernels that share tiles doesn't add up
     pieces, valid = Pieces(problem, deadline), False
-    for chosen in dict.fromkeys(_schemes(problem, Singles(problem), deadline)):
+    for chosen in dict.fromkeys(_schemes(problem, SingleKernelCosts(problem), deadline)):
         for stays in (False, True) if resident(problem) else (False,):
             found = staged(pieces, chosen, stays)
             if found is not None and _fits(problem, chosen, *found):
@@ -200,7 +200,7 @@ def _fits(
     return capacity is None or max(dram_bytes(problem, chosen, partitions, stages)) <= capacity
 
 
-def _schemes(problem: DataflowProblem, singles: Singles, deadline: Deadline) -> Iterator[tuple[int, ...]]:
+def _schemes(problem: DataflowProblem, singles: SingleKernelCosts, deadline: Deadline) -> Iterator[tuple[int, ...]]:
     """Choices of all kernels' options: by the cost of each kernel alone, and where they are fused without DRAM."""
     found, large = scopes(singles)
     order, _ = elimination_order(singles.sizes, edges_of(found, large))
@@ -214,7 +214,7 @@ def _schemes(problem: DataflowProblem, singles: Singles, deadline: Deadline) -> 
 
 
 def _mappings(
-    problem: DataflowProblem, singles: Singles, some: Iterator[tuple[int, ...]], deadline: Deadline
+    problem: DataflowProblem, singles: SingleKernelCosts, some: Iterator[tuple[int, ...]], deadline: Deadline
 ) -> Iterator[Chain]:
     """Mappings of one case of the hand-over, under each of these choices of options."""
     task = problem.instance.task
@@ -239,9 +239,9 @@ def _by_itself(problem: DataflowProblem) -> bool:
     return alone and most is None and not exactly
 
 
-def _without_dram(singles: Singles) -> Singles:
+def _without_dram(singles: SingleKernelCosts) -> SingleKernelCosts:
     """The same kernels as if DRAM took no time: what they may be inside a partition."""
-    other = object.__new__(Singles)
+    other = object.__new__(SingleKernelCosts)
     other.__dict__.update(singles.__dict__)
     nothing = [np.zeros_like(one.memory) for one in singles.singles]
     other.singles = [

@@ -13,7 +13,7 @@ from chipmap.family import Model
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.problem import batch_ticks, layer_ticks, steps, sums_outside
-from chipmap.methods.dataflow.cases import Case, Choices, least_demanding, solve_each
+from chipmap.methods.dataflow.cases import Choices, DegreesCase, least_demanding, solve_each
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
 from chipmap.methods.model_solve import Finds, conclude, solve_within
 from chipmap.result import BoundKind, Termination, integer_bound
@@ -42,7 +42,7 @@ def _all(instance: DataflowInstance, run: Run, kind: Kind) -> Termination:
             return
         alone = len(todo) == 1
 
-        def solve(case: Case, others: list[int], _: int) -> list[int]:
+        def solve(case: DegreesCase, others: list[int], _: int) -> list[int]:
             run.bound(min([case.bound, *others]), "kernels one by one")
             model = build(case, kind, upper=run.upper)
             certain.append(model.standing.bounds)
@@ -61,7 +61,7 @@ def _all(instance: DataflowInstance, run: Run, kind: Kind) -> Termination:
     return run.attempt(work, TooWideError)
 
 
-def build(case: Case, kind: Kind, **choices: Any) -> Model:
+def build(case: DegreesCase, kind: Kind, **choices: Any) -> Model:
     """The model of a choice of degrees and micro-batch."""
     instance = case.problem.instance
     instance = instance.replace(task=instance.task.replace(degrees=case.problem.degrees))
@@ -73,14 +73,16 @@ def build(case: Case, kind: Kind, **choices: Any) -> Model:
     return model
 
 
-def by_cpsat(case: Case, run: Run, others: list[int], given: DataflowSolution | None = None) -> list[int]:
+def by_cpsat(case: DegreesCase, run: Run, others: list[int], given: DataflowSolution | None = None) -> list[int]:
     """The bound that CP-SAT proves for one choice of degrees, the incumbent as start and cutoff; none where nothing
     fits. ``others`` are the bounds of the other choices; schemes and stages are those of ``given``, where one is."""
     model = build(case, "cpsat", upper=run.upper, given=given)
     return solve_case(case, model, "cpsat", run, others, "combinatorial")
 
 
-def solve_case(case: Case, model: Model, kind: Kind, run: Run, others: list[int], bound_kind: BoundKind) -> list[int]:
+def solve_case(
+    case: DegreesCase, model: Model, kind: Kind, run: Run, others: list[int], bound_kind: BoundKind
+) -> list[int]:
     """Solve the model of one choice of degrees, whose cutoff is the incumbent's value now.
 
     Returns the bound that is proved for these degrees; none where nothing fits. ``others`` are the bounds of the other
@@ -98,7 +100,7 @@ def solve_case(case: Case, model: Model, kind: Kind, run: Run, others: list[int]
     return [_lower(case, kind, outcome.bound) if bounds and outcome.bound is not None else case.bound]
 
 
-def _lower(case: Case, kind: Kind, bound: float) -> int:
+def _lower(case: DegreesCase, kind: Kind, bound: float) -> int:
     """A solver's bound in whole ticks of the batch.
 
     For all that a mapping may have beside T4, a layer takes whole picoseconds: so many at least. Where stages share

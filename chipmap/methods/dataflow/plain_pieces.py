@@ -1,6 +1,7 @@
 """Partitions as pieces of one order of all kernels, each as long as it may be: plain Python, linear in the edges.
 
-A restriction, as the best pieces are (:mod:`chipmap.heuristics.dataflow.pieces.program`), and not the best ones.
+A restriction, as the best pieces are (:mod:`chipmap.heuristics.dataflow.contiguous_partitions.program`), and not the
+best ones.
 """
 
 from __future__ import annotations

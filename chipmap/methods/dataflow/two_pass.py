@@ -16,7 +16,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSoluti
 from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.passes import inter_chip
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
-from chipmap.methods.dataflow.cases import Case, Choices, cases
+from chipmap.methods.dataflow.cases import Choices, DegreesCase, cases
 from chipmap.methods.dataflow.chain import auto, solve_degrees
 from chipmap.methods.dataflow.infeasibility import no_degrees
 from chipmap.methods.dataflow.models import build, by_cpsat
@@ -68,7 +68,7 @@ def two_pass(instance: DataflowInstance, run: Run) -> Termination:
     return run.attempt(work)
 
 
-def first_pass(todo: list[Case], run: Run) -> DataflowSolution | None:
+def first_pass(todo: list[DegreesCase], run: Run) -> DataflowSolution | None:
     """The mapping of the inter-chip pass: the shortest batch over all degrees, by the program over ideals (for wide
     graphs by CP-SAT), and of those at its degrees the one with the least time in the network, by CP-SAT. None where it
     finds none."""
@@ -80,7 +80,7 @@ def first_pass(todo: list[Case], run: Run) -> DataflowSolution | None:
     return (fewest or best).mapping
 
 
-def _by_program(todo: list[Case], run: Run) -> Pass | None:
+def _by_program(todo: list[DegreesCase], run: Run) -> Pass | None:
     """The shortest batch by ``dataflow/auto``; None where that isn't proved."""
     inner = run.inner(todo[0].problem.instance, run.deadline.share(SHARE).seconds)
     proved = auto(todo[0].problem.instance, inner).reason == "optimal"
@@ -88,7 +88,7 @@ def _by_program(todo: list[Case], run: Run) -> Pass | None:
     return Pass(inner.best.solution, inner.best.objective) if proved and inner.best is not None else None  # type: ignore[arg-type]
 
 
-def _by_models(todo: list[Case], run: Run) -> Pass | None:
+def _by_models(todo: list[DegreesCase], run: Run) -> Pass | None:
     best: Pass | None = None
     for case in todo:
         if best is None or case.bound < best.ticks:
@@ -96,7 +96,7 @@ def _by_models(todo: list[Case], run: Run) -> Pass | None:
     return best
 
 
-def _solved(case: Case, run: Run, upper: int | None, network: bool = False) -> Pass | None:
+def _solved(case: DegreesCase, run: Run, upper: int | None, network: bool = False) -> Pass | None:
     """The optimum for one choice of degrees, within ``upper`` ticks, by CP-SAT: the shortest batch, or the least time
     of T3 (the least that is found in a share of the time, with a note). None: there is none."""
     run.checkpoint()

@@ -19,7 +19,7 @@ from chipmap.result import Termination
 from chipmap.run import Run
 
 if TYPE_CHECKING:
-    from chipmap.heuristics.multimodel.scar import Scar
+    from chipmap.heuristics.multimodel.published.scar import Scar
 
 #: SCAR's default number of splits (five windows).
 SPLITS = 4
@@ -74,7 +74,7 @@ def scar_evolutionary(instance: MultiInstance, run: Run) -> Termination:
     """
 
     def work() -> None:
-        from chipmap.heuristics.multimodel.scar import Evolution
+        from chipmap.heuristics.multimodel.published.scar import Evolution
 
         problem, turn = multi_problem(instance), Turn(run, run.deadline)
         again = run.clocked and problem.chiplets > LARGE
@@ -98,7 +98,7 @@ def _splits(problem: MultiProblem) -> range:
 def _search(
     problem: MultiProblem, turn: Turn, splits: Iterable[int], source: str, chiplets: Sequence[int] | None = None
 ) -> None:
-    from chipmap.heuristics.multimodel.scar import Scar
+    from chipmap.heuristics.multimodel.published.scar import Scar
 
     if problem.chiplets > MOST_CHIPLETS:
         remedy = f"Take another method, or a module of at most {MOST_CHIPLETS} chiplets."

@@ -27,7 +27,7 @@ from chipmap.result import Termination
 from chipmap.run import Run
 
 if TYPE_CHECKING:
-    from chipmap.heuristics.multimodel.annealing import Windows
+    from chipmap.heuristics.multimodel.annealing.search import Windows
 
 #: EDP's weights for the MIP around the incumbent's T2 / T1, and the share of the time that is left for each.
 RATES, SLICE = (1.0, 0.5, 2.0, 0.25, 4.0), 0.4
@@ -65,7 +65,7 @@ def least_of_energy(problem: MultiProblem, turn: Turn) -> None:
 
 def bound_by_weights(problem: MultiProblem, turn: Turn) -> None:
     """The linear program over any number of windows, for weights around T2 / T1 of the incumbent."""
-    from chipmap.heuristics.multimodel.any_windows import AnyWindows, Line, bound, corner
+    from chipmap.heuristics.multimodel.windows.any_windows import AnyWindows, Line, bound, corner
 
     program, lines = AnyWindows(problem), list[Line]()
     time, energy = program.least
@@ -95,8 +95,8 @@ def single_models(problem: MultiProblem, turn: Turn) -> None:
 
 def one_window(problem: MultiProblem, turn: Turn) -> None:
     """The best schedule of a single window; where no more are asked for, with its proof."""
-    from chipmap.heuristics.multimodel.one_window import MOST_CHIPLETS, OneWindow, limits_of
-    from chipmap.heuristics.multimodel.paths import module_paths
+    from chipmap.heuristics.multimodel.tables.paths import module_paths
+    from chipmap.heuristics.multimodel.windows.one_window import MOST_CHIPLETS, OneWindow, limits_of
 
     run, single = turn.run, problem.instance.task.windows == 1
     if problem.chiplets > MOST_CHIPLETS:
@@ -118,8 +118,8 @@ def one_window(problem: MultiProblem, turn: Turn) -> None:
 
 def strips(problem: MultiProblem, turn: Turn) -> None:
     """A single window on many chiplets: models side by side along paths through the module."""
-    from chipmap.heuristics.multimodel.one_window import limits_of
-    from chipmap.heuristics.multimodel.strips import MOST_MODELS, Strip, long_paths
+    from chipmap.heuristics.multimodel.windows.one_window import limits_of
+    from chipmap.heuristics.multimodel.windows.strips import MOST_MODELS, Strip, long_paths
 
     if len(problem.models) > MOST_MODELS or problem.most_time >= 2**53:
         return
@@ -132,7 +132,7 @@ def strips(problem: MultiProblem, turn: Turn) -> None:
 
 def search(problem: MultiProblem, turn: Turn) -> None:
     """Annealing, again and again: from the first schedule, or from the best one so far, in turns."""
-    from chipmap.heuristics.multimodel.annealing import rounds
+    from chipmap.heuristics.multimodel.annealing.search import rounds
 
     run, first = turn.run, whole_models(problem) or packed(problem)
     if run.best is not None:
@@ -148,7 +148,7 @@ def search(problem: MultiProblem, turn: Turn) -> None:
 
 def _search_one_window(problem: MultiProblem, turn: Turn) -> Windows | None:
     """The best of one round of annealing with a single window, where there are fewer places to look at."""
-    from chipmap.heuristics.multimodel.annealing import rounds
+    from chipmap.heuristics.multimodel.annealing.search import rounds
 
     single, best = multi_problem(problem.instance.replace(task=problem.instance.task.replace(windows=1))), None
     first = whole_models(single) or packed(single)
@@ -199,7 +199,7 @@ def model_by_cpsat(problem: MultiProblem, turn: Turn) -> None:
 def model_by_mip(problem: MultiProblem, turn: Turn) -> None:
     """The MIP, of an EDP instance by one weight after the other."""
     from chipmap.formulations.multimodel.mip import build
-    from chipmap.heuristics.multimodel.any_windows import SAFE, Line, product_ticks
+    from chipmap.heuristics.multimodel.windows.any_windows import SAFE, Line, product_ticks
 
     run = turn.run
     if problem.instance.task.objective != "edp":

@@ -1,4 +1,4 @@
-"""Links of the chain that prove: columns over windows (:mod:`chipmap.heuristics.multimodel.columns`).
+"""Links of the chain that prove: columns over windows (:mod:`chipmap.heuristics.multimodel.columns.column_generation`).
 
 Tables of coarse cells come first, finer ones where time allows. For each, lines rate · T1 + T2 >= value are sought
 where they matter. For EDP that is the corner in which the product is smallest, for energy within a limit on latency
@@ -13,7 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from chipmap.deadline import Stop
-from chipmap.heuristics.multimodel.any_windows import (
+from chipmap.heuristics.multimodel.columns.column_generation import KNOTS, NEAR, Column, Prices, WindowColumns
+from chipmap.heuristics.multimodel.columns.pricing import Entries, Places, Pricing
+from chipmap.heuristics.multimodel.tables.paths import Paths, module_paths
+from chipmap.heuristics.multimodel.tables.ranges import build
+from chipmap.heuristics.multimodel.windows.any_windows import (
     SAFE,
     AnyWindows,
     Line,
@@ -22,16 +26,12 @@ from chipmap.heuristics.multimodel.any_windows import (
     energy_within,
     product_ticks,
 )
-from chipmap.heuristics.multimodel.boundaries import Boundaries, improve
-from chipmap.heuristics.multimodel.columns import KNOTS, NEAR, Column, Prices, WindowColumns
-from chipmap.heuristics.multimodel.paths import Paths, module_paths
-from chipmap.heuristics.multimodel.pricing import Entries, Places, Pricing
-from chipmap.heuristics.multimodel.tables import build
+from chipmap.heuristics.multimodel.windows.boundaries import Boundaries, improve
 from chipmap.instances.multimodel.instance import MultiSolution
 from chipmap.instances.multimodel.problem import IntArray, MultiProblem, placed, schedule, terms, watts
 from chipmap.methods.chain import Turn
 from chipmap.methods.multimodel.refutation import above_limits
-from chipmap.solvers.repeated import Growing
+from chipmap.solvers.repeated import GrowingProgram
 
 #: Widths of the bottlenecks' cells as shares of the windows' time, round by round; below the share LEAST of them as of
 #: T1, the width is no smaller, nor does it grow by more than GROWTH of them. The first cell ends at SHORT of T1.
@@ -178,7 +178,7 @@ class ColumnBound:
         self.spent = time.monotonic() - started, 0.0
         self.near, self.fine = max(NEAR, ratio * NEAR_CELLS), ratio <= FINE
         layers = [model.layers for model in self.problem.models]
-        return WindowColumns(layers, self.problem.windows, Pricing(tables, places(self.paths), edges), Growing)
+        return WindowColumns(layers, self.problem.windows, Pricing(tables, places(self.paths), edges), GrowingProgram)
 
     def prove(self, program: WindowColumns) -> None:
         """Lines from the program, until no weight is left to try."""

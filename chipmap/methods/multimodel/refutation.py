@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chipmap.explanation import EXPLAIN
-from chipmap.heuristics.multimodel.any_windows import SAFE, Line
 from chipmap.heuristics.multimodel.energy import Energy
+from chipmap.heuristics.multimodel.windows.any_windows import SAFE, Line
 from chipmap.instances.multimodel.instance import MultiInstance
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.methods.chain import Link, Turn, follow

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from chipmap.formulations.placement.narrowing import Near
+from chipmap.formulations.placement.narrowing import NearPlacements
 from chipmap.instances.placement.fixed_order import Schedule
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem
@@ -27,8 +27,8 @@ from chipmap.methods.around_start import Around, near_start
 from chipmap.methods.chain import Turn, follow
 from chipmap.methods.placement.bounding import narrowing
 from chipmap.methods.placement.chain import BOUND, START
+from chipmap.methods.placement.chain_state import ChainState
 from chipmap.methods.placement.first import begun_only
-from chipmap.methods.placement.stages import Stages
 from chipmap.records import Record
 from chipmap.result import Termination
 from chipmap.run import Run
@@ -47,7 +47,7 @@ def proximity(instance: PlacementInstance, run: Run) -> Termination:
     return _near(instance, run, "proximity", few_move)
 
 
-def inner_stay(problem: PlacementProblem, devices: IntArray, start: IntArray | None) -> Near:
+def inner_stay(problem: PlacementProblem, devices: IntArray, start: IntArray | None) -> NearPlacements:
     """One device for each group none of whose storages, read or made, is on two devices with ``devices`` [N]; the order
     of ``start`` [N] (with step time) there."""
     storages = problem.storages
@@ -56,27 +56,27 @@ def inner_stay(problem: PlacementProblem, devices: IntArray, start: IntArray | N
     border = np.zeros(problem.operations, dtype=bool)
     border[problem.group[producer[crossing]]] = border[problem.group[storages.readers[crossing]]] = True
     home = np.arange(problem.devices) == devices[:, None]
-    return Near(border[problem.group][:, None] | home, devices, start, ordered=True)
+    return NearPlacements(border[problem.group][:, None] | home, devices, start, ordered=True)
 
 
-def few_move(problem: PlacementProblem, devices: IntArray, start: IntArray | None) -> Near:
+def few_move(problem: PlacementProblem, devices: IntArray, start: IntArray | None) -> NearPlacements:
     """All devices, for at most :data:`REACH` groups another one than in ``devices`` [N], and much the same starts."""
     step = 0 if start is None else int((start + problem.time[np.arange(problem.operations), devices]).max(initial=0))
-    return Near(np.ones_like(problem.allowed), devices, start, moves=REACH, shift=int(SHIFT * step))
+    return NearPlacements(np.ones_like(problem.allowed), devices, start, moves=REACH, shift=int(SHIFT * step))
 
 
 def _near(
     instance: PlacementInstance,
     run: Run,
     source: str,
-    near: Callable[[PlacementProblem, IntArray, IntArray | None], Near],
+    near: Callable[[PlacementProblem, IntArray, IntArray | None], NearPlacements],
 ) -> Termination:
     """Solve the model with only placements near the run's best one, from it."""
     from chipmap.formulations.placement.cpsat import build
     from chipmap.formulations.placement.cpsat_builder import PlacementCpChoices
 
     problem = placement_problem(instance)
-    stages, turn = Stages(problem), Turn(run, run.deadline)
+    stages, turn = ChainState(problem), Turn(run, run.deadline)
 
     def state(start: Record) -> Around:
         assert isinstance(start, PlacementSolution)

@@ -15,7 +15,7 @@ from chipmap.run import Run
 
 
 def at_once(instance: PlacementInstance, run: Run) -> None:
-    """Report what no placement can do, or else two bounds: all work shared out evenly, and the longest chain."""
+    """Report proofs that no placement fits, or else two bounds: all work shared out evenly, and the longest chain."""
     problem = placement_problem(instance)
     if reasons := list(impossible(problem)):
         run.infeasible(*reasons)

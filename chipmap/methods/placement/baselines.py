@@ -9,22 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from chipmap.heuristics.placement import etf, human, metis, starts
-from chipmap.heuristics.placement.cpop import cpop
-from chipmap.heuristics.placement.heft_units import heft_units
-from chipmap.heuristics.placement.memory import excess
-from chipmap.heuristics.placement.simulator import NEVER, schedule, simulate
+from chipmap.heuristics.placement.published import metis
+from chipmap.heuristics.placement.published.cpop import cpop
+from chipmap.heuristics.placement.simulation.memory import excess
+from chipmap.heuristics.placement.simulation.simulator import NEVER, schedule, simulate
+from chipmap.heuristics.placement.starts import etf, human
+from chipmap.heuristics.placement.starts import heft as starts
+from chipmap.heuristics.placement.starts.heft_units import heft_units
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import IntArray
 from chipmap.learned import needs
 from chipmap.methods.chain import Link, Turn
 from chipmap.methods.placement.chain import BOUND, follow_chain
-from chipmap.methods.placement.stages import Stages
+from chipmap.methods.placement.chain_state import ChainState
 from chipmap.result import Termination
 from chipmap.run import Run
 
 #: Gives (name, devices) of each placement of a method.
-Placements = Callable[[Stages, Turn], Iterator[tuple[str, IntArray]]]
+Placements = Callable[[ChainState, Turn], Iterator[tuple[str, IntArray]]]
 #: The rules by which a placement is decoded: a name, and whether keys are ready times.
 RULES = (("upward rank", False), ("ready times", True))
 
@@ -37,94 +39,94 @@ class Refused(NamedTuple):
     fifo: bool
 
 
-def of_human(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+def of_human(state: ChainState, turn: Turn) -> Iterator[tuple[str, IntArray]]:
     """Blocks of layers of equal time or bytes, and layers in turn."""
-    made = human.layers(stages.problem)
+    made = human.layers(state.problem)
     for kind in human.SPLITS:
-        yield f"human, {kind}", human.split(stages.problem, kind, made)
+        yield f"human, {kind}", human.split(state.problem, kind, made)
 
 
-def of_metis(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+def of_metis(state: ChainState, turn: Turn) -> Iterator[tuple[str, IntArray]]:
     """METIS with parts of equal time, and of equal bytes."""
     for kind in metis.WEIGHTS:
         try:
-            yield f"metis, {kind}", metis.partition(stages.problem, kind, turn.run.options.seed, turn.deadline)
+            yield f"metis, {kind}", metis.partition(state.problem, kind, turn.run.options.seed, turn.deadline)
         except metis.MetisError as error:
             turn.run.note("left out", f"metis, {kind}: {error}")
 
 
-def of_random(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+def of_random(state: ChainState, turn: Turn) -> Iterator[tuple[str, IntArray]]:
     """A random device for each group."""
-    yield "random", starts.at_random(stages.problem, turn.run.options.seed)
+    yield "random", starts.at_random(state.problem, turn.run.options.seed)
 
 
-def of_heft(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+def of_heft(state: ChainState, turn: Turn) -> Iterator[tuple[str, IntArray]]:
     """HEFT."""
-    yield "heft", starts.heft(stages.problem, stages.tables)
+    yield "heft", starts.heft(state.problem, state.tables)
 
 
-def of_heft_units(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+def of_heft_units(state: ChainState, turn: Turn) -> Iterator[tuple[str, IntArray]]:
     """HEFT on units."""
-    yield "heft-units", heft_units(stages.problem, stages.tables)
+    yield "heft-units", heft_units(state.problem, state.tables)
 
 
-def of_etf(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+def of_etf(state: ChainState, turn: Turn) -> Iterator[tuple[str, IntArray]]:
     """ETF."""
-    yield "etf", etf.etf(stages.problem, stages.tables, turn.deadline)
+    yield "etf", etf.etf(state.problem, state.tables, turn.deadline)
 
 
-def of_m_etf(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+def of_m_etf(state: ChainState, turn: Turn) -> Iterator[tuple[str, IntArray]]:
     """Baechi's m-ETF."""
-    yield "m-etf", etf.m_etf(stages.problem, stages.tables, turn.deadline)
+    yield "m-etf", etf.m_etf(state.problem, state.tables, turn.deadline)
 
 
-def of_cpop(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+def of_cpop(state: ChainState, turn: Turn) -> Iterator[tuple[str, IntArray]]:
     """CPOP."""
-    yield "cpop", cpop(stages.problem, stages.tables)
+    yield "cpop", cpop(state.problem, state.tables)
 
 
-def of_one_device(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+def of_one_device(state: ChainState, turn: Turn) -> Iterator[tuple[str, IntArray]]:
     """Everything on one device, for each that allows it."""
-    yield from stages.singles()
-    for d in range(stages.problem.devices):
-        for what in starts.kept_off(stages.problem, d):
-            turn.run.note("left out", f"one device: {stages.problem.device_names[d]!r} can't run {what!r}, or must not")
+    yield from state.singles()
+    for d in range(state.problem.devices):
+        for what in starts.kept_off(state.problem, d):
+            turn.run.note("left out", f"one device: {state.problem.device_names[d]!r} can't run {what!r}, or must not")
 
 
-def of_policy(stages: Stages, turn: Turn) -> Iterator[tuple[str, IntArray]]:
+def of_policy(state: ChainState, turn: Turn) -> Iterator[tuple[str, IntArray]]:
     """Human splits, the best one of these and METIS's, then what a learning policy draws round it."""
     from chipmap.learned.placement.search import search
 
     options = turn.run.options
-    for devices in search(stages.problem, options.native, options.seed, turn.deadline):
+    for devices in search(state.problem, options.native, options.seed, turn.deadline):
         yield "learned policy", devices
 
 
-def _baseline(stages: Stages, turn: Turn, placements: Placements) -> None:
+def _baseline(state: ChainState, turn: Turn, placements: Placements) -> None:
     """Hand over the valid placements by both rules, then say what is wrong with the others."""
     refused: list[Refused] = []
-    for name, devices in placements(stages, turn):
-        if not stages.problem.timed:
-            found = PlacementSolution(instance=stages.problem.instance.name, devices=stages.problem.names_of(devices))
+    for name, devices in placements(state, turn):
+        if not state.problem.timed:
+            found = PlacementSolution(instance=state.problem.instance.name, devices=state.problem.names_of(devices))
             _judge(turn.run, name, found)
         else:
-            refused += _decode(stages, turn, name, devices)
+            refused += _decode(state, turn, name, devices)
         turn.deadline.check()
     for name, devices, fifo in refused:
         turn.deadline.check()
-        simulate(stages.tables, devices, stages.key, fifo, stages.none, NEVER, stages.work)
-        _judge(turn.run, name, schedule(stages.problem, devices, stages.work))
+        simulate(state.tables, devices, state.key, fifo, state.none, NEVER, state.work)
+        _judge(turn.run, name, schedule(state.problem, devices, state.work))
 
 
-def _decode(stages: Stages, turn: Turn, name: str, devices: IntArray) -> Iterator[Refused]:
+def _decode(state: ChainState, turn: Turn, name: str, devices: IntArray) -> Iterator[Refused]:
     """Simulate a placement by both rules and hand over the better one; yield it if neither is valid."""
     best: tuple[int, int, str, bool] | None = None
     for rule, fifo in RULES:
-        step = int(simulate(stages.tables, devices, stages.key, fifo, stages.none, NEVER, stages.work))
+        step = int(simulate(state.tables, devices, state.key, fifo, state.none, NEVER, state.work))
         if step < 0:
-            turn.run.note("left out", f"{name} is no placement: C3 {_missing(stages, devices)}")
+            turn.run.note("left out", f"{name} is no placement: C3 {_missing(state, devices)}")
             return
-        over = int(excess(stages.tables, stages.bytes, devices, stages.work))
+        over = int(excess(state.tables, state.bytes, devices, state.work))
         if best is None or (over, step) < best[:2]:
             best = over, step, rule, fifo
     assert best is not None
@@ -132,8 +134,8 @@ def _decode(stages: Stages, turn: Turn, name: str, devices: IntArray) -> Iterato
     if over:
         yield Refused(f"{name} ({rule}, {step / 1e6:.3f} ms)", devices, fifo)
     elif turn.run.upper is None or step < turn.run.upper:
-        simulate(stages.tables, devices, stages.key, fifo, stages.none, NEVER, stages.work)
-        turn.solution(schedule(stages.problem, devices, stages.work), f"{name} ({rule})")
+        simulate(state.tables, devices, state.key, fifo, state.none, NEVER, state.work)
+        turn.solution(schedule(state.problem, devices, state.work), f"{name} ({rule})")
 
 
 def _judge(run: Run, name: str, solution: PlacementSolution) -> None:
@@ -147,9 +149,9 @@ def _judge(run: Run, name: str, solution: PlacementSolution) -> None:
     run.note("left out", f"{name} is no placement: {first.label} {first.message}{also}")
 
 
-def _missing(stages: Stages, devices: IntArray) -> str:
+def _missing(state: ChainState, devices: IntArray) -> str:
     """The first storage whose transfer has no route, in words."""
-    problem, storages = stages.problem, stages.problem.storages
+    problem, storages = state.problem, state.problem.storages
     for s, u in enumerate(storages.producer.tolist()):
         for v in storages.read_by(s):
             a, b = int(devices[u]), int(devices[v])
@@ -160,8 +162,8 @@ def _missing(stages: Stages, devices: IntArray) -> str:
 
 
 def _method(instance: PlacementInstance, run: Run, placements: Placements) -> Termination:
-    def work(stages: Stages, turn: Turn) -> None:
-        _baseline(stages, turn, placements)
+    def work(state: ChainState, turn: Turn) -> None:
+        _baseline(state, turn, placements)
 
     return follow_chain(instance, run, (BOUND, Link("baseline", 1.0, work)))
 

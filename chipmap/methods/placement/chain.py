@@ -6,20 +6,20 @@ deadline passes.
 
 from __future__ import annotations
 
-from chipmap.heuristics.placement import bounds as lower
-from chipmap.heuristics.placement import unequal
-from chipmap.heuristics.placement.partition import partition
-from chipmap.heuristics.placement.units import units
+from chipmap.heuristics.placement.bounds import price_bound
+from chipmap.heuristics.placement.bounds import simple as lower
+from chipmap.heuristics.placement.search.units import units
+from chipmap.heuristics.placement.starts.partition import partition
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.model_solve import solve_whole
 from chipmap.methods.placement.bounding import bound_by_windows, narrowing
+from chipmap.methods.placement.chain_state import ChainState
 from chipmap.methods.placement.first import begun_only
 from chipmap.methods.placement.reasons import against_limit, clash, impossible
 from chipmap.methods.placement.search import SMALL, improve, search
-from chipmap.methods.placement.stages import Stages
-from chipmap.methods.placement.subsets import by_turns
+from chipmap.methods.placement.subsets import alternate_device_subsets
 from chipmap.methods.placement.throughput import blocks, refute, search_loads
 from chipmap.result import Termination
 from chipmap.run import Run
@@ -30,108 +30,108 @@ LARGE = 2_400
 PARTITIONS, FEW_PARTITIONS = 40, 3
 
 
-def bound_at_once(stages: Stages, turn: Turn) -> None:
-    """Σ p over D, groups; what no placement can do: an operation too large for any memory, weights for all of them."""
-    reasons = list(impossible(stages.problem))
+def bound_at_once(state: ChainState, turn: Turn) -> None:
+    """The work bound; proofs that no placement fits: an operation or all weights too large for the memories."""
+    reasons = list(impossible(state.problem))
     if reasons:
         turn.run.infeasible(*reasons)
         turn.run.checkpoint()
-    turn.bound(max(lower.load(stages.problem), unequal.work(stages.problem)), "work")
+    turn.bound(max(lower.load(state.problem), price_bound.work(state.problem)), "work")
 
 
-def look_at_limit(stages: Stages, turn: Turn) -> None:
+def look_at_limit(state: ChainState, turn: Turn) -> None:
     """Whether the bounds so far are above the limit on the step."""
-    if reasons := against_limit(stages.problem, turn.run):
+    if reasons := against_limit(state.problem, turn.run):
         turn.infeasible(*reasons)
         turn.deadline.check()
 
 
-def start(stages: Stages, turn: Turn) -> None:
+def start(state: ChainState, turn: Turn) -> None:
     """The incumbent (a warm start) and all starts: the first that there is at once, then the best, as checks take
     time."""
     best, given = "", turn.run.best
     try:
-        if given is not None and stages.problem.timed:
+        if given is not None and state.problem.timed:
             assert isinstance(given.solution, PlacementSolution)
-            stages.weigh(stages.problem.devices_of(given.solution))
-            if stages.best is not None and stages.best[:2] < (0, given.objective):
+            state.evaluate_and_keep(state.problem.devices_of(given.solution))
+            if state.best is not None and state.best[:2] < (0, given.objective):
                 best = given.source
-        for name, devices in stages.starts(turn.deadline):
-            if not stages.problem.timed or turn.run.best is None:
-                stages.tell(turn, devices, name)
-            elif stages.weigh(devices):
+        for name, devices in state.starts(turn.deadline):
+            if not state.problem.timed or turn.run.best is None:
+                state.tell(turn, devices, name)
+            elif state.evaluate_and_keep(devices):
                 best = name
             turn.deadline.check()
     finally:
         if best:
-            stages.tell_best(turn, best)
+            state.tell_best(turn, best)
 
 
-def start_if_none(stages: Stages, turn: Turn) -> None:
+def start_if_none(state: ChainState, turn: Turn) -> None:
     """All starts, where nothing was found but what there was at once."""
     if turn.run.best is None or begun_only(turn.run):
-        start(stages, turn)
+        start(state, turn)
 
 
-def spread(stages: Stages, turn: Turn) -> None:
+def best_of_partitions(state: ChainState, turn: Turn) -> None:
     """Partitions, the best of several by simulation: as many as there is time for.
 
     Every other one is on fewer devices, where these have time enough.
     """
-    problem, run = stages.problem, turn.run
+    problem, run = state.problem, turn.run
     if not problem.timed or problem.devices == 1:
         return
-    made, told = units(problem), stages.best[:2] if stages.best is not None else None
-    trials = by_turns(problem, stages.begins(), lambda: stages.windows(run.deadline))
+    made, told = units(problem), state.best[:2] if state.best is not None else None
+    trials = alternate_device_subsets(problem, state.initial_partitions(), lambda: state.heads_and_tails(run.deadline))
     try:
         for number in range(PARTITIONS if run.clocked else FEW_PARTITIONS):
             (left, begin), seed = next(trials), run.options.seed * PARTITIONS + number
-            stages.weigh(partition(left, made, begin, seed, turn.deadline))
+            state.evaluate_and_keep(partition(left, made, begin, seed, turn.deadline))
             turn.deadline.check()
     finally:
-        if stages.best is not None and stages.best[:2] != told:
-            stages.tell_best(turn, "partition")
+        if state.best is not None and state.best[:2] != told:
+            state.tell_best(turn, "partition")
 
 
-def spread_if_large(stages: Stages, turn: Turn) -> None:
+def best_of_partitions_if_large(state: ChainState, turn: Turn) -> None:
     """Partitions, but not where CP-SAT takes over."""
-    if stages.size > SMALL:
-        spread(stages, turn)
+    if state.size > SMALL:
+        best_of_partitions(state, turn)
 
 
-def improved(stages: Stages, turn: Turn) -> None:
+def improved(state: ChainState, turn: Turn) -> None:
     """Partitions, bounds and annealing over devices and keys, from the best start."""
-    improve(stages, turn, SPREAD, WINDOWS)
+    improve(state, turn, PARTITION, WINDOWS)
 
 
-def model_if_small(stages: Stages, turn: Turn) -> None:
+def model_if_small(state: ChainState, turn: Turn) -> None:
     """The CP-SAT model, where it is small enough to be of use."""
-    problem, small = stages.problem, turn.run.best is None or stages.size <= SMALL
-    if problem.timed and not small and stages.size <= LARGE:
-        small = narrowing(stages, turn).parts * problem.devices <= SMALL
+    problem, small = state.problem, turn.run.best is None or state.size <= SMALL
+    if problem.timed and not small and state.size <= LARGE:
+        small = narrowing(state, turn).parts * problem.devices <= SMALL
     if small and problem.timed:
-        model_by_cpsat(stages, turn)
+        model_by_cpsat(state, turn)
 
 
-def model_by_cpsat(stages: Stages, turn: Turn) -> None:
+def model_by_cpsat(state: ChainState, turn: Turn) -> None:
     """The CP-SAT model, from the incumbent on."""
     from chipmap.formulations.placement.cpsat import build
     from chipmap.formulations.placement.cpsat_builder import PlacementCpChoices
 
-    known = narrowing(stages, turn) if stages.problem.timed else None
+    known = narrowing(state, turn) if state.problem.timed else None
     choices = PlacementCpChoices(narrowing=known, symmetry=True)
-    solve_whole(turn.run, build(stages.problem.instance, choices), "cpsat", lambda: clash(stages.problem, turn.run))
+    solve_whole(turn.run, build(state.problem.instance, choices), "cpsat", lambda: clash(state.problem, turn.run))
 
 
-def model_by_mip(stages: Stages, turn: Turn) -> None:
+def model_by_mip(state: ChainState, turn: Turn) -> None:
     """The MIP, from the incumbent on."""
     from chipmap.formulations.placement.mip import build
 
-    solve_whole(turn.run, build(stages.problem.instance), "mip", lambda: clash(stages.problem, turn.run))
+    solve_whole(turn.run, build(state.problem.instance), "mip", lambda: clash(state.problem, turn.run))
 
 
 BOUND, START = Link("bound", 1.0, bound_at_once), Link("start", 0.5, start)
-SPREAD = Link("partition", 0.15, spread_if_large)
+PARTITION = Link("partition", 0.15, best_of_partitions_if_large)
 WINDOWS, SEARCH = Link("windows", 0.3, bound_by_windows), Link("search", 1.0, search)
 MODEL = Link("cpsat", 1.0, model_if_small)
 BLOCKS, REFUTE = Link("blocks", 0.5, blocks), Link("refutation", 1.0, refute)
@@ -161,7 +161,7 @@ def starts(instance: PlacementInstance, run: Run) -> Termination:
 
 def partitions(instance: PlacementInstance, run: Run) -> Termination:
     """Annealed partitions alone."""
-    return follow_chain(instance, run, (BOUND, Link("partition", 1.0, spread)))
+    return follow_chain(instance, run, (BOUND, Link("partition", 1.0, best_of_partitions)))
 
 
 def annealed(instance: PlacementInstance, run: Run) -> Termination:
@@ -191,5 +191,5 @@ def bounds(instance: PlacementInstance, run: Run) -> Termination:
 
 def follow_chain(instance: PlacementInstance, run: Run, links: tuple[Link, ...]) -> Termination:
     """Do the links one after the other."""
-    stages = Stages(placement_problem(instance))
-    return run.attempt(lambda: follow(links, stages, Turn(run, run.deadline)))
+    state = ChainState(placement_problem(instance))
+    return run.attempt(lambda: follow(links, state, Turn(run, run.deadline)))

@@ -12,12 +12,12 @@ from math import inf
 
 import numpy as np
 
-from chipmap.heuristics.placement import human
-from chipmap.heuristics.placement.filling import filled
-from chipmap.heuristics.placement.in_order import Times, solution_of, times_alone, times_in_order
 from chipmap.heuristics.placement.keys import by_rank
-from chipmap.heuristics.placement.plain_blocks import blocks
 from chipmap.heuristics.placement.shared import part_bytes
+from chipmap.heuristics.placement.starts import human
+from chipmap.heuristics.placement.starts.filling import filled
+from chipmap.heuristics.placement.starts.in_order import Times, solution_of, times_alone, times_in_order
+from chipmap.heuristics.placement.starts.plain_blocks import blocks
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem
 from chipmap.result import Termination

@@ -22,8 +22,8 @@ from chipmap.methods.model_solve import Limits
 from chipmap.methods.neighbourhoods import Tally, improve, moved_work, proposed
 from chipmap.methods.placement.baselines import policy
 from chipmap.methods.placement.chain import BOUND, START
+from chipmap.methods.placement.chain_state import ChainState
 from chipmap.methods.placement.first import begun_only
-from chipmap.methods.placement.stages import Stages
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -57,39 +57,39 @@ def guided(instance: PlacementInstance, run: Run) -> Termination:
     needs.require()
 
     def work() -> None:
-        stages, turn = _begun(instance, run)
+        state, turn = _begun(instance, run)
         sample = proposed(run, instance, policy, "learned policy", native={"samples": DRAWN})
-        _search(stages, turn, None if sample is None else stages.problem.devices_of(sample))
+        _search(state, turn, None if sample is None else state.problem.devices_of(sample))
 
     return run.attempt(work)
 
 
-def _begun(instance: PlacementInstance, run: Run) -> tuple[Stages, Turn]:
+def _begun(instance: PlacementInstance, run: Run) -> tuple[ChainState, Turn]:
     """The bounds by the work, and the run's best placement by the decoder, in its own order or the decoder's; without
     one the best start."""
-    stages, turn = Stages(placement_problem(instance)), Turn(run, run.deadline)
+    state, turn = ChainState(placement_problem(instance)), Turn(run, run.deadline)
     given = None if begun_only(run) else run.best
-    follow((BOUND,) if given is not None else (BOUND, START), stages, turn)
-    if given is not None and stages.problem.timed:
+    follow((BOUND,) if given is not None else (BOUND, START), state, turn)
+    if given is not None and state.problem.timed:
         assert isinstance(given.solution, PlacementSolution)
-        now = Schedule.of(stages.problem, given.solution)
-        stages.weigh(now.device)
-        stages.weigh(now.device, np.argsort(now.order).astype(np.int64))
-        if stages.best is not None and stages.best[:2] < (0, given.objective):
-            stages.tell_best(turn, given.source)
+        now = Schedule.of(state.problem, given.solution)
+        state.evaluate_and_keep(now.device)
+        state.evaluate_and_keep(now.device, np.argsort(now.order).astype(np.int64))
+        if state.best is not None and state.best[:2] < (0, given.objective):
+            state.tell_best(turn, given.source)
     run.checkpoint()
-    return stages, turn
+    return state, turn
 
 
-def _search(stages: Stages, turn: Turn, proposal: IntArray | None = None) -> None:
+def _search(state: ChainState, turn: Turn, proposal: IntArray | None = None) -> None:
     """Search the best placement's windows, in the order that a ``proposal`` [N] of devices makes; a note says how
     many."""
     run = turn.run
-    if not stages.problem.timed or stages.best is None or stages.best[0] > 0 or stages.problem.devices < 2:
+    if not state.problem.timed or state.best is None or state.best[0] > 0 or state.problem.devices < 2:
         return
     tally = Tally()
     try:
-        improve(run, _Search(stages, turn, proposal), turn.deadline, tally)
+        improve(run, _Search(state, turn, proposal), turn.deadline, tally)
     finally:
         run.note("search", f"{SOURCE}: {tally}", **vars(tally))
     run.checkpoint()
@@ -98,8 +98,8 @@ def _search(stages: Stages, turn: Turn, proposal: IntArray | None = None) -> Non
 class _Search:
     """A schedule that the decoder made, and which windows of it have been tried."""
 
-    def __init__(self, stages: Stages, turn: Turn, proposal: IntArray | None) -> None:
-        self.stages, self.turn, self.proposal = stages, turn, proposal
+    def __init__(self, state: ChainState, turn: Turn, proposal: IntArray | None) -> None:
+        self.state, self.turn, self.proposal = state, turn, proposal
         self.size = 0
         self._measure()
 
@@ -118,9 +118,9 @@ class _Search:
 
     def model(self, span: Span) -> Model:
         """The window's placements with a shorter step."""
-        from chipmap.formulations.placement.cpsat_window import Window, build
+        from chipmap.formulations.placement.cpsat_window import ScheduleWindow, build
 
-        return build(Window(self.now, self._inside(span)), self.now.step - 1)
+        return build(ScheduleWindow(self.now, self._inside(span)), self.now.step - 1)
 
     def limits(self, span: Span) -> Limits:
         """One thread and deterministic work."""
@@ -137,15 +137,15 @@ class _Search:
         anew = inside[np.argsort(better.starts, kind="stable")]
         key = np.empty(len(order), dtype=np.int64)
         key[np.concatenate((order[: span.first], anew, order[span.last :]))] = np.arange(len(order))
-        gained = self.stages.weigh(devices, key)
-        gained = self.stages.weigh(devices) or gained
+        gained = self.state.evaluate_and_keep(devices, key)
+        gained = self.state.evaluate_and_keep(devices) or gained
         if gained:
-            self.stages.tell_best(self.turn, SOURCE)
+            self.state.tell_best(self.turn, SOURCE)
             self._measure()
         return gained
 
     def _measure(self) -> None:
-        self.now, self.done = Schedule.of(self.stages.problem, self.stages.decoded()), set[Span]()
+        self.now, self.done = Schedule.of(self.state.problem, self.state.decoded()), set[Span]()
         self.size = 0
 
     def _inside(self, span: Span) -> IntArray:

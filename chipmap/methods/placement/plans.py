@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.heuristics.placement.rules import decoded
+from chipmap.heuristics.placement.simulation.rules import decoded
 from chipmap.instances.placement import splits
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import placement_problem

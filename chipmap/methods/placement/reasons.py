@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.family import get_family
-from chipmap.heuristics.placement.shared import joint, part_bytes
+from chipmap.heuristics.placement.shared import common_devices, part_bytes
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.methods.clashes import clashing, labels_of, not_known
@@ -77,7 +77,7 @@ def _too_large(problem: PlacementProblem, needs: IntArray) -> Iterator[Infeasibi
 
 def _too_tied(problem: PlacementProblem) -> Iterator[Infeasibility]:
     """Groups larger than any memory that they may use; a device too small for all that no other one may run."""
-    together, size = joint(problem), np.bincount(problem.group, minlength=problem.operations)
+    together, size = common_devices(problem), np.bincount(problem.group, minlength=problem.operations)
     held, most = part_bytes(problem, problem.group), _largest_memory(problem, together)
     lacks = np.where((most >= 0) & (size > 1), held - most, 0)
     g = int(lacks.argmax())
@@ -121,7 +121,7 @@ def _unreached(problem: PlacementProblem) -> Iterator[Infeasibility]:
         return
     u = np.repeat(problem.storages.producer, np.diff(problem.storages.reader_at))
     v = problem.storages.readers
-    allowed, before = joint(problem), -1
+    allowed, before = common_devices(problem), -1
     labels = ("C1", "C3") if problem.groups else ("C3",)
     while allowed.sum() != before:
         before = int(allowed.sum())

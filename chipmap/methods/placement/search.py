@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import time
 
-from chipmap.heuristics.placement.annealing import State, anneal, seed_with, state
-from chipmap.heuristics.placement.tables import Work, workspace
-from chipmap.heuristics.placement.units import units
+from chipmap.heuristics.placement.search.annealing import AnnealingState, anneal, annealing_state, seed_with
+from chipmap.heuristics.placement.search.units import units
+from chipmap.heuristics.placement.simulation.tables import Work, workspace
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import Lane, side_by_side
-from chipmap.methods.placement.stages import Stages
+from chipmap.methods.placement.chain_state import ChainState
 from chipmap.run import Run
 
 #: Operations · devices up to which CP-SAT gets the time that is left.
@@ -31,22 +31,22 @@ PATIENCE = 5.0
 OTHER_SEED = 2**30
 
 
-def improve(stages: Stages, turn: Turn, spread: Link, windows: Link) -> None:
+def improve(state: ChainState, turn: Turn, partitions: Link, windows: Link) -> None:
     """Partitions, bounds and annealing: one after the other, or side by side in two lanes that both end in annealing.
 
     The lanes exchange their best placement whenever one begins a round.
     """
-    if not stages.problem.timed:
+    if not state.problem.timed:
         return
-    if stages.size <= SMALL or not several(turn.run):
-        follow((spread, windows, Link("search", 1.0, search)), stages, turn)
+    if state.size <= SMALL or not several(turn.run):
+        follow((partitions, windows, Link("search", 1.0, search)), state, turn)
         return
-    stages.windows(turn.deadline)  # both lanes use them
-    lanes = (spread, Link("search", 1.0, search)), (windows, Link("search", 1.0, second))
+    state.heads_and_tails(turn.deadline)  # both lanes use them
+    lanes = (partitions, Link("search", 1.0, search)), (windows, Link("search", 1.0, second))
     try:
-        side_by_side(turn.run, stages, lanes)
+        side_by_side(turn.run, state, lanes)
     finally:
-        _note(stages, turn.run)
+        _note(state, turn.run)
 
 
 def several(run: Run) -> bool:
@@ -54,33 +54,33 @@ def several(run: Run) -> bool:
     return run.clocked and (run.options.threads or os.cpu_count()) != 1
 
 
-def search(stages: Stages, turn: Turn) -> None:
+def search(state: ChainState, turn: Turn) -> None:
     """Rounds of annealing over devices and keys."""
-    rounds(stages, turn, turn.run.options.seed, (False, True))
+    rounds(state, turn, turn.run.options.seed, (False, True))
     if not isinstance(turn, Lane):
-        _note(stages, turn.run)
+        _note(state, turn.run)
     turn.deadline.check()
 
 
-def second(stages: Stages, turn: Turn) -> None:
+def second(state: ChainState, turn: Turn) -> None:
     """The same with another seed, and the two ways to begin the other way round."""
-    rounds(stages, turn, turn.run.options.seed + OTHER_SEED, (True, False))
+    rounds(state, turn, turn.run.options.seed + OTHER_SEED, (True, False))
     turn.deadline.check()
 
 
-def _note(stages: Stages, run: Run) -> None:
-    run.note("search", f"annealing: {stages.simulated} simulations", simulated=stages.simulated)
+def _note(state: ChainState, run: Run) -> None:
+    run.note("search", f"annealing: {state.simulated} simulations", simulated=state.simulated)
 
 
-def rounds(stages: Stages, turn: Turn, seed: int, ways: tuple[bool, bool]) -> None:
+def rounds(state: ChainState, turn: Turn, seed: int, ways: tuple[bool, bool]) -> None:
     """Rounds of annealing until the turn is over or enough moves were made.
 
     A round runs its schedules backwards from time to time, or leaves that. The first two are one of each (``ways``),
     as either may end far better, and begin from the best start by keys of that kind. The later ones go on from the best
     so far, the way that it was found.
     """
-    problem, run, few = stages.problem, turn.run, stages.size <= SMALL
-    if not problem.timed or stages.best is None or not problem.operations:
+    problem, run, few = state.problem, turn.run, state.size <= SMALL
+    if not problem.timed or state.best is None or not problem.operations:
         return
     limited = run.clocked and not few
     both = workspace(problem, MOMENTS), workspace(problem, MOMENTS)
@@ -91,34 +91,34 @@ def rounds(stages: Stages, turn: Turn, seed: int, ways: tuple[bool, bool]) -> No
     total = turn.deadline.seconds
     for number in range(ROUNDS):
         early = number < len(ways)
-        turning = ways[number] if early else stages.turning
-        start = (stages.turned if turning else stages.ranked) if early else stages.best
-        over, step, devices, key = start or stages.best
-        now, done, share = state(devices, key, step, over), 0, 0.0
-        warm, until = HOT / 2 ** max(0, number - 1) * max(1, step), total * (ROUNDS - 1 - number) / ROUNDS
-        tail = stages.windows(turn.deadline).tail
+        turning = ways[number] if early else state.turning
+        start = (state.by_backward_keys if turning else state.ranked) if early else state.best
+        over, step, devices, key = start or state.best
+        now, done, share = annealing_state(devices, key, step, over), 0, 0.0
+        highest, until = HOT / 2 ** max(0, number - 1) * max(1, step), total * (ROUNDS - 1 - number) / ROUNDS
+        tail = state.heads_and_tails(turn.deadline).tail
         # a checked placement costs time, twice in a child process: the last one must be told before the deadline
-        while turn.deadline.keep_going() and share < 1.0 and turn.deadline.seconds > 3 * stages.cost:
+        while turn.deadline.keep_going() and share < 1.0 and turn.deadline.seconds > 3 * state.cost:
             left = turn.deadline.seconds
-            heat = warm * (COLD / HOT) ** share
-            heats = heat, max(heat / 2, 1e-3)
+            temperature = highest * (COLD / HOT) ** share
+            temperatures = temperature, max(temperature / 2, 1e-3)
             if turning:
-                _hasten(stages, now, both[0])
-            simulated = anneal(stages.tables, stages.bytes, made, problem.allowed, tail, now, both, heats, chunk)
-            with stages.turns:
-                stages.simulated += simulated
+                _apply_backward_pass(state, now, both[0])
+            simulated = anneal(state.tables, state.bytes, made, problem.allowed, tail, now, both, temperatures, chunk)
+            with state.turns:
+                state.simulated += simulated
             done += chunk
             share = done / (budget / ROUNDS)
             if limited:
                 share = 1.0 if left <= until else 1 - (left - until) / (total / ROUNDS)
-            if time.monotonic() >= stages.wait:
-                _tell(stages, turn, now, turning)
-        _tell(stages, turn, now, turning)
+            if time.monotonic() >= state.wait:
+                _tell(state, turn, now, turning)
+        _tell(state, turn, now, turning)
 
 
-def _hasten(stages: Stages, now: State, work: Work) -> None:
+def _apply_backward_pass(state: ChainState, now: AnnealingState, work: Work) -> None:
     """Take the keys of the schedule run backwards, where it is no worse with them."""
-    found = stages.urgent(now.device, now.key, work)
+    found = state.best_by_backward_keys(now.device, now.key, work)
     if found is None or found[:2] > (int(now.value[1]), int(now.value[0])):
         return
     over, step, _, now.key[:] = found
@@ -128,9 +128,9 @@ def _hasten(stages: Stages, now: State, work: Work) -> None:
         now.best_device[:], now.best_key[:] = now.device, now.key
 
 
-def _tell(stages: Stages, turn: Turn, now: State, turning: bool) -> None:
+def _tell(state: ChainState, turn: Turn, now: AnnealingState, turning: bool) -> None:
     """Hand over what the annealing found, if it is better; for a while afterwards better ones wait."""
-    if stages.best is None or (now.value[3], now.value[2]) < stages.best[:2]:
-        begun, stages.turning = time.monotonic(), turning
-        stages.tell(turn, now.best_device.copy(), "annealing", now.best_key.copy())
-        stages.wait = begun + PATIENCE * stages.cost
+    if state.best is None or (now.value[3], now.value[2]) < state.best[:2]:
+        begun, state.turning = time.monotonic(), turning
+        state.tell(turn, now.best_device.copy(), "annealing", now.best_key.copy())
+        state.wait = begun + PATIENCE * state.cost

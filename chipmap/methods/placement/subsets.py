@@ -8,8 +8,8 @@ from itertools import cycle
 
 import numpy as np
 
-from chipmap.heuristics.placement.bounds import Windows, path
-from chipmap.heuristics.placement.shared import joint
+from chipmap.heuristics.placement.bounds.simple import HeadsAndTails, path
+from chipmap.heuristics.placement.shared import common_devices
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 
 #: The time of everything on a device that is left out, over that on the slowest one.
@@ -18,8 +18,8 @@ FAR = 1_000
 LARGEST = 20_000
 
 
-def by_turns(
-    problem: PlacementProblem, begins: Sequence[IntArray], windows: Callable[[], Windows]
+def alternate_device_subsets(
+    problem: PlacementProblem, begins: Sequence[IntArray], windows: Callable[[], HeadsAndTails]
 ) -> Iterator[tuple[PlacementProblem, IntArray]]:
     """(problem, placement to begin with) for one partition after the other, without an end.
 
@@ -34,7 +34,7 @@ def by_turns(
             yield within(problem, few)
 
 
-def fewest(problem: PlacementProblem, w: Windows) -> list[int]:
+def fewest(problem: PlacementProblem, w: HeadsAndTails) -> list[int]:
     """The fastest devices, so many that all work shared out over them takes no longer than the longest path.
 
     All devices where fewer don't do, or where an operation must run on another one.
@@ -46,7 +46,7 @@ def fewest(problem: PlacementProblem, w: Windows) -> list[int]:
         rate += 1 / max(1, int(whole[d]))
         if len(chosen) > 1 and 1 / rate <= path(w):
             break
-    return chosen if joint(problem)[:, chosen].any(axis=1).all() else order
+    return chosen if common_devices(problem)[:, chosen].any(axis=1).all() else order
 
 
 def within(problem: PlacementProblem, chosen: list[int]) -> tuple[PlacementProblem, IntArray]:
@@ -54,4 +54,4 @@ def within(problem: PlacementProblem, chosen: list[int]) -> tuple[PlacementProbl
     mask = np.isin(np.arange(problem.devices), chosen)
     far = FAR * int(problem.time.sum(axis=0).max(initial=1)) // max(1, problem.operations) + 1
     left = replace(problem, allowed=problem.allowed & mask, time=np.where(mask, problem.time, far))
-    return left, joint(left).argmax(axis=1).astype(np.int64)
+    return left, common_devices(left).argmax(axis=1).astype(np.int64)

@@ -7,18 +7,18 @@ import networkx
 import numpy as np
 
 from chipmap.heuristics.engines.ideals import TooManyIdealsError
-from chipmap.heuristics.placement.contiguous import best_chain, ideals_of, prefixes_of
-from chipmap.heuristics.placement.ideals_kernel import NONE
-from chipmap.heuristics.placement.load_search import search
+from chipmap.heuristics.placement.throughput.contiguous import best_chain, ideals_of, prefixes_of
+from chipmap.heuristics.placement.throughput.ideals_kernel import NONE
+from chipmap.heuristics.placement.throughput.load_search import search
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
-from chipmap.instances.placement.load_dominance import settled
+from chipmap.instances.placement.load_dominance import joined_by_dominance
 from chipmap.instances.placement.load_graph import LoadGraph
 from chipmap.instances.placement.problem import MAX_TOTAL, IntArray, placement_problem
 from chipmap.methods.chain import Turn
 from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
 from chipmap.methods.placement.boundaries import bound_by_boundaries
+from chipmap.methods.placement.chain_state import ChainState
 from chipmap.methods.placement.reasons import clash
-from chipmap.methods.placement.stages import Stages
 
 #: Ideals that are listed at the most, some 15 s of listing.
 MOST_IDEALS = 400_000
@@ -26,31 +26,31 @@ MOST_IDEALS = 400_000
 ROUNDS, MANY = 4, 10**6
 
 
-def blocks(stages: Stages, turn: Turn) -> None:
+def blocks(state: ChainState, turn: Turn) -> None:
     """Blocks one after the other: the best chain of prefixes of two orders, then of all ideals.
 
     With C7 the second is exact, unless backward operations have no forward one in their groups. Then each of these goes
     with a neighbour, and a program without them gives a bound.
     """
-    if stages.problem.timed or not stages.problem.operations:
+    if state.problem.timed or not state.problem.operations:
         return
-    asked = stages.problem.instance.task.contiguous
-    problem = stages.problem if asked else placement_problem(_in_blocks(stages.problem.instance))
-    graph = _attached(settled(problem))
+    asked = state.problem.instance.task.contiguous
+    problem = state.problem if asked else placement_problem(_in_blocks(state.problem.instance))
+    graph = _attached(joined_by_dominance(problem))
     if not graph.placeable:
         return
     chain = best_chain(graph, prefixes_of(graph, _orders(graph)), NONE, turn.deadline)
     if chain is not None:
-        stages.tell(turn, _whole(graph, chain.devices), "prefixes")
+        state.tell(turn, _whole(graph, chain.devices), "prefixes")
     upper = turn.run.upper
     try:
-        whole = settled(problem, upper)
+        whole = joined_by_dominance(problem, upper)
         exact = _attached(whole)
         chain = None
         if exact.placeable:
             chain = best_chain(exact, ideals_of(exact, MOST_IDEALS, turn.deadline), upper or NONE, turn.deadline)
         if chain is not None:
-            stages.tell(turn, _whole(exact, chain.devices), "ideals")
+            state.tell(turn, _whole(exact, chain.devices), "ideals")
         if not asked:
             return
         if whole.free.any():
@@ -66,12 +66,12 @@ def blocks(stages: Stages, turn: Turn) -> None:
         turn.infeasible(*clash(problem, turn.run))
 
 
-def search_loads(stages: Stages, turn: Turn) -> None:
+def search_loads(state: ChainState, turn: Turn) -> None:
     """Annealing over the devices of units, from the best placement so far (C7: blocks have programs of their own)."""
-    problem, run = stages.problem, turn.run
+    problem, run = state.problem, turn.run
     if problem.timed or problem.instance.task.contiguous or not problem.operations:
         return
-    graph = settled(problem, None if run.upper is None else run.upper + 1)
+    graph = joined_by_dominance(problem, None if run.upper is None else run.upper + 1)
     if not graph.placeable or problem.devices == 1:
         return
     devices = None
@@ -82,7 +82,7 @@ def search_loads(stages: Stages, turn: Turn) -> None:
     upper, rounds = MAX_TOTAL if run.upper is None else run.upper, MANY if run.clocked else ROUNDS
     _, found = search(graph, start, upper, floor, run.options.seed, rounds, turn.deadline)
     if found is not None:
-        stages.tell(turn, graph.devices_of(found), "load search")
+        state.tell(turn, graph.devices_of(found), "load search")
 
 
 def _of_units(graph: LoadGraph, devices: IntArray | None) -> IntArray:
@@ -97,23 +97,23 @@ def _of_units(graph: LoadGraph, devices: IntArray | None) -> IntArray:
     return found
 
 
-def refute(stages: Stages, turn: Turn) -> None:
+def refute(state: ChainState, turn: Turn) -> None:
     """CP-SAT on units and nets, below the best load so far: a better placement, or the proof that there is none."""
     from chipmap.formulations.placement.cpsat_units import build
 
-    if stages.problem.timed:
+    if state.problem.timed:
         return
     run, upper = turn.run, turn.run.upper
     turn.deadline.check()
     if upper is not None:
-        bound_by_boundaries(turn, settled(stages.problem, upper), upper)
+        bound_by_boundaries(turn, joined_by_dominance(state.problem, upper), upper)
         turn.run.checkpoint()
-    model = build(stages.problem.instance, upper)
+    model = build(state.problem.instance, upper)
     outcome = solve_within(run, model, Finds("refutation"), limits=Limits(deadline=turn.deadline))
     if outcome.termination.reason != "infeasible":
         conclude(run, outcome, "refutation")
     elif upper is None:
-        run.infeasible(*clash(stages.problem, run))
+        run.infeasible(*clash(state.problem, run))
     else:
         turn.bound(upper, "refutation")
 

@@ -10,7 +10,7 @@ from chipmap.explanation import EXPLAIN
 from chipmap.heuristics.ring.bounds.simple import average, largest
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.problem import RingProblem, ring_problem
-from chipmap.methods.ring.explain.text import times, us
+from chipmap.methods.ring.text import times, us
 from chipmap.records import counted
 from chipmap.result import Infeasibility
 from chipmap.run import Run

@@ -11,7 +11,7 @@ from __future__ import annotations
 from chipmap.deadline import Deadline
 from chipmap.heuristics.ring.bounds.block_program import MARGIN, BlockPrograms
 from chipmap.heuristics.ring.programs.flow_graph import flow_graph
-from chipmap.methods.ring.state import State
+from chipmap.methods.ring.state import RingChainState
 from chipmap.solvers.repeated import Repeated
 
 #: Where between bound and incumbent the next target lies.
@@ -26,7 +26,7 @@ HOPELESS = 0.6
 GAP = 0.01
 
 
-def block_steps(state: State, deadline: Deadline, patient: bool) -> None:
+def block_steps(state: RingChainState, deadline: Deadline, patient: bool) -> None:
     """Raise the bound until ``deadline``; ``patient``: no program has less time than what is left."""
     try:
         programs = BlockPrograms(state.problem, flow_graph(state.problem))

@@ -22,7 +22,7 @@ from chipmap.methods.ring.programs import (
     solve_rule,
     window_bound,
 )
-from chipmap.methods.ring.state import State
+from chipmap.methods.ring.state import RingChainState
 from chipmap.methods.ring.station_search import ROUNDS, search
 from chipmap.records import InputError
 from chipmap.result import Termination
@@ -56,12 +56,12 @@ def auto(instance: RingInstance, run: Run) -> Termination:
         run.checkpoint()
         if run.best is None:
             greedy(instance, run)
-        follow(CHAIN, State(instance, run), Turn(run, run.deadline))
+        follow(CHAIN, RingChainState(instance, run), Turn(run, run.deadline))
 
     return run.attempt(work)
 
 
-def _slice(state: State, turn: Turn) -> None:
+def _slice(state: RingChainState, turn: Turn) -> None:
     """Slicing of some orders: the programs' first incumbent."""
     try:
         slice_some(state, state.run.options.seed, turn.deadline)
@@ -69,7 +69,7 @@ def _slice(state: State, turn: Turn) -> None:
         _left_out(state, error)
 
 
-def _list_ideals(state: State, turn: Turn) -> None:
+def _list_ideals(state: RingChainState, turn: Turn) -> None:
     """All ideals; where they are many, after cuts of prefixes, the station search's first round and local search."""
     if not state.sliced:
         return
@@ -86,7 +86,7 @@ def _list_ideals(state: State, turn: Turn) -> None:
             _left_out(state, error)
 
 
-def _shortly(state: State, turn: Turn, work: Callable[[Deadline], object]) -> None:
+def _shortly(state: RingChainState, turn: Turn, work: Callable[[Deadline], object]) -> None:
     """What comes before the ideals are listed, for a while."""
     seconds = max(FIRST_SECONDS, FIRST_SHARE * turn.deadline.seconds)
     try:
@@ -95,29 +95,29 @@ def _shortly(state: State, turn: Turn, work: Callable[[Deadline], object]) -> No
         turn.deadline.check()
 
 
-def _left_out(state: State, error: Exception) -> None:
+def _left_out(state: RingChainState, error: Exception) -> None:
     state.run.note("left out", f"no program over all ideals: {getattr(error, 'what', error)}")
 
 
-def _over_ideals(name: str, work: Callable[[State], object]) -> Link:
+def _over_ideals(name: str, work: Callable[[RingChainState], object]) -> Link:
     """A link that needs all ideals."""
     return Link(name, 1.0, lambda state, _: state.ideals is not None and work(state))
 
 
-def _n1(state: State) -> None:
+def _n1(state: RingChainState) -> None:
     """The program with the necessary part of C3: a bound."""
     upper = state.run.upper
     state.proved(solve_rule(state, "n1", upper), upper, "program n1")
 
 
-def _links_decide(state: State) -> bool:
+def _links_decide(state: RingChainState) -> bool:
     """Whether cuts of prefixes are the best bound, and not all ideals are listed: there the station search takes long
     and finds little.
     """
     return state.ideals is None and state.run.lower is not None and state.run.lower.source == CUTS
 
 
-def _stations(state: State, turn: Turn) -> None:
+def _stations(state: RingChainState, turn: Turn) -> None:
     """The station search; where links decide, cuts of prefixes first, and some of its time."""
     if not _links_decide(state) or state.run.options.deterministic:
         search(state, len(ROUNDS) - WIDE_ROUNDS)
@@ -132,7 +132,7 @@ def _stations(state: State, turn: Turn) -> None:
             turn.deadline.check()
 
 
-def _eigenvalues(state: State, turn: Turn) -> None:
+def _eigenvalues(state: RingChainState, turn: Turn) -> None:
     """The bound from eigenvalues, unless the programs over all ideals have said as much and more."""
     from chipmap.heuristics.ring.bounds.spectral import spectral_bound
 
@@ -140,7 +140,7 @@ def _eigenvalues(state: State, turn: Turn) -> None:
         spectral_bound(state.problem, turn.deadline, lambda bound: state.run.bound(bound, "eigenvalues"))
 
 
-def _longer_cuts(state: State, turn: Turn) -> None:
+def _longer_cuts(state: RingChainState, turn: Turn) -> None:
     """Cuts of prefixes for longer, unless the programs over all ideals have said as much and more."""
     if state.ideals is None:
         seconds = min(CUT_SECONDS, CUT_SHARE * turn.deadline.seconds)
@@ -149,7 +149,7 @@ def _longer_cuts(state: State, turn: Turn) -> None:
 
 
 # what solves models is imported when its turn comes: most instances are proved before
-def _block_programs(state: State, turn: Turn, share: float) -> None:
+def _block_programs(state: RingChainState, turn: Turn, share: float) -> None:
     """Programs of one block each, unless the programs over all ideals have said as much and more."""
     from chipmap.methods.ring.block_steps import block_steps
 
@@ -159,14 +159,14 @@ def _block_programs(state: State, turn: Turn, share: float) -> None:
         block_steps(state, limit, patient)
 
 
-def _neighbourhoods(state: State, turn: Turn) -> None:
+def _neighbourhoods(state: RingChainState, turn: Turn) -> None:
     """Neighbourhoods of the incumbent, by CP-SAT."""
     from chipmap.methods.ring.neighbourhoods import refine
 
     refine(state, turn)
 
 
-def _model(state: State, _: Turn) -> None:
+def _model(state: RingChainState, _: Turn) -> None:
     """CP-SAT, or the MIP by the solver that the user names."""
     from chipmap.methods.ring.models import cpsat, mip
 

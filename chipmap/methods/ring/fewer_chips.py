@@ -14,7 +14,7 @@ from chipmap.instances.ring.variants import packaged
 from chipmap.methods.chain import Turn
 from chipmap.methods.ring.local_search import improve
 from chipmap.methods.ring.programs import simple_bounds
-from chipmap.methods.ring.state import State
+from chipmap.methods.ring.state import RingChainState
 from chipmap.methods.ring.station_search import search
 from chipmap.records import InputError
 from chipmap.run import Run
@@ -23,7 +23,7 @@ from chipmap.run import Run
 STATION_ROUNDS = 2
 
 
-def search_on_fewer_chips(state: State, turn: Turn) -> None:
+def search_on_fewer_chips(state: RingChainState, turn: Turn) -> None:
     """Search on as many chips as the incumbent uses, again as long as that leads to a mapping on even fewer.
 
     Left out where the incumbent uses all chips, where all ideals are listed (programs prove the optimum), and where
@@ -47,7 +47,7 @@ def _packed(solution: RingSolution) -> RingSolution:
     return solution.replace(chips=tuple(order.get(chip, chip) for chip in solution.chips))
 
 
-def _search(state: State, turn: Turn, start: RingSolution, chips: int) -> bool:
+def _search(state: RingChainState, turn: Turn, start: RingSolution, chips: int) -> bool:
     """Search on the first ``chips`` chips from ``start``; whether the incumbent got better."""
     run, before = state.run, state.run.upper
     try:
@@ -59,7 +59,7 @@ def _search(state: State, turn: Turn, start: RingSolution, chips: int) -> bool:
     if inner.best is None:  # it needs the holes, for pins or forbidden chips
         return False
     inner.listener = lambda event, _: _hand_over(inner, turn) if event.event == "solution" else None
-    smaller = State(instance, inner)
+    smaller = RingChainState(instance, inner)
     try:
         simple_bounds(smaller)
         search(smaller, STATION_ROUNDS)

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from chipmap.instances.graph import neighbours
 from chipmap.instances.ring.contraction import lift
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.methods.ring.programs import greedy
+from chipmap.networks.graph import neighbours
 from chipmap.run import Run
 
 #: Chips tried for an operation, in all, per order; mappings that the checker judges.

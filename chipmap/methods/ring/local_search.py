@@ -13,7 +13,7 @@ from chipmap.instances.ring.problem import ring_problem
 from chipmap.instances.ring.variants import without
 from chipmap.methods.chain import Turn
 from chipmap.methods.ring.programs import CUTS, from_best
-from chipmap.methods.ring.state import State
+from chipmap.methods.ring.state import RingChainState
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -35,7 +35,7 @@ def local(instance: RingInstance, run: Run) -> Termination:
     return run.attempt(lambda: _search(from_best(instance, run), run.deadline))
 
 
-def improve(state: State, turn: Turn) -> None:
+def improve(state: RingChainState, turn: Turn) -> None:
     """A link of the chain: local search of the incumbent for a while, once."""
     if not state.searched:
         state.searched = True
@@ -45,7 +45,7 @@ def improve(state: State, turn: Turn) -> None:
         _search(state, limit, CHAIN_DOUBLINGS, dear and int(problem.computing.sum()) >= MANY_OPERATIONS)
 
 
-def _search(state: State, deadline: Deadline, doublings: int | None = None, levels: bool = True) -> None:
+def _search(state: RingChainState, deadline: Deadline, doublings: int | None = None, levels: bool = True) -> None:
     """From the run's best mapping, with a first one where there is none; ``levels``: by mappings in levels as well."""
     from chipmap.heuristics.ring.local_search.search import DOUBLINGS, LocalSearch
 
@@ -72,7 +72,7 @@ def _search(state: State, deadline: Deadline, doublings: int | None = None, leve
         _moves(state, search, deadline, doublings)
 
 
-def _moves(state: State, search: LocalSearch, deadline: Deadline, doublings: int) -> None:
+def _moves(state: RingChainState, search: LocalSearch, deadline: Deadline, doublings: int) -> None:
     """Local search of the incumbent."""
     run = state.run
     assert run.best is not None
@@ -81,7 +81,7 @@ def _moves(state: State, search: LocalSearch, deadline: Deadline, doublings: int
     run.checkpoint()
 
 
-def _in_levels(state: State, search: LocalSearch, deadline: Deadline) -> None:
+def _in_levels(state: RingChainState, search: LocalSearch, deadline: Deadline) -> None:
     """The search of mappings in levels that are better than the incumbent."""
     from chipmap.heuristics.ring.local_search.levels import LevelSearch
 
@@ -97,7 +97,7 @@ def _in_levels(state: State, search: LocalSearch, deadline: Deadline) -> None:
     run.checkpoint()
 
 
-def _taken(state: State, source: str) -> Callable[[tuple[int, ...]], bool]:
+def _taken(state: RingChainState, source: str) -> Callable[[tuple[int, ...]], bool]:
     """Reports a mapping; whether it counts."""
 
     def take(found: tuple[int, ...]) -> bool:
@@ -108,7 +108,7 @@ def _taken(state: State, source: str) -> Callable[[tuple[int, ...]], bool]:
     return take
 
 
-def _first(state: State, search: LocalSearch, deadline: Deadline) -> None:
+def _first(state: RingChainState, search: LocalSearch, deadline: Deadline) -> None:
     """A first mapping, from greedy's without C4."""
     from chipmap.heuristics.ring.greedy import greedy as fill
 

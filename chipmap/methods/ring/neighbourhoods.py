@@ -22,7 +22,7 @@ from chipmap.methods.chain import Turn
 from chipmap.methods.model_solve import Limits
 from chipmap.methods.neighbourhoods import Tally, improve, moved_work, proposed
 from chipmap.methods.ring.programs import from_best
-from chipmap.methods.ring.state import State
+from chipmap.methods.ring.state import RingChainState
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -69,7 +69,7 @@ def guided(instance: RingInstance, run: Run) -> Termination:
     return run.attempt(work)
 
 
-def refine(state: State, turn: Turn) -> None:
+def refine(state: RingChainState, turn: Turn) -> None:
     """A link of the chain: neighbourhoods of the incumbent for a while, unless another solver is wanted."""
     run = state.run
     if run.options.solver in (None, "cpsat"):
@@ -77,7 +77,9 @@ def refine(state: State, turn: Turn) -> None:
         _search(state, turn.deadline if run.options.deterministic else turn.deadline.within(seconds), CHAIN_MOST)
 
 
-def _search(state: State, deadline: Deadline, most: float = float("inf"), proposal: IntArray | None = None) -> None:
+def _search(
+    state: RingChainState, deadline: Deadline, most: float = float("inf"), proposal: IntArray | None = None
+) -> None:
     """Search the incumbent's neighbourhoods, if there is one, in the order that a ``proposal`` [n] of chips makes; a
     note says how many."""
     run = state.run
@@ -94,7 +96,7 @@ def _search(state: State, deadline: Deadline, most: float = float("inf"), propos
 class _Search:
     """A mapping, and which neighbourhoods of it have been tried since something in them changed."""
 
-    def __init__(self, state: State, proposal: IntArray | None = None) -> None:
+    def __init__(self, state: RingChainState, proposal: IntArray | None = None) -> None:
         self.proposal = proposal
         self.state, self.run, self.problem = state, state.run, state.problem
         assert state.run.best is not None and isinstance(state.run.best.solution, RingSolution)

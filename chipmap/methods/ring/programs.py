@@ -16,7 +16,7 @@ from chipmap.heuristics.engines.ideals import TooManyIdealsError
 from chipmap.heuristics.ring.programs.flow_graph import flow_graph
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
-from chipmap.methods.ring.state import State
+from chipmap.methods.ring.state import RingChainState
 from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run
@@ -59,29 +59,31 @@ def greedy(instance: RingInstance, run: Run) -> Termination:
 
 def slicing(instance: RingInstance, run: Run) -> Termination:
     """Exact slicing of topological orders under the path rule: an incumbent, no bound."""
-    return run.attempt(lambda: slice_some(State(instance, run), run.options.seed, run.deadline), TooManyIdealsError)
+    return run.attempt(
+        lambda: slice_some(RingChainState(instance, run), run.options.seed, run.deadline), TooManyIdealsError
+    )
 
 
 def free(instance: RingInstance, run: Run) -> Termination:
     """The program without C3: a lower bound (the optimum where C3 is not in force)."""
-    return run.attempt(lambda: _program(State(instance, run), "free"), TooManyIdealsError)
+    return run.attempt(lambda: _program(RingChainState(instance, run), "free"), TooManyIdealsError)
 
 
 def n1(instance: RingInstance, run: Run) -> Termination:
     """The program with the necessary part of C3: a lower bound."""
-    return run.attempt(lambda: _program(State(instance, run), "n1"), TooManyIdealsError)
+    return run.attempt(lambda: _program(RingChainState(instance, run), "n1"), TooManyIdealsError)
 
 
 def path(instance: RingInstance, run: Run) -> Termination:
     """The program with the sufficient part of C3: a mapping, no bound."""
-    return run.attempt(lambda: _program(State(instance, run), "path"), TooManyIdealsError)
+    return run.attempt(lambda: _program(RingChainState(instance, run), "path"), TooManyIdealsError)
 
 
 def exact(instance: RingInstance, run: Run) -> Termination:
     """The program with C3 in full: the optimum, with its proof."""
 
     def work() -> None:
-        state = State(instance, run)
+        state = RingChainState(instance, run)
         simple_bounds(state)
         slice_some(state, run.options.seed, run.deadline)
         solve_exactly(state)
@@ -96,7 +98,7 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
 
     def work() -> None:
         """Each bound in turn; a graph with too many ideals has none of the programs'."""
-        state = State(instance, run)
+        state = RingChainState(instance, run)
         simple_bounds(state)
         window_bound(state)
         spectral_bound(state.problem, run.deadline, lambda bound: run.bound(bound, "eigenvalues"))
@@ -112,17 +114,17 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
     return run.attempt(work, TooManyIdealsError)
 
 
-def from_best(instance: RingInstance, run: Run) -> State:
+def from_best(instance: RingInstance, run: Run) -> RingChainState:
     """What searches round a mapping begin with: the run's best one, or greedy's, and the bounds that take no search."""
     if run.best is None:
         greedy(instance, run)
-    state = State(instance, run)
+    state = RingChainState(instance, run)
     simple_bounds(state)
     run.checkpoint()
     return state
 
 
-def simple_bounds(state: State) -> None:
+def simple_bounds(state: RingChainState) -> None:
     """Tell the bounds that take no search: average, largest operation, skip, packing; or that no mapping is valid."""
     from chipmap.heuristics.ring.bounds.simple import all_bounds
     from chipmap.methods.ring.infeasibility import under_a_skip
@@ -135,7 +137,7 @@ def simple_bounds(state: State) -> None:
         state.run.checkpoint()
 
 
-def cut_bounds(state: State) -> None:
+def cut_bounds(state: RingChainState) -> None:
     """Links' minimum cuts, the bottleneck block, the contracted lattice, cuts of prefixes, programs of one block."""
     from chipmap.heuristics.ring.bounds.cuts import bottleneck_bound, link_bound
     from chipmap.heuristics.ring.bounds.lattice_bound import contracted_bound
@@ -154,7 +156,7 @@ def cut_bounds(state: State) -> None:
     block_steps(state, run.deadline if patient else run.deadline.within(BLOCK_SECONDS), patient)
 
 
-def window_bound(state: State) -> None:
+def window_bound(state: RingChainState) -> None:
     """The least T that leaves every operation a station window, by bisection."""
     from chipmap.instances.ring.station_windows import least_target
 
@@ -165,7 +167,7 @@ def window_bound(state: State) -> None:
     state.run.bound(least_target(state.problem, low, high, state.run.deadline), "station windows")
 
 
-def prefix_cuts(state: State, nodes: int, deadline: Deadline) -> None:
+def prefix_cuts(state: RingChainState, nodes: int, deadline: Deadline) -> None:
     """Cuts of prefixes up to the incumbent's value, with so many nodes (more than what was spent before)."""
     from chipmap.heuristics.ring.bounds.cut_profile import CutProfile
 
@@ -180,7 +182,7 @@ def prefix_cuts(state: State, nodes: int, deadline: Deadline) -> None:
     profile.bound(state.lower, high, nodes, deadline, lambda bound: run.bound(bound, CUTS))
 
 
-def slice_some(state: State, seed: int, deadline: Deadline) -> None:
+def slice_some(state: RingChainState, seed: int, deadline: Deadline) -> None:
     """Slice some orders of the operations into chips, and offer the mappings."""
     from chipmap.heuristics.ring.programs.slicing import slice_orders
 
@@ -189,21 +191,21 @@ def slice_some(state: State, seed: int, deadline: Deadline) -> None:
     state.sliced = True
 
 
-def _program(state: State, rule: Rule) -> None:
+def _program(state: RingChainState, rule: Rule) -> None:
     """One program over all ideals; its value is a bound where the rule is necessary (or C3 is not in force)."""
     result = solve_rule(state, rule, None)
     if rule != "path" or not state.problem.has("C3"):
         state.proved(result, None, f"program {rule}")
 
 
-def solve_rule(state: State, rule: Rule, upper: int | None) -> ProgramResult:
+def solve_rule(state: RingChainState, rule: Rule, upper: int | None) -> ProgramResult:
     """One program over all ideals, and its mapping reported."""
     bounds = rule != "path" or not state.problem.has("C3")
     solve = state.programs.solve
     return state.best(lambda: solve(rule, state.list_ideals(), upper, state.run.deadline), f"program {rule}", bounds)
 
 
-def solve_exactly(state: State, state_limit: int = 1_000_000) -> None:
+def solve_exactly(state: RingChainState, state_limit: int = 1_000_000) -> None:
     """The exact program at growing limits: from the bound upwards, so that few pairs of ideals are looked at.
 
     Without C3 the program ``free`` is exact.

@@ -52,7 +52,8 @@ def annealing(instance: RingInstance, run: Run) -> Termination:
 
 
 def policy(instance: RingInstance, run: Run) -> Termination:
-    """SAMPLE from the distributions of a policy that learns by PPO (:mod:`chipmap.learned.ppo`); extra ``learned``.
+    """SAMPLE from the distributions of a policy that learns by PPO (:mod:`chipmap.learned.ring.ppo`); extra
+    ``learned``.
 
     ``--native checkpoint=NAME.pt`` begins with trained weights, ``--native learn=false`` leaves them as they are, and
     ``--native recipe=ours`` never refines the best mappings so far, and ``recipe=paper`` takes the paper's recipe.
@@ -79,7 +80,7 @@ def _strategy(source: Source, problem: RingProblem, run: Run, samples: int) -> P
     if source == "simulated annealing":
         calls = run.evaluator.limit if run.evaluator is not None else samples
         return Annealing(problem.n, problem.chips, seed, min(calls, samples))
-    from chipmap.learned.given import learner, shipped
+    from chipmap.learned.ring.from_options import learner, shipped
 
     return shipped(problem, seed) if source == "learned start" else learner(problem, run.options.native, seed)
 

@@ -30,7 +30,7 @@ IDEAL_LIMIT = 200_000
 RELAXATIONS = ("program free", "program n1")
 
 
-class State:
+class RingChainState:
     """One instance in one run: its contraction, its programs and ideals, and how far the chain has come.
 
     ``ideals`` are all ideals once :meth:`list_ideals` has listed them. ``sliced`` says that orders have been sliced,

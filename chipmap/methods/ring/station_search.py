@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chipmap.deadline import Deadline
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.methods.ring.programs import simple_bounds, slice_some
-from chipmap.methods.ring.state import State
+from chipmap.methods.ring.state import RingChainState
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -49,7 +49,7 @@ def stations(instance: RingInstance, run: Run) -> Termination:
     """The station search alone, after slicing: mappings, and bounds where nothing was left out."""
 
     def work() -> None:
-        state = State(instance, run)
+        state = RingChainState(instance, run)
         simple_bounds(state)
         run.checkpoint()
         slice_some(state, run.options.seed, run.deadline)
@@ -59,7 +59,7 @@ def stations(instance: RingInstance, run: Run) -> Termination:
     return run.attempt(work)
 
 
-def search(state: State, rounds: int, deadline: Deadline | None = None) -> None:
+def search(state: RingChainState, rounds: int, deadline: Deadline | None = None) -> None:
     """The first so many rounds, as far as they aren't done, until ``deadline`` (None: the run's).
 
     A note where the search doesn't apply; raises :class:`Stop` where a round is cut short.
@@ -80,7 +80,7 @@ def search(state: State, rounds: int, deadline: Deadline | None = None) -> None:
         run.checkpoint()
 
 
-def _round(state: State, stations: StationSearch, effort: Effort, deadline: Deadline) -> None:
+def _round(state: RingChainState, stations: StationSearch, effort: Effort, deadline: Deadline) -> None:
     """The bound itself, then bisection between it and the incumbent; without one, doubled targets first."""
     run = state.run
     low = run.lower.value if run.lower else 1
@@ -101,7 +101,7 @@ def _round(state: State, stations: StationSearch, effort: Effort, deadline: Dead
             low = middle
 
 
-def _decide(state: State, stations: StationSearch, target: int, effort: Effort, deadline: Deadline) -> bool:
+def _decide(state: RingChainState, stations: StationSearch, target: int, effort: Effort, deadline: Deadline) -> bool:
     """Whether a mapping with value <= ``target`` is found; a proof that none exists is a bound."""
     run = state.run
     run.checkpoint()

@@ -12,11 +12,11 @@ from chipmap.result import Termination
 from chipmap.run import Run
 
 if TYPE_CHECKING:
-    from chipmap.heuristics.wafer.baselines.cu_poker import Found
+    from chipmap.heuristics.wafer.published.cu_poker import Found
 
 
 def poker(instance: WaferInstance, run: Run) -> Termination:
-    """CU.POKer (:mod:`chipmap.heuristics.wafer.baselines.cu_poker`)."""
+    """CU.POKer (:mod:`chipmap.heuristics.wafer.published.cu_poker`)."""
     return run.attempt(lambda: _poker(instance, run, each=False))
 
 
@@ -26,7 +26,7 @@ def poker_each(instance: WaferInstance, run: Run) -> Termination:
 
 
 def _poker(instance: WaferInstance, run: Run, each: bool) -> None:
-    from chipmap.heuristics.wafer.baselines.cu_poker import Placer, TimeSearch
+    from chipmap.heuristics.wafer.published.cu_poker import Placer, TimeSearch
 
     problem, hear = _begin(instance, run, "CU.POKer, refined at each target" if each else "CU.POKer")
     search = TimeSearch(Placer(problem, within=not each), run.options.seed, run.deadline, hear, each, anneal=each)
@@ -35,10 +35,10 @@ def _poker(instance: WaferInstance, run: Run, each: bool) -> None:
 
 
 def annealing(instance: WaferInstance, run: Run) -> Termination:
-    """Annealing on twin binary sequences (:mod:`chipmap.heuristics.wafer.baselines.twin_binary`)."""
+    """Annealing on twin binary sequences (:mod:`chipmap.heuristics.wafer.published.twin_binary`)."""
 
     def work() -> None:
-        from chipmap.heuristics.wafer.baselines.twin_binary import twin_binary
+        from chipmap.heuristics.wafer.published.twin_binary import twin_binary
 
         problem, hear = _begin(instance, run, "annealing on twin binary sequences")
         twin_binary(problem, run.options.seed, run.deadline, hear)
@@ -47,10 +47,10 @@ def annealing(instance: WaferInstance, run: Run) -> Termination:
 
 
 def divide(instance: WaferInstance, run: Run) -> Termination:
-    """The divide-and-conquer slicing placer (:mod:`chipmap.heuristics.wafer.baselines.divide`)."""
+    """The divide-and-conquer slicing placer (:mod:`chipmap.heuristics.wafer.published.divide`)."""
 
     def work() -> None:
-        from chipmap.heuristics.wafer.baselines.divide import divide as part
+        from chipmap.heuristics.wafer.published.divide import divide as part
 
         problem, hear = _begin(instance, run, "divide and conquer")
         part(problem, run.deadline, hear)

@@ -31,7 +31,7 @@ AGAIN = 40
 MARGIN = 0.5
 
 
-class State:
+class WaferChainState:
     """A problem, and what the links have learnt of it: ``rows`` are floorplans in rows, by source, ``fewest`` the one
     whose adapters have been reduced. ``path_bound`` says that the bound of paths is proved."""
 
@@ -86,7 +86,7 @@ def auto(instance: WaferInstance, run: Run) -> Termination:
         packed(problem, sized(problem, run), run)
         if exhausted(problem, run):
             return
-        state = State(problem, run.options.seed)
+        state = WaferChainState(problem, run.options.seed)
         floorplans = LARGE if state.large else ADAPTERS if instance.weights.adapter else WIRES
         if run.options.deterministic:
             follow((*FIRST, *floorplans, *LAST), state, Turn(run, run.deadline))
@@ -117,34 +117,34 @@ def _only(instance: WaferInstance, run: Run, link: Link) -> Termination:
     def work() -> None:
         problem = wafer_problem(instance)
         sized(problem, run)
-        follow([link], State(problem, run.options.seed), Turn(run, run.deadline))
+        follow([link], WaferChainState(problem, run.options.seed), Turn(run, run.deadline))
 
     return run.attempt(work)
 
 
-def _snakes(state: State, turn: Turn) -> None:
+def _snakes(state: WaferChainState, turn: Turn) -> None:
     """Rows to and fro of least wire, at once."""
     from chipmap.heuristics.wafer.rows.snakes import snakes
 
     snakes(state.problem, turn.deadline, lambda found: state.in_rows(turn, found.placements, "snakes"))
 
 
-def _cu_poker(state: State, turn: Turn) -> None:
+def _cu_poker(state: WaferChainState, turn: Turn) -> None:
     """The baseline's rows: a start from which the search gets further than from its own."""
-    from chipmap.heuristics.wafer.baselines.cu_poker import Placer, TimeSearch
+    from chipmap.heuristics.wafer.published.cu_poker import Placer, TimeSearch
 
     placer = Placer(state.problem)
     TimeSearch(placer, state.seed, turn.deadline, lambda found: state.in_rows(turn, found.placements, "CU.POKer")).run()
 
 
-def _rows(state: State, turn: Turn) -> None:
+def _rows(state: WaferChainState, turn: Turn) -> None:
     """The best single row, then folded rows."""
     from chipmap.heuristics.wafer.rows.single_row import rows
 
     rows(state.problem, turn.deadline, lambda _, placements: state.in_rows(turn, placements, "row program"))
 
 
-def _search(state: State, turn: Turn, seed: int = 0, start: WaferSolution | None = None) -> None:
+def _search(state: WaferChainState, turn: Turn, seed: int = 0, start: WaferSolution | None = None) -> None:
     """Annealing of slicing trees with the target time, from ``start`` or else the slicing program's floorplan.
 
     Of large instances: annealing of who takes which box.
@@ -164,12 +164,12 @@ def _search(state: State, turn: Turn, seed: int = 0, start: WaferSolution | None
         search(state.problem, state.seed + seed, turn.deadline, found, runs, start)
 
 
-def _search_rows(state: State, turn: Turn) -> None:
+def _search_rows(state: WaferChainState, turn: Turn) -> None:
     """The search from the best floorplan in rows."""
     _search(state, turn, 0, state.start())
 
 
-def _other_seeds(state: State, turn: Turn, lane: int = 0) -> None:
+def _other_seeds(state: WaferChainState, turn: Turn, lane: int = 0) -> None:
     """Searches from other seeds, every second one, for the rest of the time (not where kernels are few)."""
     if not turn.run.clocked or state.problem.n < AGAIN:
         return
@@ -179,7 +179,7 @@ def _other_seeds(state: State, turn: Turn, lane: int = 0) -> None:
         _search(state, turn, seed, state.start())
 
 
-def _adapters(state: State, turn: Turn) -> None:
+def _adapters(state: WaferChainState, turn: Turn) -> None:
     """The fewest adapters within the best floorplan's boxes."""
     from chipmap.heuristics.wafer.adapters import fewest_adapters
 
@@ -190,7 +190,7 @@ def _adapters(state: State, turn: Turn) -> None:
         turn.solution(state.fewest, "adapters")
 
 
-def _neighbourhoods(state: State, turn: Turn) -> None:
+def _neighbourhoods(state: WaferChainState, turn: Turn) -> None:
     """CP-SAT neighbourhoods of the best floorplan."""
     best = state.best(turn.run)
     if best is not None and not state.large:
@@ -198,7 +198,7 @@ def _neighbourhoods(state: State, turn: Turn) -> None:
         search_neighbourhoods(turn.run, state.problem, best, end, lambda better: turn.solution(better, SOURCE))
 
 
-def _path_bound(state: State, turn: Turn) -> None:
+def _path_bound(state: WaferChainState, turn: Turn) -> None:
     """The bound of graphs that are a path, by their row program."""
     from chipmap.heuristics.wafer.rows.single_row import RowProgram, path_bound
     from chipmap.heuristics.wafer.slicing.sizing import Sizing
@@ -210,7 +210,7 @@ def _path_bound(state: State, turn: Turn) -> None:
         state.path_bound = turn.deadline.keep_going()
 
 
-def _bounds(state: State, turn: Turn) -> None:
+def _bounds(state: WaferChainState, turn: Turn) -> None:
     """Lower bounds, with the incumbent of the moment as the score to beat."""
     from chipmap.heuristics.wafer.bounds.score import NoFloorplanError, bounds
 

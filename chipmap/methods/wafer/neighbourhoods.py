@@ -13,12 +13,12 @@ from random import Random
 from typing import Any
 
 from chipmap.deadline import Deadline
-from chipmap.instances.graph import neighbours
 from chipmap.instances.wafer.instance import WaferSolution
 from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order
 from chipmap.instances.wafer.shapes import centre
 from chipmap.methods.model_solve import Limits
 from chipmap.methods.neighbourhoods import Tally, improve
+from chipmap.networks.graph import neighbours
 from chipmap.run import Run
 
 SOURCE = "CP-SAT neighbourhoods"

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from chipmap.family import family_of
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
-from chipmap.instances.multimodel.timeline import PARTS, Range, Span, Window, all_energies, energies, timeline
+from chipmap.instances.multimodel.timeline import PARTS, Range, Span, TimelineWindow, all_energies, energies, timeline
 from chipmap.records import InputError
 from chipmap.records.quantities import duration, in_unit, share
 from chipmap.report.canvas import COLOURS, INK, MUTED, RED, RULE, picture
@@ -52,7 +52,7 @@ class _View:
     chiplets are in a map."""
 
     problem: MultiProblem
-    windows: tuple[Window, ...]
+    windows: tuple[TimelineWindow, ...]
     ends: tuple[tuple[float, float], ...]
     places: tuple[tuple[float, float], ...]
 
@@ -61,7 +61,7 @@ class _View:
         """T1."""
         return sum(window.time for window in self.windows)
 
-    def at(self, window: Window, time: int) -> float:
+    def at(self, window: TimelineWindow, time: int) -> float:
         """Where a time of that window lies in the picture."""
         left, right = self.ends[window.number]
         return left + (right - left) * (time - window.start) / max(1, window.time)
@@ -188,7 +188,7 @@ def _chart(axes: Axes, view: _View) -> None:
     axes.grid(axis="y")
 
 
-def _marks(view: _View, window: Window) -> list[tuple[float, str]]:
+def _marks(view: _View, window: TimelineWindow) -> list[tuple[float, str]]:
     """Times written below a window: its start and end, and round times between them where there is room."""
     left, right = view.ends[window.number]
     end = window.start + window.time
@@ -201,7 +201,7 @@ def _marks(view: _View, window: Window) -> list[tuple[float, str]]:
     return [*ends, *((view.at(window, time), duration(time, 4)) for time in clear)]
 
 
-def _setter(problem: MultiProblem, window: Window) -> str:
+def _setter(problem: MultiProblem, window: TimelineWindow) -> str:
     """The model and layers that set the window's length."""
     m, first, last, _ = window.slowest.slowest.segment
     return f"{problem.instance.models[m].name} {_layers(first, last)}"
@@ -211,7 +211,7 @@ def _layers(first: int, last: int) -> str:
     return f"{first}–{last}" if last > first else f"{first}"
 
 
-def _frame(window: Window, one: Range, span: Span) -> dict[str, Any]:
+def _frame(window: TimelineWindow, one: Range, span: Span) -> dict[str, Any]:
     """The outline of a segment: red where it sets the window's length, black for others of that model."""
     if one is not window.slowest:
         return {"edgecolor": "white", "linewidth": 0.8}
@@ -220,7 +220,7 @@ def _frame(window: Window, one: Range, span: Span) -> dict[str, Any]:
     return {"edgecolor": INK, "linewidth": 1.1, "zorder": 3}
 
 
-def _bar(axes: Axes, view: _View, window: Window, one: Range, span: Span) -> None:
+def _bar(axes: Axes, view: _View, window: TimelineWindow, one: Range, span: Span) -> None:
     from matplotlib.patches import Rectangle
 
     m, first, last, c = span.segment
@@ -241,7 +241,7 @@ def _bar(axes: Axes, view: _View, window: Window, one: Range, span: Span) -> Non
     axes.text((left + right) / 2, c + 0.02, words, ha="center", va="center", fontsize=size, zorder=5)
 
 
-def _map(axes: Axes, view: _View, window: Window) -> None:
+def _map(axes: Axes, view: _View, window: TimelineWindow) -> None:
     """The module in one window."""
     from matplotlib.patches import FancyArrowPatch, Rectangle
 

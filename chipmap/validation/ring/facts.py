@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from chipmap.instances.graph import Tensor
 from chipmap.instances.ring.instance import RingInstance
+from chipmap.networks.graph import Tensor
 from chipmap.records import kept
 from chipmap.validation.decimals import written
 

@@ -27,7 +27,7 @@ def ticks(nanoseconds: Fraction) -> int:
 
 
 @dataclass(frozen=True)
-class Case:
+class PageCase:
     """An instance at degrees of parallelism, with all that a mapping says about how the batch is run."""
 
     instance: DataflowInstance
@@ -92,11 +92,11 @@ def allowed(kernel: Kernel, mode: str) -> set[str]:
     return {"gemm": {"M"}, "elementwise": {"M", "NONE"}, "opaque": {"NONE"}}[kernel.kind]
 
 
-def bits(case: Case, named: str) -> int:
+def bits(case: PageCase, named: str) -> int:
     return BITS[named] if named else 8 * case.instance.workload.word_bytes
 
 
-def scaled(case: Case, stated: int, named: str) -> Fraction:
+def scaled(case: PageCase, stated: int, named: str) -> Fraction:
     """Bytes that ``stated`` ones are in a number format."""
     return Fraction(stated * bits(case, named), 8 * case.instance.workload.word_bytes)
 
@@ -109,7 +109,7 @@ def flop(kernel: Kernel) -> int:
     return elements * (2 * kernel.K if kernel.kind == "gemm" else kernel.flop_per_element)
 
 
-def tensor(case: Case, kernel: Kernel) -> Fraction:
+def tensor(case: PageCase, kernel: Kernel) -> Fraction:
     """S: bytes of a micro-batch's output; a weight update's has no samples and is a gradient."""
     workload, stated = case.instance.workload, kernel.output_bytes
     if stated is None:
@@ -119,7 +119,7 @@ def tensor(case: Case, kernel: Kernel) -> Fraction:
     return scaled(case, stated, workload.activation_format) * case.b
 
 
-def weights(case: Case, kernel: Kernel) -> Fraction:
+def weights(case: PageCase, kernel: Kernel) -> Fraction:
     """Bytes of the weights that schemes divide."""
     stated = kernel.weight_bytes
     if stated is None:
@@ -127,28 +127,28 @@ def weights(case: Case, kernel: Kernel) -> Fraction:
     return scaled(case, stated, case.instance.workload.weight_format)
 
 
-def whole(case: Case, kernel: Kernel) -> Fraction:
+def whole(case: PageCase, kernel: Kernel) -> Fraction:
     """Bytes of parameters that every chip needs."""
     return scaled(case, kernel.whole_bytes, case.instance.workload.weight_format)
 
 
-def splits_tokens(case: Case, kernel: Kernel, scheme: str) -> bool:
+def splits_tokens(case: PageCase, kernel: Kernel, scheme: str) -> bool:
     return case.physical and scheme == "N" and not kernel.update
 
 
-def experts_part(case: Case, kernel: Kernel) -> Fraction:
+def experts_part(case: PageCase, kernel: Kernel) -> Fraction:
     """p: the part of the experts that is on one of the G chips that share them."""
     return Fraction(math.ceil(Fraction(kernel.experts, case.n * case.degrees.expert)), kernel.experts)
 
 
-def _nth(case: Case, kernel: Kernel, count: int) -> Fraction:
+def _nth(case: PageCase, kernel: Kernel, count: int) -> Fraction:
     """The share of the chip with most of ``count`` things that can't be cut."""
     if not case.physical or kernel.kind == "opaque" or count == 0:
         return Fraction(1, case.n)
     return Fraction(math.ceil(Fraction(count, case.n)), count)
 
 
-def share(case: Case, kernel: Kernel, scheme: str) -> Fraction:
+def share(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
     """A chip's share of FLOP, and of what it reads split."""
     key = "share", kernel.name, scheme
     if key not in case.memo:
@@ -156,7 +156,7 @@ def share(case: Case, kernel: Kernel, scheme: str) -> Fraction:
     return case.memo[key]
 
 
-def _share(case: Case, kernel: Kernel, scheme: str) -> Fraction:
+def _share(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
     if scheme == "NONE":
         return Fraction(1)
     if scheme == "E":
@@ -167,7 +167,7 @@ def _share(case: Case, kernel: Kernel, scheme: str) -> Fraction:
     return _nth(case, kernel, counted[scheme])
 
 
-def output_share(case: Case, kernel: Kernel, scheme: str) -> Fraction:
+def output_share(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
     """A chip's share of the output after the sums that the scheme needs."""
     if scheme in ("K", "NONE"):
         return Fraction(1)
@@ -180,13 +180,13 @@ def output_share(case: Case, kernel: Kernel, scheme: str) -> Fraction:
     return share(case, kernel, scheme)
 
 
-def weights_share(case: Case, kernel: Kernel, scheme: str) -> Fraction:
+def weights_share(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
     if splits_tokens(case, kernel, scheme):
         return Fraction(1)
     return experts_part(case, kernel) if scheme == "E" else share(case, kernel, scheme)
 
 
-def output(case: Case, kernel: Kernel, scheme: str) -> Fraction:
+def output(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
     """Bytes of a micro-batch's output on a chip."""
     key = "output", kernel.name, scheme
     if key not in case.memo:
@@ -194,18 +194,18 @@ def output(case: Case, kernel: Kernel, scheme: str) -> Fraction:
     return case.memo[key]
 
 
-def held_weights(case: Case, kernel: Kernel, scheme: str) -> Fraction:
+def held_weights(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
     """Bytes of weights on a chip, those that every chip needs included."""
     return weights(case, kernel) * weights_share(case, kernel, scheme) + whole(case, kernel)
 
 
-def parameters(case: Case, kernel: Kernel, scheme: str) -> Fraction:
+def parameters(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
     """W: bytes of a kernel's parameters of one layer on a chip, tables included."""
     table = scaled(case, kernel.table_bytes, case.instance.workload.weight_format)
     return held_weights(case, kernel, scheme) + table * weights_share(case, kernel, scheme)
 
 
-def read_weights(case: Case, kernel: Kernel, scheme: str) -> Fraction:
+def read_weights(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
     """Bytes of weights that a micro-batch reads on a chip: of experts those that its tokens are expected to use."""
     divided = weights(case, kernel) * weights_share(case, kernel, scheme)
     if kernel.experts:
@@ -215,7 +215,7 @@ def read_weights(case: Case, kernel: Kernel, scheme: str) -> Fraction:
     return divided + whole(case, kernel)
 
 
-def fetched(case: Case, kernel: Kernel, scheme: str) -> Fraction:
+def fetched(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
     """Bytes per sample that a chip fetches: divided as the FLOP, but for caches of fewer heads and for split tokens."""
     workload = case.instance.workload
     named = workload.weight_format if kernel.table_bytes else workload.cache_format
@@ -230,7 +230,7 @@ def fetched(case: Case, kernel: Kernel, scheme: str) -> Fraction:
     return stated * share(case, kernel, scheme)
 
 
-def peak(case: Case, kernel: Kernel) -> Fraction:
+def peak(case: PageCase, kernel: Kernel) -> Fraction:
     """FLOP per nanosecond of the unit and number format in which a kernel computes."""
     chip, workload = case.instance.system.chip, case.instance.workload
     if kernel.kind == "elementwise" and chip.vector_tflops is not None:
@@ -248,7 +248,7 @@ def peak(case: Case, kernel: Kernel) -> Fraction:
     return written(2.0, chip.tiles, chip.lanes, chip.stages, chip.ghz)
 
 
-def computed(case: Case, kernel: Kernel, scheme: str) -> int:
+def computed(case: PageCase, kernel: Kernel, scheme: str) -> int:
     """T1 of a kernel in ticks, where a utilisation is given."""
     work = flop(kernel) * case.b * share(case, kernel, scheme)
     reached = Fraction(1)
@@ -261,7 +261,7 @@ def computed(case: Case, kernel: Kernel, scheme: str) -> int:
     return ticks(work / (written(utilisation) * reached * peak(case, kernel)))
 
 
-def least_computed(case: Case, kernels: list[Kernel]) -> int:
+def least_computed(case: PageCase, kernels: list[Kernel]) -> int:
     """Ticks that kernels compute at least, each under any scheme that it may have."""
     mode = case.instance.mode
     return sum(min(computed(case, one, scheme) for scheme in allowed(one, mode)) for one in kernels)

@@ -13,7 +13,7 @@ from math import prod
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.workload import Kernel
 from tests.dataflow.page import amounts, memory, network, tiles
-from tests.dataflow.page.amounts import Case, ticks
+from tests.dataflow.page.amounts import PageCase, ticks
 from tests.dataflow.page.memory import Mapped
 
 
@@ -114,7 +114,7 @@ def mapping_of(instance: DataflowInstance, solution: DataflowSolution) -> Mapped
     chunks = (solution.chunks or task.chunks or 1) if task.schedule == "interleaved" else 1
     b = solution.micro_batch or task.micro_batch
     assert b is not None
-    case = Case(instance, solution.degrees, b, chunks, recompute, shard)
+    case = PageCase(instance, solution.degrees, b, chunks, recompute, shard)
     n, at = len(workload.kernels), {kernel.name: i for i, kernel in enumerate(workload.kernels)}
     copies = tuple(
         (i // n, workload.kernels[i % n], scheme, p)
@@ -307,7 +307,7 @@ def _after(mapped: Mapped) -> int:
     return sums + gathers
 
 
-def _step(case: Case, kernel: Kernel, scheme: str) -> int:
+def _step(case: PageCase, kernel: Kernel, scheme: str) -> int:
     """T8 of a kernel."""
     task, system = case.instance.task, case.instance.system
     if not task.optimizer_step or kernel.phase == "backward":

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from chipmap.instances.dataflow.workload import Kernel
 from tests.dataflow.page import amounts, network
-from tests.dataflow.page.amounts import Case
+from tests.dataflow.page.amounts import PageCase
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Mapped:
     """A mapping: for each copy of a kernel (layer, kernel, scheme, partition), the edges between copies, those that a
     layer hands to the next, and the stage of each partition (where stages share out kernels)."""
 
-    case: Case
+    case: PageCase
     copies: tuple[tuple[int, Kernel, str, int], ...]
     edges: tuple[tuple[int, int], ...]
     handed: tuple[tuple[int, int], ...]
@@ -81,7 +81,7 @@ def cached(mapped: Mapped) -> bool:
     return total + max(sram(mapped).values()) <= case.instance.system.chip.sram_bytes
 
 
-def kept(case: Case) -> set[str]:
+def kept(case: PageCase) -> set[str]:
     """Forward kernels whose outputs are kept for the backward phase, in mode ``physical``."""
     kernels = {one.name: one for one in case.instance.workload.kernels}
     if not case.physical or all(one.phase == "forward" for one in kernels.values()):
@@ -96,7 +96,7 @@ def kept(case: Case) -> set[str]:
     return found
 
 
-def in_flight(case: Case) -> Fraction:
+def in_flight(case: PageCase) -> Fraction:
     """Micro-batches of which the first stage holds what is kept."""
     stages, v = case.degrees.pipeline, case.chunks
     if v == 1:
@@ -104,7 +104,7 @@ def in_flight(case: Case) -> Fraction:
     return min(Fraction(case.m), stages + Fraction(stages - 1, v))
 
 
-def _parameters(case: Case, kernel: Kernel, scheme: str) -> Fraction:
+def _parameters(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
     """Weights, gradients and state of a forward kernel in all layers of a stage."""
     task, layers = case.instance.task, case.layers
     own, word = amounts.parameters(case, kernel, scheme), Fraction(amounts.bits(case, _weight_format(case)), 8)
@@ -122,7 +122,7 @@ def _parameters(case: Case, kernel: Kernel, scheme: str) -> Fraction:
     return weights + gradients + layers * state / (1 if what == "none" else d)
 
 
-def _weight_format(case: Case) -> str:
+def _weight_format(case: PageCase) -> str:
     return case.instance.workload.weight_format
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel
 from tests.dataflow.page import amounts
-from tests.dataflow.page.amounts import Case, ticks
+from tests.dataflow.page.amounts import PageCase, ticks
 
 #: A kernel with its scheme.
 End = tuple[Kernel, str]
@@ -43,7 +43,7 @@ def swap(held: Fraction, link: Dimension) -> Fraction:
     return held * times / (n * rate) + (1 if link.topology == "full" else n - 1) * late
 
 
-def sums(case: Case, kernel: Kernel, scheme: str) -> int:
+def sums(case: PageCase, kernel: Kernel, scheme: str) -> int:
     """Ticks of the collective in which a split of what is summed ends."""
     size, total = amounts.tensor(case, kernel), Fraction(0)
     for link in case.links("tensor"):
@@ -59,7 +59,7 @@ def padding(part: Fraction) -> Fraction:
     return math.ceil(1 / part) * part
 
 
-def exchange(case: Case, kernel: Kernel) -> int:
+def exchange(case: PageCase, kernel: Kernel) -> int:
     """Ticks of a kernel's own exchange with all chips of its stage."""
     if kernel.exchange == "none":
         return 0
@@ -93,7 +93,7 @@ def _fullest_cut(held: Fraction, links: list[Dimension]) -> Fraction:
     return longest
 
 
-def reads(case: Case, reader: End, maker: Kernel) -> str:
+def reads(case: PageCase, reader: End, maker: Kernel) -> str:
     """The layout in which a kernel needs what ``maker`` makes."""
     kernel, scheme = reader
     if kernel.kind == "gemm" and kernel.weights:
@@ -106,14 +106,14 @@ def reads(case: Case, reader: End, maker: Kernel) -> str:
     return MADE[scheme]
 
 
-def change(case: Case, maker: End, reader: End) -> int:
+def change(case: PageCase, maker: End, reader: End) -> int:
     """Ticks until a reader has what it needs of what ``maker`` made."""
     if "E" in (maker[1], reader[1]):
         return ticks(_routed(case, maker, reader))
     return ticks(sum((_moved(case, maker, reader, link) for link in case.links("tensor")), Fraction(0)))
 
 
-def _moved(case: Case, maker: End, reader: End, link: Dimension) -> Fraction:
+def _moved(case: PageCase, maker: End, reader: End, link: Dimension) -> Fraction:
     made, needs = MADE[maker[1]], reads(case, reader, maker[0])
     if made == "RR":
         return Fraction(0)
@@ -145,7 +145,7 @@ def _agree(maker: Fraction, reader: Fraction, n: int) -> bool:
     return n % maker == 0 and n % reader == 0 and maker % reader == 0
 
 
-def _routed(case: Case, maker: End, reader: End) -> Fraction:
+def _routed(case: PageCase, maker: End, reader: End) -> Fraction:
     """Dispatch to divided experts, combine from them."""
     size, total = amounts.tensor(case, maker[0]), Fraction(0)
     made, needed = size * amounts.output_share(case, *maker), size * amounts.share(case, *reader)
@@ -166,7 +166,7 @@ def _routed(case: Case, maker: End, reader: End) -> Fraction:
     return total
 
 
-def replicas(case: Case, scheme: str) -> list[Dimension]:
+def replicas(case: PageCase, scheme: str) -> list[Dimension]:
     """The dimensions between replicas with the same parameters, the fastest links first."""
     found = case.links("data") if scheme == "E" else case.links("data", "expert")
     return sorted(found, key=lambda link: -link.bytes_per_ns)
@@ -184,13 +184,13 @@ def nested(what: str, size: Fraction, links: list[Dimension]) -> Fraction:
     return total
 
 
-def shared_out(case: Case, scheme: str) -> str:
+def shared_out(case: PageCase, scheme: str) -> str:
     """What replicas of a kernel's parameters share out: nothing where there is one."""
     alone = case.degrees.data == (case.degrees.expert if scheme == "E" else 1)
     return "none" if alone else case.shard
 
 
-def each_run(case: Case, kernel: Kernel, scheme: str) -> int:
+def each_run(case: PageCase, kernel: Kernel, scheme: str) -> int:
     """T3: ticks each time that a kernel runs, for what replicas share out."""
     what, links = shared_out(case, scheme), replicas(case, scheme)
     if kernel.update and what in ("gradients", "weights"):
@@ -200,7 +200,7 @@ def each_run(case: Case, kernel: Kernel, scheme: str) -> int:
     return 0
 
 
-def gradients(case: Case, kernel: Kernel, scheme: str, layers: int) -> int:
+def gradients(case: PageCase, kernel: Kernel, scheme: str, layers: int) -> int:
     """T6: ticks of the sums of an update's gradients of so many layers."""
     what, links = shared_out(case, scheme), replicas(case, scheme)
     size = amounts.output(case, kernel, scheme) * layers
@@ -214,7 +214,7 @@ def gradients(case: Case, kernel: Kernel, scheme: str, layers: int) -> int:
     return ticks(sum((collective("all-reduce", size, link, factor) for link in links), Fraction(0)))
 
 
-def updated(case: Case, kernel: Kernel, scheme: str) -> int:
+def updated(case: PageCase, kernel: Kernel, scheme: str) -> int:
     """T6: ticks in which the updated weights of a forward kernel are gathered, for all layers of the stage."""
     total, kernels = Fraction(0), case.instance.workload.kernels
     if amounts.splits_tokens(case, kernel, scheme) and any(one.update for one in kernels):
@@ -226,7 +226,7 @@ def updated(case: Case, kernel: Kernel, scheme: str) -> int:
     return ticks(total)
 
 
-def sent(case: Case, kernel: Kernel, scheme: str) -> Fraction:
+def sent(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
     """Nanoseconds of an output on the pipeline's link."""
     size, total = amounts.output(case, kernel, scheme), Fraction(0)
     for link in case.links("pipeline") if size else ():

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from chipmap.instances.dataflow.workload import Kernel
 from tests.dataflow.page import amounts
-from tests.dataflow.page.amounts import Case
+from tests.dataflow.page.amounts import PageCase
 
 #: (tiles, cycles) of a kernel.
 Pair = tuple[int, int]
@@ -17,7 +17,7 @@ def _up(count: Fraction | int, parts: int) -> int:
     return math.ceil(Fraction(count) / parts)
 
 
-def sizes(case: Case, kernel: Kernel, scheme: str) -> tuple[int, int, int]:
+def sizes(case: PageCase, kernel: Kernel, scheme: str) -> tuple[int, int, int]:
     """Rows, columns and cycles of the page's table, on one chip."""
     chip, task, workload = case.instance.system.chip, case.instance.task, case.instance.workload
     wide, high, part = chip.lanes, chip.stages, amounts.share(case, kernel, scheme)
@@ -39,7 +39,7 @@ def sizes(case: Case, kernel: Kernel, scheme: str) -> tuple[int, int, int]:
     return lines, _up(_up(n, r), high), r * k * case.b
 
 
-def choices(case: Case, kernel: Kernel, scheme: str) -> list[Pair]:
+def choices(case: PageCase, kernel: Kernel, scheme: str) -> list[Pair]:
     """Every way to lay a kernel on l lanes and s stages of tiles; none has more than the chip."""
     rows, columns, cycles = sizes(case, kernel, scheme)
     most, best = case.instance.system.chip.tiles, dict[int, int]()
@@ -50,7 +50,7 @@ def choices(case: Case, kernel: Kernel, scheme: str) -> list[Pair]:
     return sorted((tiles, took) for took, tiles in best.items())
 
 
-def compute(case: Case, kernels: list[tuple[Kernel, str]]) -> int | None:
+def compute(case: PageCase, kernels: list[tuple[Kernel, str]]) -> int | None:
     """Ticks of a partition's kernels side by side; None where they are more than the tiles (C7)."""
     chip = case.instance.system.chip
     if len(kernels) > chip.tiles:

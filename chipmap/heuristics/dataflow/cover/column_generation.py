@@ -21,7 +21,7 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.cover.compact import first_prices
-from chipmap.heuristics.dataflow.cover.grown import Growing, quickest
+from chipmap.heuristics.dataflow.cover.grown import PartitionBeamSearch, quickest
 from chipmap.heuristics.dataflow.cover.pricing import (
     Floats,
     IntegerSolver,
@@ -67,7 +67,7 @@ class PartitionBound:
         self.smooth = SMOOTH
         self.sizes = [classes.size(c) for c in range(len(classes.kernels))]
         self.best, self.bound, self.slack = self._start(), sum(self.first) / self.unit, 0.0
-        self.growing = Growing(classes, self.unit) if self._grows() else None
+        self.growing = PartitionBeamSearch(classes, self.unit) if self._grows() else None
 
     def add(self, partitions: Iterable[tuple[bool, Partition]]) -> None:
         """Partitions known beforehand, with their phases."""

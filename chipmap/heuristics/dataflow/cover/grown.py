@@ -28,7 +28,7 @@ def quickest(classes: Classes) -> list[int]:
     return [times.index(min(times)) for times in each]
 
 
-class Growing:
+class PartitionBeamSearch:
     """Grows partitions of one problem whose classes have one kernel each; ``unit``: picoseconds per unit of time."""
 
     def __init__(self, classes: Classes, unit: float) -> None:

@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.heuristics.dataflow.program.label_setting import BITS, MASK, Graph
-from chipmap.heuristics.dataflow.program.lattice import TooWideError, looking
+from chipmap.heuristics.dataflow.program.lattice import TooWideError, with_deadline_checks
 from chipmap.heuristics.dataflow.program.tile_sharing import tiles
 from chipmap.heuristics.engines.ideals import IdealFamily, TooManyIdealsError, all_ideals, bits
 from chipmap.instances.dataflow.batch import runs
 from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.problem import BESIDE, DataflowProblem, IntArray, levels, wires
 from chipmap.instances.dataflow.tiles import Shares
-from chipmap.instances.graph import neighbours, topological
+from chipmap.networks.graph import neighbours, topological
 
 #: Columns of a graph that come from the options of its kernels.
 _COLUMNS = ("compute", "collective", "dram", "buffer", "waits")
@@ -90,7 +90,7 @@ class IdealGraph:
         enter, entering = _rows(n, targets)
         leave, leaving = _rows(n, sources)
         readers = [sum({1 << int(targets[e]) for e in leaving[leave[u] : leave[u + 1]]}) for u in range(n)]
-        open_sets = [[u for u in bits(ideal) if readers[u] & ~ideal] for ideal in looking(lattice.masks)]
+        open_sets = [[u for u in bits(ideal) if readers[u] & ~ideal] for ideal in with_deadline_checks(lattice.masks)]
         grouped, sizes = self._groups()
         often = runs(problem.instance)
         times = [often[v % problem.n] for v in order]
@@ -172,7 +172,9 @@ class IdealGraph:
             for k in range(self.layers)
             for group in self.problem.instance.task.together
         ]
-        counts = [[(ideal & group).bit_count() for group in groups] for ideal in looking(self.lattice.masks)]
+        counts = [
+            [(ideal & group).bit_count() for group in groups] for ideal in with_deadline_checks(self.lattice.masks)
+        ]
         return (
             np.array(counts, dtype=np.int64).reshape(len(self.lattice.masks), len(groups)),
             np.array([group.bit_count() for group in groups], dtype=np.int64),
@@ -204,7 +206,8 @@ def _outside(options: Sequence[Sequence[Option]]) -> IntArray:
 def _rest(least: IntArray, lattice: IdealFamily) -> IntArray:
     """For each ideal what the kernels outside it take at least of each resource (columns of ``least``)."""
     return np.array(
-        [least.sum(axis=0) - least[bits(ideal)].sum(axis=0) for ideal in looking(lattice.masks)], dtype=np.int64
+        [least.sum(axis=0) - least[bits(ideal)].sum(axis=0) for ideal in with_deadline_checks(lattice.masks)],
+        dtype=np.int64,
     )
 
 

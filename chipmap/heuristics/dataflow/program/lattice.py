@@ -19,7 +19,7 @@ class TooWideError(Exception):
     """The graph has more order ideals, or more labels of them, than the program takes."""
 
 
-def looking(items: Iterable[Item]) -> Iterator[Item]:
+def with_deadline_checks(items: Iterable[Item]) -> Iterator[Item]:
     """The items one by one, with a look at the clock now and then."""
     for number, item in enumerate(items):
         if number % LOOK == 0:

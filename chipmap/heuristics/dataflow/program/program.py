@@ -35,7 +35,7 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     extend,
     finish,
 )
-from chipmap.heuristics.dataflow.program.lattice import TooWideError, looking
+from chipmap.heuristics.dataflow.program.lattice import TooWideError, with_deadline_checks
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.engines.ideals import bits
 from chipmap.instances.dataflow.batch import runs
@@ -181,7 +181,7 @@ class Program(IdealGraph):
     def _best(self, g: Graph, rules: Rules, exactly: bool, below: int) -> Chain | None:
         """The mapping of least batch time, of those whose layer takes less than ``below`` picoseconds."""
         count, most, columns = len(self.lattice.masks), rules.most, g.outside.shape[1]
-        combinations = int(max(1, *(2 ** open_bits(g, j) for j in looking(range(count)))))
+        combinations = int(max(1, *(2 ** open_bits(g, j) for j in with_deadline_checks(range(count)))))
         width = min(WIDTH, combinations)
         if columns:
             width = max(width, min(WIDE, ENTRIES // (5 * count * (most + 1))))

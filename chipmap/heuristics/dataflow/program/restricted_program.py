@@ -18,7 +18,7 @@ from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.program import Chain, Program
 from chipmap.heuristics.dataflow.symmetric.classes import Classes
 from chipmap.instances.dataflow.problem import DataflowProblem, wires
-from chipmap.instances.graph import neighbours, topological
+from chipmap.networks.graph import neighbours, topological
 
 #: Combinations of schemes of classes that are all tried; ideals of a restricted program.
 COMBINATIONS, IDEALS = 100, 4000

@@ -124,7 +124,7 @@ def put(
 
 @njit(cache=True, nogil=True)
 def stage_before(g: Graph, rules: Rules, ends: Ends, end: int, asked: Asked, table: Backward, work: IntArray) -> int:
-    """Fill ``table`` with all that a stage of at most so many picoseconds that ends at node ``end`` may be, within
+    """Fill ``table`` with all Pareto labels of stages of at most so many picoseconds that end at ``end``, within
     its DRAM; the first place in the order with a label, or ``WIDE``.
 
     While partition I to J of a stage that ends with ideal E runs, there wait what J \\ I makes for kernels outside J,

@@ -32,13 +32,13 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     finish,
     waiting,
 )
-from chipmap.heuristics.dataflow.program.lattice import TooWideError, looking
+from chipmap.heuristics.dataflow.program.lattice import TooWideError, with_deadline_checks
 from chipmap.heuristics.dataflow.program.program import ENTRIES, WIDTH, Program, open_bits
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.dataflow.stages.kernel import GROW, WIDE, Arcs, Nodes, Rest, StageArcs, Stages, explore, fill
 from chipmap.heuristics.engines.ideals import bits
 from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, resident, wires
-from chipmap.instances.graph import neighbours, topological
+from chipmap.networks.graph import neighbours, topological
 from chipmap.records import counted
 
 #: Labels of a stage at a node where DRAM is limited.
@@ -155,7 +155,7 @@ class StageProgram(Program):
         """All nodes, and partitions of at most ``limit`` picoseconds."""
         streamed, stays = self._graphs()
         count = len(self.lattice.masks)
-        width = min(WIDTH, int(max(1, *(2 ** open_bits(streamed, j) for j in looking(range(count))))))
+        width = min(WIDTH, int(max(1, *(2 ** open_bits(streamed, j) for j in with_deadline_checks(range(count))))))
         if count * width > ENTRIES:
             raise TooWideError(f"{count:,} order ideals and {width} sharding schemes are too many")
         nodes = Nodes(*(np.zeros(shape, np.int64) for shape in ((count, width), count, 1024, 1024, 1)))

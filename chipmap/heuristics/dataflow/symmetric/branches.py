@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 import networkx as nx
 
 from chipmap.instances.dataflow.problem import DataflowProblem
-from chipmap.instances.graph import neighbours, topological
+from chipmap.networks.graph import neighbours, topological
 
 #: The kernels of interchangeable branches: [branch][position], equal kernels at equal positions.
 Group = tuple[tuple[int, ...], ...]

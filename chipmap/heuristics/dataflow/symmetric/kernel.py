@@ -67,7 +67,7 @@ class Search(NamedTuple):
     upper: int
 
 
-class State(NamedTuple):
+class IdealState(NamedTuple):
     """A canonical ideal ``root`` with the ``number`` of one of its signatures."""
 
     root: int
@@ -206,7 +206,7 @@ def partition_time(g: Graph, rules: Rules, pool: Labels, i: int, inside: IntArra
 
 
 @njit(cache=True, nogil=True)
-def offer(search: Search, state: State, j: int, signature: int, cost: int, upper: int) -> bool:
+def offer(search: Search, state: IdealState, j: int, signature: int, cost: int, upper: int) -> bool:
     """Offer ideal j the values of ``state`` with one more partition, below ``upper``; False where the table is full.
 
     Without a cap all numbers of partitions from the most on share a place.
@@ -236,7 +236,7 @@ def offer(search: Search, state: State, j: int, signature: int, cost: int, upper
 
 
 @njit(cache=True, nogil=True)
-def least_of(table: Table, state: State) -> int:
+def least_of(table: Table, state: IdealState) -> int:
     """The least value of a state (-1: none)."""
     least = -1
     for value in table.value[state.root, state.number]:
@@ -259,7 +259,7 @@ def ties(g: Graph, b: Branches, words: Words, signature: int) -> IntArray:
 @njit(cache=True, nogil=True)
 def offer_ends(
     search: Search,
-    state: State,
+    state: IdealState,
     labels: tuple[int, int, int],
     inside: IntArray,
     words: Words,
@@ -291,7 +291,7 @@ def offer_ends(
 
 
 @njit(cache=True, nogil=True)
-def grow(search: Search, state: State, wanted: Wanted) -> bool:
+def grow(search: Search, state: IdealState, wanted: Wanted) -> bool:
     """Every partition that may follow a ``state``, up to symmetry; False where room ran out.
 
     Where a partition is ``wanted``, stop at the first that is it.
@@ -355,6 +355,6 @@ def fill_table(search: Search, exactly: bool, gate: IntArray, nothing: Wanted) -
         if g.gate > 0 and root == g.gate:
             pass_gate(g, search.rules, table, exactly, gate)
         for s in range(table.used[root]):
-            if not grow(search, State(root, s), nothing):
+            if not grow(search, IdealState(root, s), nothing):
                 return False
     return True

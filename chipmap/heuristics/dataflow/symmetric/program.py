@@ -22,8 +22,8 @@ from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.dataflow.symmetric.branches import Group, interchangeable
 from chipmap.heuristics.dataflow.symmetric.kernel import (
     Branches,
+    IdealState,
     Search,
-    State,
     Wanted,
     fill_index,
     fill_table,
@@ -145,7 +145,7 @@ class SymmetricProgram(Program):
         real = list(range(len(self.order)))  # the kernel that each place of the canonical ideal stands for
         for number, (root, before, j, s, cost) in enumerate(arcs):
             found = self._wanted_end((j, int(table.signature[j, s]), cost))
-            grow(search._replace(pool=empty_labels(0)), State(root, before), found)
+            grow(search._replace(pool=empty_labels(0)), IdealState(root, before), found)
             grown = int.from_bytes(found.words.tobytes(), "little")
             inside = bits(grown & ~self.lattice.masks[root])
             kernels = np.array(inside, dtype=np.int64)

@@ -34,7 +34,7 @@ class Single(NamedTuple):
     runs: int
 
 
-class Singles:
+class SingleKernelCosts:
     """The kernels of a problem (of all layers where mappings are of all), each a partition of its own.
 
     T4 is the sum over kernels v of runs · (launch + max(compute, memory, network)), or with their sum where nothing

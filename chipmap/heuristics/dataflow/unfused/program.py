@@ -18,7 +18,7 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
-from chipmap.heuristics.dataflow.unfused.costs import Singles
+from chipmap.heuristics.dataflow.unfused.costs import SingleKernelCosts
 from chipmap.heuristics.dataflow.unfused.elimination import CELLS, Elimination, Limits, choices_of, elimination_order
 from chipmap.heuristics.dataflow.unfused.running_order import least_waiting, running_order
 from chipmap.heuristics.dataflow.unfused.tables import edges_of, scopes, stated
@@ -50,9 +50,9 @@ class UnfusedProgram:
     Raises :class:`TooWideError` where the schemes of too many kernels hang together.
     """
 
-    def __init__(self, problem: DataflowProblem, deadline: Deadline, singles: Singles | None = None) -> None:
+    def __init__(self, problem: DataflowProblem, deadline: Deadline, singles: SingleKernelCosts | None = None) -> None:
         self.problem, self.deadline = problem, deadline
-        self.singles = Singles(problem) if singles is None else singles
+        self.singles = SingleKernelCosts(problem) if singles is None else singles
         found, self.large = scopes(self.singles)
         self.order, self.widest = elimination_order(self.singles.sizes, edges_of(found, self.large))
         self.capacity = problem.instance.system.memory.capacity_bytes

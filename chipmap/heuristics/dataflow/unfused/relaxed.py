@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.dataflow.unfused.costs import Singles
+from chipmap.heuristics.dataflow.unfused.costs import SingleKernelCosts
 from chipmap.heuristics.dataflow.unfused.descent import NEVER, Flat, IntArray, sweep, totals
 from chipmap.heuristics.dataflow.unfused.tables import along, scopes, times
 
@@ -39,7 +39,7 @@ class Relaxed(NamedTuple):
     chosen: list[int]
 
 
-def relaxed(singles: Singles, order: Sequence[int], cells: int, deadline: Deadline) -> Relaxed:
+def relaxed(singles: SingleKernelCosts, order: Sequence[int], cells: int, deadline: Deadline) -> Relaxed:
     """The bound by mini-buckets of at most ``cells`` cells, kernels eliminated in this ``order``, and the options that
     minimise the tables one by one the other way round."""
     sizes, place = singles.sizes, {v: i for i, v in enumerate(order)}
@@ -71,7 +71,7 @@ def relaxed(singles: Singles, order: Sequence[int], cells: int, deadline: Deadli
     return Relaxed(constant, chosen)
 
 
-def descend(singles: Singles, chosen: Sequence[int], deadline: Deadline) -> tuple[int, list[int]] | None:
+def descend(singles: SingleKernelCosts, chosen: Sequence[int], deadline: Deadline) -> tuple[int, list[int]] | None:
     """(T4, options) after better options of single kernels are taken as long as there are any; None where a kernel
     doesn't fit then."""
     flat, at = _flat(singles), np.array(chosen, dtype=np.int64)
@@ -87,7 +87,7 @@ def descend(singles: Singles, chosen: Sequence[int], deadline: Deadline) -> tupl
     return None if None in total else (sum(cost for cost in total if cost is not None), found)
 
 
-def _flat(singles: Singles) -> Flat:
+def _flat(singles: SingleKernelCosts) -> Flat:
     """The kernels as compiled code reads them. What a reader takes of a tensor depends on its maker's option alone."""
     all_of = singles.singles
     reads = [(read, v) for v, one in enumerate(all_of) for read in one.reads]
@@ -127,7 +127,7 @@ def _ends(sizes: Sequence[int] | IntArray) -> IntArray:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-def _tables(singles: Singles) -> list[Sum]:
+def _tables(singles: SingleKernelCosts) -> list[Sum]:
     found, large = scopes(singles)
     tables = []
     for v, scope in enumerate(found):
@@ -138,7 +138,7 @@ def _tables(singles: Singles) -> list[Sum]:
     return tables
 
 
-def _linear(singles: Singles, v: int) -> list[Sum]:
+def _linear(singles: SingleKernelCosts, v: int) -> list[Sum]:
     """Tables of pairs whose sum is at most the time of kernel v: the one resource that takes longest at least, for
     each of its options."""
     one, sizes = singles.singles[v], singles.sizes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from chipmap.instances.dataflow.problem import DataflowProblem, wires
-from chipmap.instances.graph import neighbours, topological
+from chipmap.networks.graph import neighbours, topological
 
 
 def running_order(problem: DataflowProblem, chosen: Sequence[int]) -> Iterator[tuple[int, ...]]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from chipmap.deadline import look
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
-from chipmap.heuristics.dataflow.unfused.costs import Single, Singles
+from chipmap.heuristics.dataflow.unfused.costs import Single, SingleKernelCosts
 from chipmap.heuristics.dataflow.unfused.elimination import Table
 from chipmap.heuristics.dataflow.unfused.kernel import Cells, IntArray, Settle
 
@@ -33,7 +33,7 @@ class Stated(NamedTuple):
     columns: int
 
 
-def scopes(singles: Singles) -> tuple[list[tuple[int, ...]], set[int]]:
+def scopes(singles: SingleKernelCosts) -> tuple[list[tuple[int, ...]], set[int]]:
     """For each kernel the kernels with a choice that its time depends on, itself and what it reads; and the kernels for
     which these are too many, which are part of their scopes whether they have a choice or not."""
     found, large = [], set[int]()
@@ -56,7 +56,7 @@ def _pairs(v: int, scope: tuple[int, ...]) -> list[tuple[int, ...]]:
     return [tuple(sorted((w, v))) for w in scope if w != v] or [scope]
 
 
-def stated(singles: Singles, order: Sequence[int], extras: Sequence[IntArray], sums: int) -> Stated:
+def stated(singles: SingleKernelCosts, order: Sequence[int], extras: Sequence[IntArray], sums: int) -> Stated:
     """The tables for an elimination in this ``order``.
 
     ``extras`` [kernel][options, sums] are columns that are added up over all kernels, behind the first one.
@@ -87,7 +87,7 @@ def one_each(scope: tuple[int, ...], rows: IntArray) -> Table:
     return Table(scope, Cells(first, np.ascontiguousarray(rows[fits])))
 
 
-def times(singles: Singles, v: int, scope: tuple[int, ...]) -> IntArray:
+def times(singles: SingleKernelCosts, v: int, scope: tuple[int, ...]) -> IntArray:
     """Picoseconds of kernel v per micro-batch over its ``scope``, :data:`NEVER` where it doesn't fit."""
     one = singles.singles[v]
     compute, memory, network, held = (along(a, (v,), scope) for a in one[:4])
@@ -100,7 +100,7 @@ def times(singles: Singles, v: int, scope: tuple[int, ...]) -> IntArray:
     return np.broadcast_to(whole, [singles.sizes[w] for w in scope])
 
 
-def _table(singles: Singles, v: int, scope: tuple[int, ...], columns: int) -> Table:
+def _table(singles: SingleKernelCosts, v: int, scope: tuple[int, ...], columns: int) -> Table:
     ticks = times(singles, v, scope).reshape(-1)
     rows = np.zeros((len(ticks), columns), np.int64)
     rows[:, 0] = ticks
@@ -119,7 +119,7 @@ def along(values: IntArray, kernels: tuple[int, ...], scope: tuple[int, ...]) ->
     return np.transpose(chosen, order).reshape(shape) if order else np.asarray(chosen).reshape(shape)
 
 
-def _by_tensor(singles: Singles, v: int, columns: int, place: int) -> tuple[list[Table], Settle]:
+def _by_tensor(singles: SingleKernelCosts, v: int, columns: int, place: int) -> tuple[list[Table], Settle]:
     """A large kernel's tables, one for each tensor that it reads and one of its own."""
     one = singles.singles[v]
     own = np.zeros((singles.sizes[v], columns), np.int64)
@@ -137,7 +137,7 @@ def _by_tensor(singles: Singles, v: int, columns: int, place: int) -> tuple[list
     return _settled(singles, one, tables, place)
 
 
-def _settled(singles: Singles, one: Single, tables: list[Table], place: int) -> tuple[list[Table], Settle]:
+def _settled(singles: SingleKernelCosts, one: Single, tables: list[Table], place: int) -> tuple[list[Table], Settle]:
     """How the kernel is settled; columns that never decide are cleared."""
     if not singles.overlap:  # all is one sum
         for table in tables:
@@ -153,7 +153,7 @@ def _settled(singles: Singles, one: Single, tables: list[Table], place: int) -> 
     return tables, Settle(one.runs, memory, network, held, singles.sram, one.compute)
 
 
-def _places(singles: Singles, order: Sequence[int], large: set[int], first: int) -> dict[int, int]:
+def _places(singles: SingleKernelCosts, order: Sequence[int], large: set[int], first: int) -> dict[int, int]:
     """The first of three columns of each large kernel; kernels that are open at different times share them.
 
     One is open from the elimination of the first kernel that it reads to its own.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chipmap.heuristics.ring.sampling.propagate_kernel import place
-from chipmap.heuristics.ring.sampling.propagate_state import Net, State, undo
+from chipmap.heuristics.ring.sampling.propagate_state import Net, PropagationState, undo
 from chipmap.kernels import njit
 from chipmap.kernels.annealing import next_bits, uniform
 
@@ -65,7 +65,7 @@ def _shuffle(order: Any, random: Any) -> None:
 
 
 @njit(cache=True)
-def _draw(net: Net, state: State, u: int, weights: Any, tried: Any, random: Any) -> int:
+def _draw(net: Net, state: PropagationState, u: int, weights: Any, tried: Any, random: Any) -> int:
     """A chip from the domain of u less what was tried, by ``weights`` [C] (uniform if they are all 0); -1 if none."""
     allowed, lo, hi = net.allowed[0, u], state.box[u, 0], state.box[u, 1]
     total, left = 0.0, 0
@@ -89,7 +89,9 @@ def _draw(net: Net, state: State, u: int, weights: Any, tried: Any, random: Any)
 
 
 @njit(cache=True)
-def _choose(net: Net, state: State, u: int, wish: int, first_pass: bool, weights: Any, tried: Any, random: Any) -> int:
+def _choose(
+    net: Net, state: PropagationState, u: int, wish: int, first_pass: bool, weights: Any, tried: Any, random: Any
+) -> int:
     """The next choice for u: in FIX's first pass its wish, then to leave it open (``chips``); else a draw; -1: none."""
     if not first_pass:
         return _draw(net, state, u, weights, tried, random)
@@ -100,7 +102,7 @@ def _choose(net: Net, state: State, u: int, wish: int, first_pass: bool, weights
 
 
 @njit(cache=True, long=True)
-def search(net: Net, state: State, levels: Levels, task: Task, wish: Any, limit: int, random: Any) -> int:
+def search(net: Net, state: PropagationState, levels: Levels, task: Task, wish: Any, limit: int, random: Any) -> int:
     """Algorithms 1 and 2 from the state's intervals: FOUND, NONE_LEFT or GAVE_UP (more than ``limit`` failures)."""
     order, weights, fixing = task.order, task.weights, task.fixing
     n, chips = len(order), net.allowed.shape[2]
@@ -154,7 +156,7 @@ def _enter(levels: Levels, level: int) -> None:
 
 
 @njit(cache=True)
-def _one(rules: Rules, state: State, levels: Levels, task: Task, wish: Any, random: Any) -> int:
+def _one(rules: Rules, state: PropagationState, levels: Levels, task: Task, wish: Any, random: Any) -> int:
     """Searches with growing budgets, each from the root and (if ``shuffled``) in a new order."""
     status = GAVE_UP
     for limit in task.budgets:
@@ -169,7 +171,9 @@ def _one(rules: Rules, state: State, levels: Levels, task: Task, wish: Any, rand
 
 
 @njit(cache=True, long=True)
-def many(first: int, seed: int, rules: Rules, spare: Rules, state: State, levels: Levels, task: Task, out: Any) -> Any:
+def many(
+    first: int, seed: int, rules: Rules, spare: Rules, state: PropagationState, levels: Levels, task: Task, out: Any
+) -> Any:
     """Samples ``first`` … into ``out`` [k, n]; the status [k] of each. ``spare`` rules come after ``rules``."""
     random = np.empty(1, dtype=np.uint64)
     status = np.empty(len(out), dtype=np.int64)

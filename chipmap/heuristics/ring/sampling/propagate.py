@@ -27,7 +27,7 @@ from typing import Literal
 import numpy as np
 
 from chipmap.heuristics.ring.sampling.propagate_kernel import COUNT, LEAST, NO_PREFIX, propagate
-from chipmap.heuristics.ring.sampling.propagate_state import Constants, Net, Room, Sizes, State, push
+from chipmap.heuristics.ring.sampling.propagate_state import Constants, Net, PropagationState, Room, Sizes, push
 from chipmap.instances.ring.contraction import computing_only
 from chipmap.instances.ring.precedence import between, flow_reachable, skips
 from chipmap.instances.ring.problem import IntArray, RingProblem
@@ -56,7 +56,7 @@ class Propagator:
         """Whether every value that propagation admits belongs to a mapping."""
         return self.rule == "path" and int(self.net.modes[0]) != COUNT and int(self.net.sizes.sram[0]) < 0
 
-    def state(self) -> State:
+    def state(self) -> PropagationState:
         """A fresh state at the root's intervals (all chips, where nothing is left)."""
         return _state(self.net, self.root)
 
@@ -211,11 +211,11 @@ def _parts(problem: RingProblem) -> int:
     return sum(find(v) == v for v in range(problem.n))
 
 
-def _state(net: Net, root: IntArray | None) -> State:
+def _state(net: Net, root: IntArray | None) -> PropagationState:
     _, n, chips = net.allowed.shape
     box = np.zeros((n, 3), dtype=np.int64)
     box[:, :2] = root if root is not None else np.stack((net.allowed[0, :, 0], net.allowed[1, :, chips - 1]), axis=1)
-    return State(
+    return PropagationState(
         box=box,
         trail=np.zeros((n * chips + 2, 3), dtype=np.int64),
         queue=np.zeros(n + 2, dtype=np.int64),

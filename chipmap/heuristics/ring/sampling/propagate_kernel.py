@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from chipmap.heuristics.ring.sampling.propagate_memory import memory
-from chipmap.heuristics.ring.sampling.propagate_state import Net, State, at_least, at_most, pop
+from chipmap.heuristics.ring.sampling.propagate_state import Net, PropagationState, at_least, at_most, pop
 from chipmap.kernels import njit
 
 ONE = np.uint64(1)
@@ -191,7 +191,7 @@ def _fill(allowed: Any, box: Any, trail: Any, queue: Any, c: int) -> bool:
 
 
 @njit(cache=True)
-def _settle(net: Net, state: State) -> bool:
+def _settle(net: Net, state: PropagationState) -> bool:
     box, trail, queue, allowed = state.box, state.trail, state.queue, net.allowed
     ends_at, ends, skips_at, skips = net.ends_at, net.ends, net.skips_at, net.skips
     prefix, triangle = net.modes[0], net.modes[1]
@@ -217,7 +217,7 @@ def _settle(net: Net, state: State) -> bool:
 
 
 @njit(cache=True)
-def propagate(net: Net, state: State) -> bool:
+def propagate(net: Net, state: PropagationState) -> bool:
     """Tighten until nothing changes; False (and an empty queue) if no valid mapping is left."""
     if _settle(net, state):
         return True
@@ -227,7 +227,7 @@ def propagate(net: Net, state: State) -> bool:
 
 
 @njit(cache=True)
-def place(net: Net, state: State, v: int, c: int) -> bool:
+def place(net: Net, state: PropagationState, v: int, c: int) -> bool:
     """f(v) = c, a chip of its domain, and what follows from it."""
     at_least(net.allowed, state.box, state.trail, state.queue, v, c)
     at_most(net.allowed, state.box, state.trail, state.queue, v, c)

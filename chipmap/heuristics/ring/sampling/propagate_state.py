@@ -79,7 +79,7 @@ class Net(NamedTuple):
     modes: Any
 
 
-class State(NamedTuple):
+class PropagationState(NamedTuple):
     """``box`` [n, 3] holds lo, hi and whether an operation waits; the rest is what tightening and undoing need.
 
     ``trail`` [m, 3]: (operation, old lo, old hi) from row 1 on, row 0 has its length. ``queue`` [2 + n]: first, number,
@@ -158,7 +158,7 @@ def at_most(allowed: Any, box: Any, trail: Any, queue: Any, v: int, c: int) -> b
 
 
 @njit(cache=True)
-def undo(state: State, mark: int) -> None:
+def undo(state: PropagationState, mark: int) -> None:
     """Take back everything since the trail had length ``mark``."""
     box, trail = state.box, state.trail
     for at in range(trail[0, 0], mark, -1):

@@ -1,4 +1,4 @@
-"""What C3 tells ahead in the station search (numba): states that lead nowhere, and what a block must hold."""
+"""Dead-state tests and forced operations from C3 in the station search (numba)."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ from chipmap.instances.wafer.problem import IntArray, WaferProblem
 Parts = list[tuple[int, int]]
 
 
-class Case(NamedTuple):
+class ClusterCase(NamedTuple):
     """Coefficients of one case; where ``link`` >= 0, four times the least side of that member's link is added."""
 
     parts: Parts
@@ -62,7 +62,7 @@ class Case(NamedTuple):
 class Cases(NamedTuple):
     """Cases of a cluster: ``full`` [cases, members, 2]; the same as ``coefficients`` [e, 2] with ``chosen`` [cases,
     members - 1], which one each member but the last (the root) has, and ``root`` [cases, 2], those of the root;
-    ``link`` [cases] as in :class:`Case`."""
+    ``link`` [cases] as in :class:`ClusterCase`."""
 
     full: IntArray
     coefficients: IntArray
@@ -105,41 +105,41 @@ class Plan:
     loose: IntArray
 
 
-def _both(cases: list[Case]) -> list[Case]:
-    return cases + [Case([(b, a) for a, b in case.parts], case.link) for case in cases]
+def _both(cases: list[ClusterCase]) -> list[ClusterCase]:
+    return cases + [ClusterCase([(b, a) for a, b in case.parts], case.link) for case in cases]
 
 
-def _triangle_cases(linked: tuple[bool, ...] = (False, False, False)) -> list[Case]:
+def _triangle_cases(linked: tuple[bool, ...] = (False, False, False)) -> list[ClusterCase]:
     rows = [case for middle in range(3) for case in _row_cases(middle, linked[middle])]
-    mixed = [Case([(2, 0) if i == other else (1, 2) for i in range(3)]) for other in range(3)]
+    mixed = [ClusterCase([(2, 0) if i == other else (1, 2) for i in range(3)]) for other in range(3)]
     return _both(rows + mixed)
 
 
-def _row_cases(middle: int, linked: bool) -> list[Case]:
+def _row_cases(middle: int, linked: bool) -> list[ClusterCase]:
     """All in x; with what a link of the middle one adds."""
     parts = [(4 if i == middle else 2, 0) for i in range(3)]
     if not linked:
-        return [Case(parts)]
+        return [ClusterCase(parts)]
     more = [(middle, (-1, 1))] + [(u, extra) for u in range(3) if u != middle for extra in ((2, 0), (0, 1))]
-    cases = [Case(parts, middle)]
+    cases = [ClusterCase(parts, middle)]
     for at, (x, y) in more:
-        cases.append(Case([(a + x, b + y) if i == at else (a, b) for i, (a, b) in enumerate(parts)]))
+        cases.append(ClusterCase([(a + x, b + y) if i == at else (a, b) for i, (a, b) in enumerate(parts)]))
     return cases
 
 
-def _square_cases() -> list[Case]:
-    rows = [Case([(2 if i in ends else 4, 0) for i in range(4)]) for ends in combinations(range(4), 2)]
+def _square_cases() -> list[ClusterCase]:
+    rows = [ClusterCase([(2 if i in ends else 4, 0) for i in range(4)]) for ends in combinations(range(4), 2)]
     mixed = []
     for fourth, partner in permutations(range(4), 2):
         for middle in range(4):
             if middle != fourth:
                 parts = [(4 if i == middle else 2, 2 if i == partner else 0) for i in range(4)]
                 parts[fourth] = (0, 2)
-                mixed.append(Case(parts))
-    return [*_both(rows), Case([(1, 1)] * 4), *_both(mixed)]
+                mixed.append(ClusterCase(parts))
+    return [*_both(rows), ClusterCase([(1, 1)] * 4), *_both(mixed)]
 
 
-def _cases(cases: list[Case]) -> Cases:
+def _cases(cases: list[ClusterCase]) -> Cases:
     different = sorted({pair for case in cases for pair in case.parts[:-1]})
     full = np.array([case.parts for case in cases], dtype=np.int64)
     chosen = [[different.index(pair) for pair in case.parts[:-1]] for case in cases]
@@ -152,7 +152,7 @@ def _cases(cases: list[Case]) -> Cases:
     )
 
 
-def _shape(cases: list[Case], factor: int) -> Shape:
+def _shape(cases: list[ClusterCase], factor: int) -> Shape:
     across = [case for case in cases if not any(b for _, b in case.parts)]
     up = [case for case in cases if not any(a for a, _ in case.parts)]
     both = [case for case in cases if case not in across and case not in up]
@@ -160,8 +160,12 @@ def _shape(cases: list[Case], factor: int) -> Shape:
 
 
 #: By number of members; of an edge that is a link; of a triangle by which members have links.
-SHAPES = {2: _shape(_both([Case([(1, 0), (1, 0)])]), 1), 3: _shape(_triangle_cases(), 2), 4: _shape(_square_cases(), 2)}
-LINK = _shape(_both([Case([(1, 0), (1, 0)]), Case([(1, 0), (0, 1)])]), 1)
+SHAPES = {
+    2: _shape(_both([ClusterCase([(1, 0), (1, 0)])]), 1),
+    3: _shape(_triangle_cases(), 2),
+    4: _shape(_square_cases(), 2),
+}
+LINK = _shape(_both([ClusterCase([(1, 0), (1, 0)]), ClusterCase([(1, 0), (0, 1)])]), 1)
 LINKED = {linked: _shape(_triangle_cases(linked), 2) for linked in product((False, True), repeat=3)}
 
 

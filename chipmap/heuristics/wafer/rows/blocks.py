@@ -19,7 +19,7 @@ import numpy as np
 
 from chipmap.heuristics.wafer.rows import blocks_kernel as compiled
 from chipmap.heuristics.wafer.rows.blocks_kernel import PARITY, Inner, Scratch
-from chipmap.heuristics.wafer.rows.chain import Chain, Choice, Row
+from chipmap.heuristics.wafer.rows.chain import Chain, Row, StripChoice
 from chipmap.heuristics.wafer.rows.kernel import INF, Wire, columns
 from chipmap.instances.wafer.problem import IntArray, WaferProblem
 
@@ -243,12 +243,12 @@ def _trace(row: Row, parts: Sequence[Segment], nodes: Sequence[Node], totals: di
     return [chosen[i] for i in range(len(nodes))]
 
 
-def choice_of(problem: WaferProblem, row: Row, table: UsefulSizes, position: int, option: IntArray) -> Choice:
+def choice_of(problem: WaferProblem, row: Row, table: UsefulSizes, position: int, option: IntArray) -> StripChoice:
     """An option of the kernel at ``position`` as execution arguments and extents."""
     entry, parity, rotated = int(option[4]), int(option[5]), bool(option[6])
     h, w, c = (int(x) for x in table.useful.values[entry])
     k = int(table.ks[int(problem.types[row.order[position]])][entry])
     if rotated:
         k += (k + parity) % 2
-        return Choice(h, w, (c,), (k,), True, h * w * (c + 1), 3 * k)
-    return Choice(h, w, (c,), (k,), False, 3 * k, h * w * (c + 1))
+        return StripChoice(h, w, (c,), (k,), True, h * w * (c + 1), 3 * k)
+    return StripChoice(h, w, (c,), (k,), False, 3 * k, h * w * (c + 1))

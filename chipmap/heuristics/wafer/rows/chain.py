@@ -24,7 +24,7 @@ from chipmap.instances.wafer.instance import Placement
 from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem
 
 
-class Choice(NamedTuple):
+class StripChoice(NamedTuple):
     """Execution arguments of a kernel in its strip; ``along`` and ``up`` are its extents in tiles."""
 
     h: int
@@ -110,7 +110,7 @@ class Chain(NamedTuple):
     """Value of a chain program in ticks (wires and adapters, as far as it sees them) and the choices in its order."""
 
     value: int
-    choices: tuple[Choice, ...]
+    choices: tuple[StripChoice, ...]
 
     @property
     def along(self) -> int:
@@ -147,10 +147,10 @@ def _trace(
     strips: Sequence[Strip],
     arrived: Sequence[IntArray],
     left: Sequence[IntArray],
-) -> tuple[Choice, ...]:
+) -> tuple[StripChoice, ...]:
     g = sizes.grid
     parity, j = (int(x) for x in np.unravel_index(int(left[-1].argmin()), left[-1].shape))
-    choices: list[Choice] = []
+    choices: list[StripChoice] = []
     for i in range(len(row.order) - 1, -1, -1):
         ks = sizes.ks[int(problem.types[row.order[i]])]
         q = int(np.searchsorted(g.start, j, side="right")) - 1
@@ -168,7 +168,7 @@ def _trace(
     return tuple(reversed(choices))
 
 
-def _choice(ks: IntArray, g: Grid, q: int, cs: tuple[int, int, int], rotated: bool, parity: int) -> Choice:
+def _choice(ks: IntArray, g: Grid, q: int, cs: tuple[int, int, int], rotated: bool, parity: int) -> StripChoice:
     first, highest, last = cs
     h, w = (int(x) for x in g.pairs[q])
     c = [highest] * len(ks)
@@ -179,7 +179,7 @@ def _choice(ks: IntArray, g: Grid, q: int, cs: tuple[int, int, int], rotated: bo
     across, along = h * w * (highest + 1), 3 * sum(k)
     if rotated:
         across, along = along, across
-    return Choice(h, w, tuple(c), tuple(k), rotated, along, across)
+    return StripChoice(h, w, tuple(c), tuple(k), rotated, along, across)
 
 
 Solver = Callable[[Row], Chain | None]
@@ -216,7 +216,7 @@ def fit(row: Row, solve: Solver, width: int, rounds: int = 16) -> tuple[int, Cha
     return bound, best
 
 
-def lay(problem: WaferProblem, row: Row, choices: Sequence[Choice]) -> tuple[Placement, ...]:
+def lay(problem: WaferProblem, row: Row, choices: Sequence[StripChoice]) -> tuple[Placement, ...]:
     """The single row as placements in the order of the problem, centred across the fabric."""
     placed: dict[int, Placement] = {}
     x = (problem.width - sum(choice.along for choice in choices)) // 2

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.wafer.rows.chain import Chain, Choice, Row, Solver
+from chipmap.heuristics.wafer.rows.chain import Chain, Row, Solver, StripChoice
 from chipmap.heuristics.wafer.rows.folded_kernel import Tables, between, snake, tails
 from chipmap.heuristics.wafer.rows.kernel import INF, Wire
 from chipmap.instances.wafer.instance import Placement
@@ -169,7 +169,7 @@ def fit_runs(problem: WaferProblem, row: Row, runs: Sequence[Run], solve: Solver
     return best
 
 
-def lengths(runs: Sequence[Run], choices: Sequence[Choice]) -> tuple[list[int], dict[int, int]]:
+def lengths(runs: Sequence[Run], choices: Sequence[StripChoice]) -> tuple[list[int], dict[int, int]]:
     """How many tiles long each run is, and each section."""
     long = [sum(choices[p].along for p in range(run.first, run.end)) for run in runs]
     sections: dict[int, int] = {}
@@ -178,14 +178,16 @@ def lengths(runs: Sequence[Run], choices: Sequence[Choice]) -> tuple[list[int], 
     return long, sections
 
 
-def excess(problem: WaferProblem, runs: Sequence[Run], choices: Sequence[Choice]) -> list[bool]:
+def excess(problem: WaferProblem, runs: Sequence[Run], choices: Sequence[StripChoice]) -> list[bool]:
     """For each run whether it is the longest of its section while the sections don't fit side by side."""
     long, sections = lengths(runs, choices)
     fits = sum(sections.values()) <= problem.width
     return [not fits and length == sections[run.section] for length, run in zip(long, runs, strict=True)]
 
 
-def lay_runs(problem: WaferProblem, row: Row, runs: Sequence[Run], choices: Sequence[Choice]) -> tuple[Placement, ...]:
+def lay_runs(
+    problem: WaferProblem, row: Row, runs: Sequence[Run], choices: Sequence[StripChoice]
+) -> tuple[Placement, ...]:
     """The folded row as placements in the order of the problem: turns with centres aligned where there's room."""
     long, sections = lengths(runs, choices)
     spans = _spans(problem.width, sections)
@@ -223,7 +225,12 @@ def _spans(width: int, sections: dict[int, int]) -> dict[int, tuple[int, int]]:
 
 
 def _left(
-    runs: Sequence[Run], r: int, choices: Sequence[Choice], lefts: Sequence[int], span: tuple[int, int], long: list[int]
+    runs: Sequence[Run],
+    r: int,
+    choices: Sequence[StripChoice],
+    lefts: Sequence[int],
+    span: tuple[int, int],
+    long: list[int],
 ) -> int:
     """Left end of run r: below or above the turn before it, else against the section before or behind."""
     run, (low, high) = runs[r], span

@@ -24,7 +24,7 @@ from chipmap.heuristics.wafer.rows.folded import fit_runs, folded_row, foldings,
 from chipmap.heuristics.wafer.rows.kernel import INF
 from chipmap.heuristics.wafer.rows.order_kernel import anneal_order
 from chipmap.heuristics.wafer.rows.paths import solve_paths
-from chipmap.heuristics.wafer.rows.times import Targets, Trial, search_times
+from chipmap.heuristics.wafer.rows.times import Targets, TimeTrial, search_times
 from chipmap.instances.wafer.instance import Placement, WaferSolution
 from chipmap.instances.wafer.problem import Parts, WaferProblem, depth_first_order, evaluate
 from chipmap.instances.wafer.shapes import shapes
@@ -87,13 +87,13 @@ def best_row(program: RowProgram, deadline: Deadline, improved: Improved, cutoff
     """The best single row over all target times; scores from ``cutoff`` (ticks) on are of no interest."""
     problem = program.problem
 
-    def attempt(tau: int) -> Trial[Placements]:
+    def attempt(tau: int) -> TimeTrial[Placements]:
         bound, chain = fit(program.row, program.at(tau, deadline), problem.width)
         if chain is None:
-            return Trial(bound, 0, tau, None)
+            return TimeTrial(bound, 0, tau, None)
         placements = lay(problem, program.row, chain.choices)
         parts = evaluate(problem, placements)
-        return Trial(bound, parts.score, parts.time, placements)
+        return TimeTrial(bound, parts.score, parts.time, placements)
 
     return _search(problem, attempt, deadline, improved, cutoff, program.exact)
 
@@ -115,13 +115,13 @@ def path_bound(program: RowProgram, deadline: Deadline, least_time: int = 1) -> 
     side = max(problem.width, problem.height)
     anywhere = replace(program.row, strips=((side, side),) * problem.n)
 
-    def attempt(tau: int) -> Trial[Placements]:
+    def attempt(tau: int) -> TimeTrial[Placements]:
         chain = program.at(tau, deadline)(anywhere)
         if chain is None:
-            return Trial(INF, 0, tau, None)
+            return TimeTrial(INF, 0, tau, None)
         placements = lay(problem, program.row, chain.choices)
         time = max(least_time, evaluate(problem, placements).time)
-        return Trial(chain.value, problem.instance.weights.time * time + chain.value, time, placements)
+        return TimeTrial(chain.value, problem.instance.weights.time * time + chain.value, time, placements)
 
     return _search(problem, attempt, deadline, lambda score, placements: None, None, True, low=least_time).bound
 
@@ -132,7 +132,7 @@ def best_folded(program: RowProgram, deadline: Deadline, improved: Improved, cut
     weights = problem.instance.weights
     best = INF if cutoff is None else cutoff
 
-    def attempt(tau: int) -> Trial[Placements]:
+    def attempt(tau: int) -> TimeTrial[Placements]:
         """The best folded row at target time ``tau``, if it can beat those before it, and what is left."""
         nonlocal best
         found, rest = None, INF
@@ -149,9 +149,9 @@ def best_folded(program: RowProgram, deadline: Deadline, improved: Improved, cut
             placements = lay_runs(problem, line, folding.runs, chain.choices)
             parts = evaluate(problem, placements)
             if found is None or parts.score < found.score:
-                found = Trial(parts.score - weights.time * parts.time, parts.score, parts.time, placements)
+                found = TimeTrial(parts.score - weights.time * parts.time, parts.score, parts.time, placements)
         if found is None:
-            return Trial(rest, INF, tau, None)
+            return TimeTrial(rest, INF, tau, None)
         best = min(best, found.score)
         return found
 
@@ -160,7 +160,7 @@ def best_folded(program: RowProgram, deadline: Deadline, improved: Improved, cut
 
 def _search(
     problem: WaferProblem,
-    attempt: Callable[[int], Trial[Placements]],
+    attempt: Callable[[int], TimeTrial[Placements]],
     deadline: Deadline,
     improved: Improved,
     cutoff: int | None,

@@ -19,7 +19,7 @@ from chipmap.heuristics.wafer.rows.kernel import INF
 T = TypeVar("T")
 
 
-class Trial(NamedTuple, Generic[T]):
+class TimeTrial(NamedTuple, Generic[T]):
     """What is known at a target time: a lower bound on R (ticks) and a floorplan with its score and actual time.
 
     ``rest`` is INF where no floorplan runs within the target time.
@@ -53,7 +53,7 @@ class Times(NamedTuple, Generic[T]):
 
 
 def search_times(
-    attempt: Callable[[int], Trial[T]],
+    attempt: Callable[[int], TimeTrial[T]],
     targets: Targets,
     deadline: Deadline,
     improved: Callable[[int, T], None],

@@ -167,7 +167,7 @@ class Search:
         grid = np.geomspace(low, high + 1, count - 1).astype(np.int64)
         return np.unique(np.append(grid, self._time if again else start.tau))
 
-    def _state(self, start: Start, floor: moves_kernel.Floor, again: bool) -> moves_kernel.State:
+    def _state(self, start: Start, floor: moves_kernel.Floor, again: bool) -> moves_kernel.SlicingTreeState:
         seed = int(self.random.integers(2**62))
         if again and self._nodes is not None:
             time = int(np.searchsorted(floor.taus, self._time))
@@ -175,7 +175,9 @@ class Search:
         tree = start.program.tree(self.random if self.runs else None)
         return state_of(start.sizing, tree, int(np.searchsorted(floor.taus, start.tau)), seed)
 
-    def _report(self, start: Start, state: moves_kernel.State, floor: moves_kernel.Floor, improved: Improved) -> None:
+    def _report(
+        self, start: Start, state: moves_kernel.SlicingTreeState, floor: moves_kernel.Floor, improved: Improved
+    ) -> None:
         if state.score[1] >= self.score:
             return
         self.score = int(state.score[1])

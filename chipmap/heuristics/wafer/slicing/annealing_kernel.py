@@ -11,12 +11,12 @@ import numpy as np
 
 from chipmap.heuristics.wafer.slicing import moves_kernel as mk
 from chipmap.heuristics.wafer.slicing.kernel import SideArray, add, copy, invert
-from chipmap.heuristics.wafer.slicing.moves_kernel import Floor, Ints, State
+from chipmap.heuristics.wafer.slicing.moves_kernel import Floor, Ints, SlicingTreeState
 from chipmap.kernels import njit
 
 
 @njit(cache=True, nogil=True)
-def _want(state: State, node: int, axis: int) -> None:
+def _want(state: SlicingTreeState, node: int, axis: int) -> None:
     """Make a node's curve along ``axis`` known."""
     version = state.work[mk.VERSION, node]
     known = state.work[mk.KNOWN + version, node]
@@ -26,7 +26,7 @@ def _want(state: State, node: int, axis: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _changed(state: State, node: int, move: int) -> None:
+def _changed(state: SlicingTreeState, node: int, move: int) -> None:
     work = state.work
     work[mk.VERSION, node] = 1 - work[mk.VERSION, node]
     work[mk.STAMP, node] = move
@@ -35,7 +35,7 @@ def _changed(state: State, node: int, move: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _refresh(state: State, node: int, move: int) -> bool:
+def _refresh(state: SlicingTreeState, node: int, move: int) -> bool:
     """Compute a cut's curve anew; whether it may differ from that before the move."""
     work, tree = state.work, state.tree
     old = work[mk.VERSION, node]
@@ -97,7 +97,7 @@ def _paths(tree: Ints, plan: Ints, work: Ints, count: int) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True)
-def refresh(state: State, floor: Floor, move: int) -> None:
+def refresh(state: SlicingTreeState, floor: Floor, move: int) -> None:
     """Compute anew what the plan names; with the root as a whole the kernels' curves are loaded as well.
 
     On the ways up it stops where a curve stays the same, above the meeting of both ways and the forced node.
@@ -137,7 +137,7 @@ def _least(curve: SideArray, bound: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _side(state: State, node: int, axis: int, length: int) -> int:
+def _side(state: SlicingTreeState, node: int, axis: int, length: int) -> int:
     """The least width within height ``length`` (axis 0), or the least height within width ``length`` (axis 1)."""
     version = state.work[mk.VERSION, node]
     if state.work[mk.KNOWN + version, node] & (1 << axis):
@@ -147,7 +147,7 @@ def _side(state: State, node: int, axis: int, length: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def lay_out(state: State, width: int, height: int) -> None:
+def lay_out(state: SlicingTreeState, width: int, height: int) -> None:
     """Boxes of all nodes within ``height``, each as narrow (or low) as its parent's cut allows, then tight.
 
     Beyond the heights that curves cover the whole is ``width`` wide.
@@ -206,7 +206,7 @@ def adapters_of(work: Ints, time: int, floor: Floor) -> int:
 
 
 @njit(cache=True, nogil=True)
-def value(state: State, floor: Floor) -> int:
+def value(state: SlicingTreeState, floor: Floor) -> int:
     """The score (ticks) of the tree at its time, with a penalty per tile that it is too high. Sets its height.
 
     WORST where it doesn't fit and there is no penalty, is too high by far, or isn't stacked (the curves end then).
@@ -232,7 +232,7 @@ def value(state: State, floor: Floor) -> int:
 
 
 @njit(cache=True, nogil=True)
-def restart(state: State, floor: Floor) -> None:
+def restart(state: SlicingTreeState, floor: Floor) -> None:
     """Compute everything of the tree as it stands."""
     state.work[:] = 0
     state.work[mk.STAMP] = -1
@@ -246,7 +246,7 @@ def restart(state: State, floor: Floor) -> None:
 
 
 @njit(cache=True, nogil=True, long=True)
-def anneal(state: State, floor: Floor, moves: int, hot: float, cold: float, ease: float) -> int:
+def anneal(state: SlicingTreeState, floor: Floor, moves: int, hot: float, cold: float, ease: float) -> int:
     """``moves`` moves while the temperature (ticks) falls from ``hot`` to ``cold``; how many were accepted.
 
     A share ``ease`` of the moves changes the target time, half of these nothing else.

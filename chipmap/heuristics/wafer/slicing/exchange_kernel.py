@@ -98,15 +98,15 @@ def anneal(graph: Graph, plan: Plan, moves: int, hot: float, cold: float) -> int
     boxes, leaves, place, parts, random = plan.boxes, plan.leaves, plan.place, plan.parts, plan.random
     start, near, first, members, types, ticks = graph
     fall = (cold / hot) ** (MIRROR / max(MIRROR, moves))
-    heat = hot
+    temperature = hot
     for move in range(moves):
         if move % MIRROR == 0:
-            heat *= fall
+            temperature *= fall
             k, axis = below(random, len(parts)), below(random, 2)
             before = total(graph, boxes)
             _mirror(boxes, leaves, parts[k, 0], parts[k, 1], axis)
             change = total(graph, boxes) - before
-            if change > 0 and uniform(random) >= exp(-change / heat):
+            if change > 0 and uniform(random) >= exp(-change / temperature):
                 _mirror(boxes, leaves, parts[k, 0], parts[k, 1], axis)
             continue
         i = below(random, len(boxes))
@@ -118,7 +118,7 @@ def anneal(graph: Graph, plan: Plan, moves: int, hot: float, cold: float) -> int
         before = own(boxes, start, near, ticks, i, True) + own(boxes, start, near, ticks, j, True)
         _swap(boxes, i, j)
         change = own(boxes, start, near, ticks, i, True) + own(boxes, start, near, ticks, j, True) - before
-        if change > 0 and uniform(random) >= exp(-change / heat):
+        if change > 0 and uniform(random) >= exp(-change / temperature):
             _swap(boxes, i, j)
         else:
             a, b = place[i], place[j]

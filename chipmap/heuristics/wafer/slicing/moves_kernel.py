@@ -62,7 +62,7 @@ class Floor(NamedTuple):
     arguments: Ints
 
 
-class State(NamedTuple):
+class SlicingTreeState(NamedTuple):
     """A tree at work, as it was before the move, and the best so far; curves [version, axis, node, L + 1].
 
     ``score``: current, best. ``random``: the generator's state.
@@ -179,7 +179,7 @@ def mirror(tree: Ints, node: int, axis: int, stack: Ints) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _neighbour(state: State, floor: Floor, a: int) -> int:
+def _neighbour(state: SlicingTreeState, floor: Floor, a: int) -> int:
     """A node near a graph neighbour of kernel ``a``: the neighbour or a rectangle round it."""
     if floor.start[a + 1] == floor.start[a]:
         return below(state.random, 2 * len(floor.types) - 1)
@@ -190,7 +190,7 @@ def _neighbour(state: State, floor: Floor, a: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _move_part(state: State, floor: Floor, grafted: bool) -> bool:
+def _move_part(state: SlicingTreeState, floor: Floor, grafted: bool) -> bool:
     """Move a part of the tree elsewhere or exchange two, often a kernel to its neighbour in the graph."""
     tree, random, plan = state.tree, state.random, state.plan
     n = len(floor.types)
@@ -211,7 +211,7 @@ def _move_part(state: State, floor: Floor, grafted: bool) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def propose(state: State, floor: Floor) -> bool:
+def propose(state: SlicingTreeState, floor: Floor) -> bool:
     """Change the tree by one random move and plan what to compute anew; False where nothing changed."""
     tree, random, plan = state.tree, state.random, state.plan
     n = len(floor.types)
@@ -242,7 +242,7 @@ def propose(state: State, floor: Floor) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def step_time(state: State, times: int) -> None:
+def step_time(state: SlicingTreeState, times: int) -> None:
     """Change the target time by some steps of the grid, few more often than many."""
     tree, random = state.tree, state.random
     step = 1

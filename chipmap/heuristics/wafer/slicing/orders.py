@@ -42,10 +42,10 @@ def order_search(
     for number in range(orders):
         if not deadline.keep_going() or tau <= low:
             break
-        heat = HOT * COLD ** ((number % COOLING) / COOLING)
+        temperature = HOT * COLD ** ((number % COOLING) / COOLING)
         program.order = _neighbour(order, random)
         found = program.width(tau - 1)
-        if found > width and random.random() >= np.exp((width - found) / heat):
+        if found > width and random.random() >= np.exp((width - found) / temperature):
             continue
         order, width = program.order, found
         if found <= problem.width:

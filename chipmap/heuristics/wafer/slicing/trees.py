@@ -55,7 +55,9 @@ def floor_of(sizing: Sizing, taus: IntArray) -> moves_kernel.Floor:
     )
 
 
-def state_of(sizing: Sizing, tree: Tree, time: int, seed: int, align: IntArray | int = 1) -> moves_kernel.State:
+def state_of(
+    sizing: Sizing, tree: Tree, time: int, seed: int, align: IntArray | int = 1
+) -> moves_kernel.SlicingTreeState:
     """A state at the given tree and index of the target time, its rectangles aligned low (0), in the middle or high."""
     size = len(tree.left)
     nodes = np.full((5, size + 1), -1)
@@ -64,7 +66,7 @@ def state_of(sizing: Sizing, tree: Tree, time: int, seed: int, align: IntArray |
     nodes[:3, -1] = tree.root, time, sizing.problem.height
     for node in np.flatnonzero(tree.left >= 0):
         nodes[moves_kernel.PARENT, tree.left[node]] = nodes[moves_kernel.PARENT, tree.right[node]] = node
-    return moves_kernel.State(
+    return moves_kernel.SlicingTreeState(
         tree=nodes,
         saved=nodes.copy(),
         best=nodes.copy(),

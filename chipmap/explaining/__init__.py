@@ -1,0 +1,1 @@
+"""Why an instance's objective is what it is: what ``chipmap explain`` says, family by family."""

@@ -1,0 +1,134 @@
+"""What the time of a mapping is spent on: parts that add up to the objective, to the picosecond."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.loads import Times, often, times
+from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, steps
+
+#: What a partition may wait for.
+RESOURCES = ("compute", "memory", "network")
+
+
+class Piece(NamedTuple):
+    """Partitions of the same kernels: their ``names`` and schemes, how many ``partitions`` they are, what one of them
+    takes each time that it runs, and the picoseconds of the batch by what binds: compute, memory, network, launch."""
+
+    names: tuple[str, ...]
+    schemes: tuple[str, ...]
+    partitions: int
+    times: Times
+    by: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        """Picoseconds of the batch, without bubble."""
+        return sum(self.by.values())
+
+    @property
+    def binds(self) -> str:
+        """What takes most of it."""
+        return max(self.by, key=lambda name: self.by[name])
+
+
+class BatchTimeSpent(NamedTuple):
+    """The batch's picoseconds: those of ``pieces``, the longest first; the ``bubble``; what late updates fill of it;
+    T5, T6 and T8. ``rounds``: how often a chip runs a layer, for all micro-batches."""
+
+    pieces: tuple[Piece, ...]
+    bubble: int
+    filled: int
+    transfers: int
+    gradients: int
+    step: int
+    rounds: int
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """All parts by name, without those that are 0; they add up to the objective."""
+        found = {name: sum(piece.by[name] for piece in self.pieces) for name in (*RESOURCES, "launch")}
+        found |= {"bubble": self.bubble, "late updates": -self.filled, "transfers": self.transfers}
+        found |= {"gradients": self.gradients, "step": self.step}
+        return {name: ticks for name, ticks in found.items() if ticks}
+
+
+def spent(instance: DataflowInstance, solution: DataflowSolution, terms: Mapping[str, int]) -> BatchTimeSpent:
+    """The parts of a valid mapping's time; ``terms`` are the checker's.
+
+    A partition's time goes to the longest of compute, memory and network (each takes its own without overlap), and its
+    launch. Where stages share out kernels, the batch takes as many steps of the slowest stage as there are
+    micro-batches, whose partitions are told, and the bubble is PP - 1 steps.
+    """
+    problem = dataflow_problem(instance, solution.degrees, *solution.plan)
+    rounds = micro_batches(problem.instance, problem.degrees)
+    staged = instance.task.stages == "kernels"
+    layers = 1 if staged else layers_per_stage(problem.instance, problem.degrees)
+    factor = int(rounds) * layers
+    pieces = _pieces(problem, solution, factor)
+    busy, transfers = sum(piece.total for piece in pieces), terms["T5"]
+    if staged:
+        transfers = transfers // steps(problem) * factor
+    waiting = problem.degrees.pipeline - 1
+    full = _full(problem, rounds)
+    return BatchTimeSpent(
+        pieces=pieces,
+        bubble=-(-(busy + transfers * staged) * waiting // full),
+        filled=problem.filled,
+        transfers=transfers,
+        gradients=terms["T6"],
+        step=terms["T8"],
+        rounds=factor,
+    )
+
+
+def _full(problem: DataflowProblem, rounds: Fraction) -> int:
+    """The batch's time over that of PP - 1 of its stages that wait, in a full pipeline."""
+    instance, spread = problem.instance, problem.instance.task.parts
+    if instance.mode == "dfmodel" and instance.task.stages == "layers":
+        spread = max(instance.workload.layers // problem.degrees.pipeline - 1, 1)
+    return int(rounds) * spread
+
+
+def _pieces(problem: DataflowProblem, solution: DataflowSolution, factor: int) -> tuple[Piece, ...]:
+    """Partitions with the same kernels together; where stages share out kernels those of the slowest stage alone."""
+    kernels = problem.instance.workload.kernels
+    inside: dict[int, list[int]] = {}
+    for i, p in enumerate(solution.partitions):
+        inside.setdefault(p, []).append(i)
+    found, runs = times(problem, solution), often(problem, solution)
+    by = {p: _by(problem, one, runs[p]) for p, one in found.items()}
+    if solution.stages:
+        stages = {solution.stages[p]: 0 for p in found}
+        for p in found:
+            stages[solution.stages[p]] += sum(by[p].values())
+        slowest = max(stages, key=lambda s: stages[s])
+        found = {p: one for p, one in found.items() if solution.stages[p] == slowest}
+    alike: dict[tuple[tuple[str, ...], ...], list[int]] = {}
+    for p in found:
+        names = tuple(kernels[i % problem.n].name for i in inside[p])
+        alike.setdefault((names, tuple(solution.schemes[i] for i in inside[p])), []).append(p)
+    pieces = [
+        Piece(
+            names=names,
+            schemes=schemes,
+            partitions=len(ps),
+            times=found[ps[0]],
+            by={name: factor * sum(by[p][name] for p in ps) for name in by[ps[0]]},
+        )
+        for (names, schemes), ps in alike.items()
+    ]
+    return tuple(sorted(pieces, key=lambda piece: (-piece.total, piece.names)))
+
+
+def _by(problem: DataflowProblem, one: Times, runs: int) -> dict[str, int]:
+    """Picoseconds of a partition's runs for a micro-batch, by what it waits for."""
+    each = dict(zip(RESOURCES, (one.compute, one.memory, one.network), strict=True))
+    if problem.instance.task.overlap:
+        longest = max(RESOURCES, key=lambda name: each[name])
+        each = {name: ticks if name == longest else 0 for name, ticks in each.items()}
+    return {name: runs * ticks for name, ticks in {**each, "launch": problem.launch}.items()}

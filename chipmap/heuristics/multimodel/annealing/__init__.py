@@ -1,0 +1,1 @@
+"""Annealing of whole schedules."""

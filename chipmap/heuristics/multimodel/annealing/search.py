@@ -1,0 +1,181 @@
+"""Schedules by simulated annealing: segments change cuts and chiplets, paths grow and shrink, ranges change windows.
+
+Every state obeys C0 to C3 and C5; limits (C4) are a penalty. The moves are compiled
+(:mod:`chipmap.heuristics.multimodel.annealing.moves`), the clock is asked between chunks of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from chipmap.deadline import Deadline
+from chipmap.heuristics.multimodel.annealing.moves import anneal
+from chipmap.heuristics.multimodel.annealing.state import OBJECTIVES, SLOTS, ScheduleState, Slots, Tables, worth
+from chipmap.instances.multimodel.problem import (
+    UNLIMITED,
+    IntArray,
+    ModelCosts,
+    MultiProblem,
+    Segment,
+    energy,
+    latency,
+    sums,
+    watts,
+)
+
+#: Rounds in turns: from the best schedule (else from the start), first and last temperature as shares of the objective.
+#: Tuned on scenarios 8 to 10 in both readings and the four models.
+ROUNDS = ((False, 0.1, 1e-4), (True, 0.005, 1e-6), (True, 0.03, 1e-4), (True, 0.005, 1e-6))
+#: All latencies together count beside T1, this often times the temperature: a window is as long as its slowest model,
+#: so that others could change at no cost.
+BLUR = 7.0
+#: Moves of the first round and of the longest ones. After every second round they are doubled.
+FIRST, LONGEST = 250_000, 16_000_000
+#: Moves between two looks at the clock: about 20 ms.
+CHUNK = 20_000
+#: Shares of the moves: cut, grow, shrink, slide, place, rewalk, reverse, shift, reoptimise, detour, swap_empty_window.
+SHARES = (0.27, 0.08, 0.06, 0.06, 0.12, 0.06, 0.04, 0.2, 0.04, 0.05, 0.02)
+
+Windows = list[list[Segment]]
+
+
+class Annealing:
+    """A search from a start; :meth:`run` yields each schedule that is better than all before."""
+
+    def __init__(self, problem: MultiProblem, windows: Sequence[Sequence[Segment]], seed: int) -> None:
+        self.tables, self.room = tables(problem), _room(problem, seed)
+        self.state, self.best = state(problem, windows), state(problem, windows)
+        # once, as it stands: compiled, it has no entry for Python
+        self.state.value[0] = worth.py_func(self.tables, self.state, self.room, *self.state.totals[:2])
+        self.best.value[:] = self.state.value
+
+    def run(self, moves: int, deadline: Deadline, hot: float = 0.1, cold: float = 1e-4) -> Iterator[Windows]:
+        """Anneal for so many moves, or until the deadline, from temperature ``hot`` to ``cold``."""
+        factor, done = (cold / hot) ** (1 / max(1, moves)), 0
+        while done < moves and deadline.keep_going():
+            known, chunk = self.best.value[0], min(CHUNK, moves - done)
+            hot = anneal(self.tables, self.state, self.best, self.room, chunk, hot, factor, BLUR * hot)
+            done += chunk
+            if self.best.value[0] < known:
+                yield segments(self.best)
+
+
+def rounds(
+    problem: MultiProblem,
+    start: Windows,
+    seed: int,
+    deadline: Deadline,
+    most: int | None = None,
+    known: Windows | None = None,
+) -> Iterator[Windows]:
+    """Ever longer rounds from ``start`` and from the best schedule so far, which yield better and better schedules.
+
+    They go on until the deadline, or for so many rounds as ``most`` says. ``known`` is the best schedule before them.
+    """
+    moves, best, found, number = FIRST, float("inf"), known or start, 0
+    if known is not None:
+        best = Annealing(problem, known, seed).best.value[0]
+    while deadline.keep_going() and (most is None or number < most):
+        again, hot, cold = ROUNDS[number % len(ROUNDS)]
+        search = Annealing(problem, found if again else start, 1_000 * seed + number)
+        best = min(best, search.best.value[0])
+        for windows in search.run(moves, deadline, hot, cold):
+            if search.best.value[0] < best:
+                best, found = search.best.value[0], windows
+                yield windows
+        number += 1
+        moves = min(LONGEST, moves if number % 2 else 2 * moves)
+
+
+def tables(problem: MultiProblem) -> Tables:
+    """The instance as the moves want it."""
+    models, task = problem.models, problem.instance.task
+
+    def rows(pick: Callable[[ModelCosts], IntArray], summed: bool) -> IntArray:
+        """What ``pick`` gives of all models, with a row more for each; ``summed``: over the layers before a row."""
+        found = [pick(model) for model in models]
+        return np.concatenate([sums(own) if summed else np.append(own, 0 * own[:1], axis=0) for own in found])
+
+    need, size = [rows(lambda model: model.need, summed=False)], 1
+    while 2 * size <= max(model.layers for model in models):
+        behind = np.concatenate([need[-1][size:], np.zeros(size, dtype=np.int64)])
+        need, size = [*need, np.maximum(need[-1], behind)], 2 * size
+    near = np.zeros((problem.chiplets, max(1, *(len(own) for own in problem.neighbours))), dtype=np.int64)
+    linked = np.zeros((problem.chiplets, problem.chiplets), dtype=np.bool_)
+    for c, own in enumerate(problem.neighbours):
+        near[c, : len(own)], linked[c, list(own)] = own, True
+    limits = [np.inf if limit is None else max(1, limit) for limit in (task.latency_limit_ns, task.energy_limit_pj)]
+    deadlines = [-1 if model.deadline_ns is None else model.deadline_ns for model in problem.instance.models]
+    limited = min(limits) < np.inf or max(deadlines) >= 0
+    asked = [OBJECTIVES.index(task.objective), watts(problem.instance) / 1000, *limits]
+    return Tables(
+        base=np.cumsum([0, *(model.layers + 1 for model in models[:-1])]).astype(np.int64),
+        rounds=np.array([model.q - 1 for model in models]),
+        deadline=np.array(deadlines),
+        time=rows(lambda model: model.time, summed=True),
+        energy=rows(lambda model: model.run_energy, summed=True),
+        read_time=rows(lambda model: model.read_time, summed=False),
+        read_energy=rows(lambda model: model.read_energy, summed=False),
+        write_time=rows(lambda model: model.write_time, summed=False),
+        write_energy=rows(lambda model: model.write_energy, summed=False),
+        send_time=rows(lambda model: model.send_time, summed=False),
+        send_energy=rows(lambda model: model.send_energy, summed=False),
+        weight_time=rows(lambda model: model.weight_time, summed=True),
+        weights=rows(lambda model: model.weights, summed=True),
+        need=np.array(need),
+        sram=problem.sram,
+        linked=linked,
+        near=near,
+        degree=np.array([len(own) for own in problem.neighbours]),
+        task=np.array([*asked, problem.both_ends, limited, problem.sram.min() < UNLIMITED], dtype=np.float64),
+        shares=np.cumsum(SHARES),
+    )
+
+
+def state(problem: MultiProblem, windows: Sequence[Sequence[Segment]]) -> ScheduleState:
+    """A schedule that obeys C0 to C3 and C5 as arrays; its value isn't filled in."""
+    most, models, chiplets = problem.windows, len(problem.models), problem.chiplets
+    small, large = (most, models), (most, models, chiplets)
+    shapes: list[Any] = [small, small, large, large, (most, chiplets), small, small, most, 3]
+    made = ScheduleState._make([*(np.zeros(shape, dtype=np.int64) for shape in shapes), np.zeros(1)])
+    made.owner[:] = -1
+    done = [0] * models
+    for w in range(most):
+        for m in range(models):
+            own = sorted(one for one in windows[w] if one[0] == m) if w < len(windows) else []
+            made.first[w, m], made.size[w, m] = done[m], len(own)
+            for j, (_, _, last, c) in enumerate(own):
+                made.end[w, m, j], made.chip[w, m, j], made.owner[w, c] = last + 1, c, m
+                done[m] = last + 1
+            if own:
+                made.latency[w, m], made.energy[w, m] = latency(problem, own), energy(problem, own)
+    made.longest[:] = made.latency.max(axis=1)
+    made.totals[:] = made.longest.sum(), made.energy.sum(), made.latency.sum()
+    return made
+
+
+def _room(problem: MultiProblem, seed: int) -> Slots:
+    """Room for the moves to work in."""
+    models, chiplets = len(problem.models), problem.chiplets
+    small, large = (problem.windows, models), (SLOTS, chiplets)
+    shapes: list[Any] = [1, *7 * [SLOTS], large, large, 3, 1, (problem.windows, chiplets), small, small]
+    width = max(model.layers for model in problem.models) + 2
+    random = np.array([(seed + 1) * 0x9E3779B97F4A7C15 % 2**64 or 1], dtype=np.uint64)
+    rows = np.zeros((2, width)), np.zeros((chiplets, width), dtype=np.int64)
+    return Slots._make([*(np.zeros(shape, dtype=np.int64) for shape in shapes), random, *rows])
+
+
+def segments(made: ScheduleState) -> Windows:
+    """The windows of segments that a state stands for."""
+    found: Windows = []
+    for w in range(len(made.longest)):
+        window: list[Segment] = []
+        for m in range(made.first.shape[1]):
+            ends = [int(made.first[w, m]), *(int(b) for b in made.end[w, m, : made.size[w, m]])]
+            chips = made.chip[w, m, : made.size[w, m]]
+            window += [(m, a, b - 1, int(c)) for a, b, c in zip(ends, ends[1:], chips, strict=False)]
+        found.append(window)
+    return found

@@ -1,0 +1,1 @@
+"""Lower bounds by column generation over windows."""

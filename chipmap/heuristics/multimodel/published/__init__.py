@@ -1,0 +1,1 @@
+"""SCAR's own search, the baseline of its publication."""

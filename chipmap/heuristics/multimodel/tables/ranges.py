@@ -1,0 +1,344 @@
+"""Tables: the least energy of every range of a model's layers, by kind of path and by the time that a window allows.
+
+Chiplets on which everything costs the same are of one **type**. A path of linked chiplets has a **signature**, the
+types along it; on a module of a few types many paths share one. A model's segments in a window cost what the signature
+says, wherever the path lies. So one program over the trie of all signatures prices every way to run every range of
+layers, and the chiplets come back as masks (:attr:`Paths.masks`).
+
+With S = Σ t over the segments, M = max t and E the energy, a range takes Lat = S + weights + (q − 1) · M. Bottlenecks M
+are dealt to cells (low, high]. For each cell, segments of at most ``high`` are allowed and these are minimised one by
+one, over all cuts: S; E; E + rate · S for a few rates. Each is a sum over segments, so that a segment more costs one
+sliding minimum: F(node, j) = min over a of F(parent, a − 1) + cost of layers a … j on the node's type. What follows for
+a window of at most T ns: E >= max(least E, least (E + rate · S) − rate · (T − weights − (q − 1) · M)), where M is at
+least the first time of a segment of that range above ``low``. This is a lower bound on each real segmentation; it is
+met where each cell holds one bottleneck and the rates reach each best pair (S, E).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipmap.deadline import Deadline
+from chipmap.heuristics.multimodel.tables.kernel import (
+    NONE,
+    WIDE,
+    Costs,
+    FloatArray,
+    WindowCosts,
+    first_hopeless,
+    first_segments,
+    lanes_of,
+    least_slowest,
+    lowest_starts,
+    more_segments,
+    received_segments,
+    smallest_times,
+    steps,
+)
+from chipmap.heuristics.multimodel.tables.paths import Paths
+from chipmap.instances.multimodel.problem import IntArray, ModelCosts, MultiProblem
+from chipmap.kernels import njit
+
+#: Cells of bottlenecks, and numbers in all of them, that are worked on at once for a single range.
+CELLS, NUMBERS = 128, 2**25
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Entries of one model: layers ``first`` to ``last`` on a path of ``signature`` in a window of ``cell`` or a longer
+    one take at least ``energy`` pJ.
+
+    A window of cell t lasts more than ``edges[t]`` and at most ``edges[t + 1]`` ns. For every real segmentation with
+    Lat <= ``edges[t + 1]`` on a set of chiplets there is an entry with the same layers, a cell of at most t, no more
+    energy, and a signature with a mask within that set. Entries are sorted by layers.
+    """
+
+    model: int
+    edges: IntArray
+    signature: NDArray[np.int16]
+    first: NDArray[np.int16]
+    last: NDArray[np.int16]
+    cell: NDArray[np.int16]
+    energy: FloatArray
+
+
+def criteria(problem: MultiProblem, model: ModelCosts, paths: Paths, rates: Sequence[float] | None) -> Costs:
+    """The costs of ``model``; ``rates`` in pJ per ns. None: energy counts nothing."""
+    at, layers = paths.chiplet, model.layers
+    sram = [problem.instance.module.chiplets[c].sram_bytes for c in at]
+    weights = [(1.0, 0.0)] if rates is None else [(1.0, 0.0), (0.0, 1.0), *((rate, 1.0) for rate in rates)]
+
+    def mixed(time: IntArray, energy: IntArray) -> FloatArray:
+        return np.array([a * time.T + b * energy.T for a, b in weights], dtype=np.float64)
+
+    run = mixed(model.time[:, at], model.run_energy[:, at])
+    received = problem.receive_time(model)
+    fits = np.zeros((len(at), layers), dtype=np.int64)
+    for k, limit in enumerate(sram):
+        if limit is not None:
+            for j in range(layers):
+                need = np.cumsum(model.weights[j::-1]) + np.maximum.accumulate(model.need[j::-1])
+                fits[k, j] = j + 1 - int(np.count_nonzero(need <= limit))
+    return Costs(
+        run=np.concatenate([np.zeros((*run.shape[:2], 1)), np.cumsum(run, axis=2)], axis=2),
+        read=mixed(model.read_time[:, at], model.read_energy[:, at]),
+        write=mixed(model.write_time[:, at], model.write_energy[:, at]),
+        send=mixed(model.send_time, model.send_energy),
+        receive=mixed(received, np.zeros_like(received)),
+        fits=fits,
+    )
+
+
+def bottlenecks(edges: IntArray, q: int) -> FloatArray:
+    """The ends of the cells of bottlenecks that windows of these ``edges`` allow: Lat >= q · M."""
+    if q == 1:
+        return np.array([0.0, float(edges[-1])])
+    inner = np.unique(edges[edges > 0] // q)
+    return np.array([0.0, *inner[inner > 0].tolist()]) if len(inner[inner > 0]) else np.array([0.0, 0.0])
+
+
+def build(
+    problem: MultiProblem,
+    m: int,
+    paths: Paths,
+    edges: IntArray,
+    rates: Sequence[float] | None,
+    deadline: Deadline,
+    coarse: IntArray | None = None,
+) -> Table:
+    """The table of model m; raises :class:`chipmap.deadline.Stop` at the deadline.
+
+    Cells of bottlenecks are those that windows of ``coarse`` edges allow (None: ``edges``). Without ``rates`` (None)
+    energies are 0, and a range has one entry per group: the first cell that it fits.
+    """
+    model, alone = problem.models[m], rates is None
+    ends = bottlenecks(edges if coarse is None else coarse, model.q)
+    program = _Program(problem, model, paths, edges[[0, -1]] if alone else edges, ends, rates)
+    parts = []
+    for start in range((model.layers - 1) // WIDE * WIDE, -1, -WIDE):
+        program.meet(start)
+        *columns, found = program.ranges(start, deadline)
+        parts.append((*(column.astype(np.int16) for column in columns), found))
+    signature, first, last, cell = (np.concatenate([part[x] for part in reversed(parts)]) for x in range(4))
+    energy = np.concatenate([part[4] for part in reversed(parts)])
+    if alone:
+        cell = np.maximum(np.searchsorted(edges, energy) - 1, 0).astype(np.int16)
+        energy[:] = 0.0
+    return Table(m, edges, signature, first, last, cell, energy - program.loose)
+
+
+class RangeTable(NamedTuple):
+    """Entries of one range of layers, each signature's own: every real segmentation along it has no less energy.
+
+    A :class:`Table` leaves out what a smaller set of chiplets is said to do as well. That serves bounds alone: what is
+    said may be less than any real segmentation there needs.
+    """
+
+    signature: IntArray
+    cell: IntArray
+    energy: FloatArray
+
+
+def build_range(
+    problem: MultiProblem,
+    part: tuple[int, int, int],
+    paths: Paths,
+    grid: tuple[IntArray, FloatArray],
+    rates: Sequence[float],
+    deadline: Deadline,
+) -> RangeTable:
+    """The entries of one range of layers; ``part``: model, first and last layer; ``grid``: edges of the windows' cells,
+    ends of the bottlenecks' cells from 0 on (not used for q = 1)."""
+    m, first, last = part
+    edges, ends = grid
+    model = part_of(problem.models[m], first, last)
+    if model.q == 1:
+        ends = np.array([0.0, float(edges[-1])])
+    found, each = [], min(paths.longest, model.layers) * model.layers * (2 + len(rates)) * WIDE
+    cells = max(1, min(CELLS, NUMBERS // each))
+    for h in range(0, len(ends) - 1, cells):
+        program = _Program(problem, model, paths, edges, ends[h : h + cells + 1], rates)
+        for start in range((model.layers - 1) // WIDE * WIDE, -1, -WIDE):
+            program.meet(start)
+        signature, _, _, cell, energy = program.ranges(0, deadline, whole=True)
+        found.append((signature, cell, energy - program.loose))
+    signature, cell, energy = (np.concatenate(column) for column in zip(*found, strict=True))
+    return RangeTable(signature, cell, energy)
+
+
+def part_of(model: ModelCosts, first: int, last: int) -> ModelCosts:
+    """Layers ``first`` to ``last`` alone."""
+    arrays = [field.name for field in fields(model) if field.name not in ("name", "q")]
+    return replace(model, **{name: getattr(model, name)[first : last + 1] for name in arrays})
+
+
+class _Program:
+    """The program over the trie for one model, cells of windows (``edges``) and cells of bottlenecks (``ends``)."""
+
+    def __init__(
+        self,
+        problem: MultiProblem,
+        model: ModelCosts,
+        paths: Paths,
+        edges: IntArray,
+        ends: FloatArray,
+        given: Sequence[float] | None,
+    ) -> None:
+        rates = [max(1, round(rate)) for rate in given or ()]
+        self.paths, self.ends, self.both = paths, ends.copy(), problem.both_ends
+        if ends[0] == 0:  # segments may take no time at all
+            self.ends[0] = -1.0
+        self.costs = costs = criteria(problem, model, paths, None if given is None else rates)
+        self.lows = lowest_starts(costs, ends[1:])
+        self.layers, self.windows, cells = model.layers, len(edges) - 1, len(ends) - 1
+        weight = np.concatenate([[0.0], np.cumsum(model.weight_time, dtype=np.float64)])
+        self.window = WindowCosts(
+            edges.astype(np.float64), weight, np.array(rates, dtype=np.float64), float(model.q - 1)
+        )
+        self.depth = np.zeros(paths.signatures, dtype=np.int64)
+        self.children: dict[int, list[int]] = {}
+        for s in range(paths.signatures):
+            before = int(paths.parent[s])
+            self.depth[s] = self.depth[before] + 1 if before >= 0 else 0
+            if self.depth[s] < self.layers:
+                self.children.setdefault(before, []).append(s)
+        most = min(int(self.depth.max()) + 1, self.layers)
+        size = len(costs.run)
+        self.lanes = lanes_of(costs)
+        self.inner = np.empty((most, cells, self.layers, size * WIDE))
+        self.end = np.empty((cells, self.layers, size * WIDE))
+        self.slow = np.full((most + 1, 2, self.layers, WIDE), NONE)
+        self.nested, self.last = np.full((cells, self.layers), NONE), np.full((cells, self.layers), NONE)
+        self.low = np.empty((cells, self.layers, WIDE))
+        self.stops = np.zeros(cells, dtype=np.int64)
+        self.reach = np.empty((most + 1, self.layers, WIDE, self.windows))
+        self.reach[0] = NONE
+        # whole numbers up to 2^53 are exact, and so are their sums
+        total = problem.most_energy + max(rates, default=0) * problem.most_time
+        #: What rounding may have added to energies, pJ.
+        self.loose = 0 if total < 2**53 else total * 2**-40
+
+    def meet(self, start: int) -> None:
+        """Find the least times of segments of ranges from these starts on; the last starts are met first."""
+        smallest_times(self.costs, self.ends, start, self.nested, self.last, self.low)
+
+    def ranges(self, start: int, deadline: Deadline, whole: bool = False) -> Entries:
+        """The entries of the starts that were met last; ``whole``: each signature's own of the range of all layers."""
+        none = np.zeros(self.layers * WIDE + 1, np.int64), np.zeros(0, np.int64), np.zeros(0)
+        found: list[Steps] = [none] * self.paths.signatures
+        self.stops = first_hopeless(self.costs, self.ends[1:], start)
+        stack = list(self.children[-1])
+        while stack:
+            deadline.check()
+            s = stack.pop()
+            found[s] = self._steps(s, start, whole)
+            stack += self.children.get(s, [])
+        if not whole:
+            return _joined(self.paths, found, start, self.layers, self.windows)
+        signature = np.repeat(np.arange(len(found)), [len(cell) for _, cell, _ in found])
+        first = np.zeros_like(signature)
+        cells, energies = (np.concatenate([one[x] for one in found]) for x in (1, 2))
+        return signature, first, first + self.layers - 1, cells, energies
+
+    def _steps(self, s: int, start: int, whole: bool) -> Steps:
+        """The steps of one signature, after those of its parent."""
+        d, k = int(self.depth[s]), int(self.paths.kind[s])
+        before, inner = self.inner[d - 1], self.inner[d]
+        (send, _), (slow, write) = self.slow[d - 1], self.slow[d]
+        if self.window.more > 0:
+            least_slowest(self.costs, k, start, d == 0, send, slow, write)
+        if d == 0:
+            first_segments(self.costs, k, start, self.ends, self.stops, inner, self.end)
+        elif self.both:
+            given = self.costs, self.lanes, k, start, self.ends, self.stops
+            received_segments(*given, self.lows, before, inner, self.end)
+        else:
+            more_segments(self.lanes, k, start, self.stops, self.lows, before, inner, self.end)
+        reach, room = (self.reach[0 if whole else d], self.reach[d + 1]), 4 * self.layers * WIDE
+        offsets = np.zeros(self.layers * WIDE + 1, np.int64)
+        while True:
+            cell, energy = np.empty(room, np.int64), np.empty(room)
+            ranges = self.stops, (start, whole), self.ends
+            count = steps(self.end, self.low, write, *ranges, self.window, reach, offsets, cell, energy)
+            if count >= 0:
+                return offsets, cell[:count].copy(), energy[:count].copy()
+            room *= 4
+
+
+#: Steps of a signature: where those of each (last, first layer) begin, their cells of windows, their energies.
+Steps = tuple[IntArray, IntArray, FloatArray]
+#: Signature, first, last, cell, energy.
+Entries = tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]
+
+
+class Given(NamedTuple):
+    """Steps of all signatures one behind the other: ``sizes`` [signatures + 1], ``offsets`` [signatures, places + 1]
+    from there, cells, energies."""
+
+    sizes: IntArray
+    offsets: IntArray
+    cells: IntArray
+    energies: FloatArray
+
+
+@njit(cache=True, nogil=True)
+def merged(
+    group: IntArray,
+    below: IntArray,
+    given: Given,
+    span: tuple[int, int],
+    own: FloatArray,
+    columns: IntArray,
+    energy: FloatArray,
+) -> int:
+    """Write the entries (``columns``: signature, first, last, cell) without those that a smaller group beats; their
+    number. ``own`` [groups, cells of windows] is for its work, filled with NONE before and after."""
+    groups, windows = own.shape
+    start, layers = span
+    by = np.full((groups, windows), -1, np.int64)
+    count = 0
+    for v in range(WIDE):
+        for j in range(start + v, layers):
+            place = j * WIDE + v
+            low, high = windows, -1
+            for s in range(len(group)):
+                base = given.sizes[s]
+                for x in range(base + given.offsets[s, place], base + given.offsets[s, place + 1]):
+                    t = given.cells[x]
+                    low, high = min(low, t), max(high, t)
+                    if given.energies[x] < own[group[s], t]:
+                        own[group[s], t], by[group[s], t] = given.energies[x], s
+            for g in range(groups):
+                known = NONE
+                for t in range(low, high + 1):
+                    limit = known
+                    for b in below[g]:
+                        if b >= 0 and own[b, t] < limit:
+                            limit = own[b, t]
+                    if own[g, t] < limit:
+                        columns[0, count], columns[1, count], columns[2, count] = by[g, t], start + v, j
+                        columns[3, count], energy[count] = t, own[g, t]
+                        count += 1
+                        limit = own[g, t]
+                    own[g, t] = known = limit
+            own[:, low : high + 1] = NONE
+    return count
+
+
+def _joined(paths: Paths, found: Sequence[Steps], start: int, layers: int, windows: int) -> Entries:
+    """Entries that no smaller group of signatures has, sorted by layers."""
+    sizes = np.cumsum([0, *(len(cell) for _, cell, _ in found)])
+    offsets = np.stack([offset for offset, _, _ in found])
+    cells, energies = np.concatenate([cell for _, cell, _ in found]), np.concatenate([e for _, _, e in found])
+    work = np.full((len(paths.below), windows), NONE)
+    columns = np.empty((4, sizes[-1]), np.int64)
+    energy = np.empty(sizes[-1])
+    given = Given(sizes, offsets, cells, energies)
+    count = merged(paths.group, paths.below, given, (start, layers), work, columns, energy)
+    signature, first, last, cell = columns[:, :count].copy()
+    return signature, first, last, cell, energy[:count].copy()

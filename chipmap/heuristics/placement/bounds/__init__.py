@@ -1,0 +1,1 @@
+"""Lower bounds of family ``placement``."""

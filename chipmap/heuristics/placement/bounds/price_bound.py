@@ -1,0 +1,126 @@
+"""Work shared out over devices that differ: bounds on T1 and T2 of family ``placement``.
+
+Give each device d a price a(d) >= 0, and let A be the sum of all prices. If device d works for at most L(d), then
+Σ a(d) · (time of the operations on d) <= Σ a(d) · L(d). Wherever operation v runs, it costs at least
+w(v) = min over its devices of a(d) · p(v, d), so Σ w <= Σ a(d) · L(d). Hence, for any prices:
+
+- **work**: T1 and T2 are at least ⌈Σ w / A⌉. A group (C1) runs on one device, so it counts as one operation;
+- **interval**: what has a head of h or more and a tail of t or more runs between h and T1 - t on each device, so
+  T1 >= h + t + ⌈Σ w / A⌉, the sum over these operations.
+
+With equal prices this is the least time of each operation over the number of devices. Prices are shadow prices of
+sharing operations out in fractions: the best ones give that linear program's value. They are sought by class of
+devices, one after the other (the bound is concave in the shares a / A), and any are valid. All sums are whole numbers.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipmap.heuristics.placement.bounds.simple import THRESHOLDS, HeadsAndTails
+from chipmap.instances.placement.problem import IntArray, PlacementProblem
+
+#: The greatest price, and how far sums of prices times times may go.
+PRICE, ROOM = 8_192, 2**61
+#: Rounds over the classes, and steps of a search within one.
+ROUNDS, STEPS = 3, 24
+#: Prices that an interval is tried with.
+TRIES = 3
+#: Prices of classes differ by at most this factor.
+FARTHEST = 1_000.0
+Real = NDArray[np.float64]
+
+
+def alike(problem: PlacementProblem) -> bool:
+    """Whether each operation takes the same time on all devices."""
+    return bool((problem.time == problem.time[:, :1]).all())
+
+
+def work(problem: PlacementProblem) -> int:
+    """⌈Σ w / A⌉ of all groups, at the best prices found; 0 where devices are alike (see ``bounds.average``)."""
+    if alike(problem) or not problem.operations:
+        return 0
+    first = np.unique(problem.group)
+    time = np.zeros_like(problem.time)
+    np.add.at(time, problem.group, problem.time)
+    allowed = np.ones_like(problem.allowed)
+    np.logical_and.at(allowed, problem.group, problem.allowed)
+    time, allowed = time[first], allowed[first]
+    if not allowed.any(axis=1).all():
+        return 0
+    price = prices(problem, time, allowed)
+    return -(-int(costs(time, allowed, price).sum()) // int(price.sum()))
+
+
+def interval(problem: PlacementProblem, w: HeadsAndTails) -> int:
+    """max over h, t of h + ⌈Σ w{e >= h, q >= t} / A⌉ + t, for some h; 0 where devices are alike."""
+    return 0 if alike(problem) else interval_with(problem, w)[0]
+
+
+def interval_with(problem: PlacementProblem, w: HeadsAndTails) -> tuple[int, IntArray]:
+    """(the interval bound, the operations behind it); prices are equal at first, then those for the best so far."""
+    best, behind = 0, np.arange(problem.operations)
+    price = np.ones(problem.devices, dtype=np.int64)
+    for _ in range(0 if not problem.operations else 1 if alike(problem) else TRIES):
+        value, found = _interval(w, costs(problem.time, problem.allowed, price), int(price.sum()))
+        if value > best:
+            best, behind = value, found
+        price = prices(problem, problem.time[behind], problem.allowed[behind])
+    return best, behind
+
+
+def _interval(w: HeadsAndTails, cost: IntArray, total: int) -> tuple[int, IntArray]:
+    """(the bound at these costs, the operations behind it)."""
+    distinct = np.unique(w.head)
+    picked = distinct[np.unique(np.linspace(0, len(distinct) - 1, THRESHOLDS).astype(np.int64))]
+    by_tail = np.argsort(-w.tail, kind="stable")
+    best, behind = 0, by_tail
+    for h in picked:
+        chosen = by_tail[w.head[by_tail] >= h]
+        values = h - (-np.cumsum(cost[chosen]) // total) + w.tail[chosen]
+        if values.size and int(values.max()) > best:
+            best, behind = int(values.max()), chosen[: int(values.argmax()) + 1]
+    return best, behind
+
+
+def costs(time: IntArray, allowed: NDArray[np.bool_], price: IntArray) -> IntArray:
+    """w [N] of operations with ``time`` and ``allowed`` [N, D], at prices [D]."""
+    found: IntArray = np.where(allowed, np.where(allowed, time, 0) * price, ROOM).min(axis=1)
+    return found
+
+
+def prices(problem: PlacementProblem, time: IntArray, allowed: NDArray[np.bool_]) -> IntArray:
+    """Prices [D] at which Σ w / A is large: whole numbers, one above 0 at least; all 1 where devices are alike."""
+    if (time == time[:, :1]).all():
+        return np.ones(problem.devices, dtype=np.int64)
+    names = [device.kind for device in problem.instance.system.devices]
+    kinds = np.array([names.index(name) for name in names])
+    real = np.where(allowed, time, np.inf).astype(np.float64)
+    price = np.ones(problem.devices)
+    for _ in range(ROUNDS):
+        for kind in np.unique(kinds)[1:]:
+            price[kinds == kind] = _best_price(real, price, kinds == kind)
+    most = max(1, min(PRICE, ROOM // max(1, problem.horizon)))
+    whole = np.maximum(np.rint(price / price.max() * most), 0).astype(np.int64)
+    return np.ones_like(whole) if not whole.any() else whole
+
+
+def _best_price(time: Real, price: Real, mine: NDArray[np.bool_]) -> float:
+    """The price of the devices ``mine`` that suits best while the others keep theirs, by a ternary search."""
+
+    def value(log: float) -> float:
+        tried = np.where(mine, math.exp(log), price)
+        return float((time * tried).min(axis=1).sum() / tried.sum())
+
+    other = float(price[~mine].mean())
+    low, high = math.log(other / FARTHEST), math.log(other * FARTHEST)
+    for _ in range(STEPS):
+        third = (high - low) / 3
+        if value(low + third) < value(high - third):
+            low += third
+        else:
+            high -= third
+    return math.exp((low + high) / 2)

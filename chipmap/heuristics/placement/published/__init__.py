@@ -1,0 +1,1 @@
+"""Baselines of publications, which ``auto`` doesn't run."""

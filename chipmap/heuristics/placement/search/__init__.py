@@ -1,0 +1,1 @@
+"""Annealing over devices and keys, and the units that it moves."""

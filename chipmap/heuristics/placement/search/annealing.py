@@ -1,0 +1,224 @@
+"""Annealing over (device, key) of each operation, steered by the critical chain.
+
+A move picks an operation of the chain that makes the step as long as it is. Where a transfer delays it, the reader's
+unit goes to the producer's device or the reverse. Where a busy device delays it, it gets a key that comes before, or
+one of the two units goes elsewhere. The limit that a candidate must stay below is drawn before it is simulated, so
+that most simulations end early. While memory overflows, fewer bytes too many count before time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipmap.heuristics.placement.search.units import Units
+from chipmap.heuristics.placement.simulation.checkpoints import first_change
+from chipmap.heuristics.placement.simulation.memory import Bytes, excess
+from chipmap.heuristics.placement.simulation.simulator import NEVER, narrow, simulate, take, trial
+from chipmap.heuristics.placement.simulation.tables import Tables, Work
+from chipmap.instances.placement.problem import IntArray
+from chipmap.kernels import njit
+from chipmap.kernels.annealing import temperature
+
+#: Shares of moves: of any unit, and of a key alone where a busy device delays the chain.
+ANY, KEY = 0.2, 0.5
+
+
+#: Why an operation of the chain doesn't start earlier: its inputs made there (or nothing), its device, a transfer.
+FREE, BUSY, SENT = 0, 1, 2
+
+
+class Chain(NamedTuple):
+    """The critical chain: operations ``stop``, ``why`` each doesn't start earlier, and the ``other`` that causes it."""
+
+    stop: IntArray
+    why: IntArray
+    other: IntArray
+
+
+class AnnealingState(NamedTuple):
+    """``device`` and ``key`` [N] now and at the best so far; ``value``: now (T, bytes too many), best (T, bytes)."""
+
+    device: IntArray
+    key: IntArray
+    best_device: IntArray
+    best_key: IntArray
+    value: IntArray
+
+
+def annealing_state(device: IntArray, key: IntArray, step: int, over: int) -> AnnealingState:
+    """The state at a placement with that step time, with ``over`` bytes above the memory."""
+    value = np.array([step, over, step, over], dtype=np.int64)
+    return AnnealingState(device.copy(), key.copy(), device.copy(), key.copy(), value)
+
+
+@njit(cache=True, nogil=True, long=True)
+def seed_with(seed: int) -> None:
+    """Seed the generator that compiled code draws from."""
+    np.random.seed(seed)
+
+
+@njit(cache=True, nogil=True)
+def _last_input(t: Tables, device: IntArray, w: Work, v: int) -> int:
+    """The storage that operation ``v`` waited for longest."""
+    last, when = -1, -1
+    for i in range(t.read_at[v], t.read_at[v + 1]):
+        s, d = t.read[i], device[v]
+        u = t.producer[s]
+        at = w.start[u] + t.time[u, device[u]]
+        if device[u] != d:
+            at = w.sent[s * len(t.gap) + d] + t.send[s, t.kind[device[u] * len(t.gap) + d]]
+        if at > when:
+            last, when = s, at
+    return last
+
+
+@njit(cache=True, nogil=True)
+def _critical(t: Tables, device: IntArray, w: Work, chain: Chain) -> int:
+    """Fill ``chain`` from the operation that ends last, back to the first; the number of its operations."""
+    devices, v = len(t.gap), 0
+    for u in range(len(device)):
+        if w.start[u] + t.time[u, device[u]] > w.start[v] + t.time[v, device[v]]:
+            v = u
+    count = 0
+    while v >= 0 and count < len(device):
+        chain.stop[count], chain.why[count], chain.other[count] = v, FREE, -1
+        if w.start[v] > w.ready[v] and w.before[v] >= 0:
+            chain.why[count], chain.other[count] = BUSY, w.before[v]
+        elif t.reads[v] > 0:
+            s, d = _last_input(t, device, w, v), device[v]
+            u = t.producer[s]
+            chain.why[count] = SENT if device[u] != d else FREE
+            chain.other[count] = u
+            # a transfer that waited for its channel: what held that is on the chain
+            while device[u] != d and w.sent[s * devices + d] > w.start[u] + t.time[u, device[u]]:
+                code = w.behind[s * devices + d]
+                if code < 0:
+                    break
+                s, d = code // devices, code % devices
+                u = t.producer[s]
+            v = u
+            count += 1
+            continue
+        v = chain.other[count]
+        count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _move(units: Units, allowed: NDArray[np.bool_], device: IntArray, v: int, to: int, moved: IntArray) -> int:
+    """Put a unit of ``v`` on device ``to``; its members that moved are in ``moved`` (-1: it isn't allowed there)."""
+    level = np.random.randint(len(units.at))
+    one = units.unit[level, v]
+    count = 0
+    for i in range(units.at[level, one], units.at[level, one + 1]):
+        u = units.members[level, i]
+        if device[u] != to:
+            if not allowed[u, to]:
+                return -1
+            moved[count] = u
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _propose(
+    t: Tables,
+    units: Units,
+    allowed: NDArray[np.bool_],
+    s: AnnealingState,
+    chain: Chain,
+    length: int,
+    moved: IntArray,
+) -> tuple[int, int, int]:
+    """(number of operations in ``moved``, their new device, the place in the chain of one whose key changes or -1)."""
+    devices = len(t.gap)
+    other = (np.random.randint(max(1, devices - 1)) + 1) % devices
+    if length == 0 or s.value[1] > 0 or np.random.random() < ANY:  # what is too much anywhere may lie off the chain
+        v = np.random.randint(len(s.device))
+        to = (s.device[v] + other) % devices
+        return _move(units, allowed, s.device, v, to, moved), to, -1
+    k = np.random.randint(length)
+    v, partner = chain.stop[k], chain.other[k]
+    if chain.why[k] == BUSY:
+        if devices == 1 or np.random.random() < KEY:
+            return 0, 0, k
+        one = v if np.random.random() < 0.5 else partner
+        to = (s.device[one] + other) % devices
+        return _move(units, allowed, s.device, one, to, moved), to, -1
+    if chain.why[k] == SENT:
+        one, at = (v, partner) if np.random.random() < 0.5 else (partner, v)
+        return _move(units, allowed, s.device, one, s.device[at], moved), s.device[at], -1
+    to = (s.device[v] + other) % devices
+    return _move(units, allowed, s.device, v, to, moved), to, -1
+
+
+@njit(cache=True, nogil=True, long=True)
+def anneal(
+    t: Tables,
+    b: Bytes,
+    units: Units,
+    allowed: NDArray[np.bool_],
+    tail: IntArray,
+    s: AnnealingState,
+    both: tuple[Work, Work],
+    temperatures: tuple[float, float],
+    moves: int,
+) -> int:
+    """``moves`` moves; the temperature falls from ``temperatures[0]`` to ``temperatures[1]`` ns. How many were
+    simulated.
+
+    A candidate that changes something at the beginning is simulated in the other one of ``both``.
+    """
+    w, other = both
+    count = len(s.device)
+    chain = Chain(np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64))
+    moved, old, done = np.zeros(count, np.int64), np.zeros(count, np.int64), 0
+    s.key[:] = narrow(s.key)
+    simulate(t, s.device, s.key, False, tail, NEVER, w)
+    length = _critical(t, s.device, w, chain)
+    for k in range(moves):
+        size, to, place = _propose(t, units, allowed, s, chain, length, moved)
+        if size < 0 or (size == 0 and place < 0):
+            continue
+        keyed, old_key = (chain.stop[place], s.key[chain.stop[place]]) if place >= 0 else (-1, 0)
+        row = first_change(t, s.device, s.key, w, moved, (size, to), keyed)
+        if keyed >= 0:
+            s.key[keyed] = s.key[chain.other[place]] - 1
+        for i in range(size):
+            old[i] = s.device[moved[i]]
+            s.device[moved[i]] = to
+        limit = (
+            s.value[0]
+            + 1
+            + int(-temperature(temperatures[0], temperatures[1], k / moves) * np.log(1.0 - np.random.random()))
+        )
+        limit = NEVER if s.value[1] > 0 else limit
+        done, over = done + 1, -1
+        if row < 0:
+            step = simulate(t, s.device, s.key, False, tail, limit, other)
+            over = excess(t, b, s.device, other) if step >= 0 else -1
+        else:
+            step = trial(t, s.device, s.key, tail, limit, w, moved, (row, size))
+            if step >= 0:
+                take(t, s.device, s.key, tail, w, moved, (row, size))
+                over = excess(t, b, s.device, w)
+        if over < 0 or over > s.value[1]:
+            for i in range(size):
+                s.device[moved[i]] = old[i]
+            if keyed >= 0:
+                s.key[keyed] = old_key
+            if over >= 0 and row >= 0:  # back to the schedule and the moments before
+                take(t, s.device, s.key, tail, w, moved, (row, size))
+            continue
+        if row < 0:
+            w, other = other, w
+        s.value[0], s.value[1] = step, over
+        length = _critical(t, s.device, w, chain)
+        if over < s.value[3] or (over == s.value[3] and step < s.value[2]):
+            s.value[2], s.value[3] = step, over
+            s.best_device[:] = s.device
+            s.best_key[:] = s.key
+    return done

@@ -1,0 +1,62 @@
+"""The schedule of a plan of devices by the best of the decoder's own rules.
+
+The page's decoder turns devices and keys into a schedule. A plan has no keys, so each rule is tried: minus the upward
+rank, topological positions, ready times. Of the schedules that fit into the memories the shortest is taken, and the
+solution says by which rule (:attr:`~chipmap.instances.placement.instance.PlacementSolution.keys`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from chipmap.heuristics.placement.keys import default_keys, topological
+from chipmap.heuristics.placement.simulation.memory import bytes_of, excess
+from chipmap.heuristics.placement.simulation.simulator import NEVER, schedule, simulate
+from chipmap.heuristics.placement.simulation.tables import tables, workspace
+from chipmap.instances.placement.instance import PlacementSolution
+from chipmap.instances.placement.problem import IntArray, PlacementProblem
+from chipmap.kernels import plainly
+from chipmap.records import InputError
+
+#: Operations up to which the decoder runs as plain Python: three schedules take about as long as loading it compiled.
+PLAIN = 5_000
+
+
+def rules(problem: PlacementProblem) -> Iterator[tuple[str, IntArray, bool]]:
+    """(name, keys [N], whether ready times take their place) of each rule, the default first."""
+    yield "minus the upward rank", default_keys(problem), False
+    yield "topological positions", topological(problem), False
+    yield "ready times", np.zeros(problem.operations, dtype=np.int64), True
+
+
+def decoded(problem: PlacementProblem, devices: IntArray, where: str = "devices") -> PlacementSolution:
+    """The schedule on these devices [N] by the best rule: least bytes too many, then least step time, then the first.
+
+    Raises :class:`InputError` where the plan sends something along a route that isn't there.
+    """
+    t, work, sizes = tables(problem), workspace(problem), bytes_of(problem)
+    none, best = np.zeros(problem.operations, dtype=np.int64), None
+    with plainly(problem.operations <= PLAIN):
+        for name, keys, ready in rules(problem):
+            step = int(simulate(t, devices, keys, ready, none, NEVER, work))
+            if step < 0:
+                raise _no_route(problem, devices, where)
+            found = (int(excess(t, sizes, devices, work)), step)
+            if best is None or found < best[0]:
+                best = found, schedule(problem, devices, work).replace(keys=name)
+    assert best is not None
+    return best[1]
+
+
+def _no_route(problem: PlacementProblem, devices: IntArray, where: str) -> InputError:
+    """What the plan sends where no route leads."""
+    storages, network, names = problem.storages, problem.network, problem.device_names
+    for s, u in enumerate(storages.producer.tolist()):
+        for v in storages.read_by(s):
+            a, b = int(devices[u]), int(devices[v])
+            if a != b and network.kind[a, b] < 0:
+                what = f"{problem.names[v]!r} on {names[b]!r} reads what {problem.names[u]!r} on {names[a]!r} makes"
+                return InputError(f"{what}, and no route leads there", where, "Give one, or plan other devices.")
+    return InputError("sends something along a route that isn't there", where, "Plan other devices.")

@@ -1,0 +1,294 @@
+"""The decoder: devices and a key per operation make a schedule, by the rules of ``docs/families/placement.md``.
+
+An event simulation. At each time, in this order: everything that ends then is taken note of; waiting transfers start
+whose channels are free, the least (key of the producer, storage, device) first; each idle device starts its ready
+operation of least (key, position). Where something of no length started, this is repeated at the same time. The
+schedule is a function of devices and keys alone: no set or hash decides anything.
+
+Each device has a heap of ready operations, each route one of waiting transfers. An entry is one number, the key in its
+upper bits and the operation or storage in its lower ones, so that one comparison decides.
+
+**Moments.** A simulation from the beginning keeps what it looks like at some moments, if there is room for them. Where
+a move changes nothing before such a moment, a trial goes on from there (:func:`trial`). It fills no schedule; if its
+placement is taken, the schedule and the later moments are made anew from the same moment on (:func:`take`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chipmap.heuristics.placement.simulation.checkpoints import BITS, Mark, due, keep, move, move_kept, restore
+from chipmap.heuristics.placement.simulation.heaps import LOW, SIZE, empty, following, happen, part, pop, push
+from chipmap.heuristics.placement.simulation.tables import LAST, Tables, Work
+from chipmap.instances.placement.instance import PlacementSolution, Transfer
+from chipmap.instances.placement.problem import IntArray, PlacementProblem
+from chipmap.kernels import njit
+
+#: What an event is, in the two lowest bits of its code: an operation's end, a transfer's, a rested route, a device.
+OPERATION, TRANSFER, ROUTE, DEVICE = 0, 1, 2, 3
+#: What a simulation returns where a transfer has no route, and where the limit is reached.
+NO_ROUTE, ABORTED = -1, -2
+#: No limit.
+NEVER = 2**62
+#: What is below the key in an entry; keys that don't fit above that are replaced by their ranks.
+LOWER = 2**BITS - 1
+LARGEST_KEY = 2**38
+
+#: (a time, how many different times were before it).
+Moment = tuple[int, int]
+#: (a kept moment, how many operations are moved).
+Change = tuple[int, int]
+
+
+@part
+def _ended(t: Tables, w: Work, key: IntArray, fifo: bool, v: int, at: Moment, touched: int, kept: bool) -> int:
+    """Operation ``v`` ended: readers on its device may be ready, and transfers wait. The new number of ``routes``.
+
+    It is -1 where there is no route.
+    """
+    home, devices, now, number = w.left[v] & 63, len(t.gap), at[0], at[1]
+    rank = (number if fifo else key[v]) << BITS
+    for k in range(t.made_at[v], t.made_at[v + 1]):
+        s, there = t.made[k], np.uint64(0)
+        for i in range(t.reader_at[s], t.reader_at[s + 1]):
+            u = t.readers[i]
+            left = w.left[u]
+            d = left & 63
+            if d == home:
+                w.left[u] = left - 64
+                if left < 128:
+                    if kept:
+                        w.ready[u] = now
+                    push(w.pool, w.heap, d, ((number if fifo else key[u]) << BITS) | u)
+            elif not (there >> np.uint64(d)) & np.uint64(1):
+                there |= np.uint64(1) << np.uint64(d)
+                r = home * devices + d
+                if t.kind[r] < 0:
+                    return -1
+                push(w.pool, w.heap, devices + r, rank | s)
+                w.routes[touched] = r
+                touched += 1
+    return touched
+
+
+@part
+def _arrived(t: Tables, w: Work, key: IntArray, fifo: bool, s: int, d: int, at: Moment, kept: bool) -> None:
+    """Storage ``s`` arrived on device ``d``: its readers there may be ready."""
+    for i in range(t.reader_at[s], t.reader_at[s + 1]):
+        u = t.readers[i]
+        left = w.left[u]
+        if left & 63 == d:
+            w.left[u] = left - 64
+            if left < 128:
+                if kept:
+                    w.ready[u] = at[0]
+                push(w.pool, w.heap, d, ((at[1] if fifo else key[u]) << BITS) | u)
+
+
+@part
+def _first_free(t: Tables, w: Work, now: int) -> int:
+    """The route whose first waiting transfer comes first among those with free channels; -1 if none has any."""
+    devices, found, least = len(t.gap), -1, 0
+    for r in range(devices * devices):
+        if w.heap[devices + r, SIZE] == 0:
+            continue
+        entry = w.pool[w.heap[devices + r, LOW]]
+        if found >= 0 and entry >= least:
+            continue
+        free = True
+        for i in range(t.channel_at[r], t.channel_at[r + 1]):
+            if w.channel[0, t.channels[i]] > now:
+                free = False
+        if free:
+            found, least = r, entry
+    return found
+
+
+@part
+def _send(t: Tables, w: Work, now: int, touched: int, events: int, kept: bool) -> int:
+    """Start all transfers that can start; the new number of events.
+
+    Where each route has a channel of its own, the order between routes doesn't matter: only touched ones are looked at.
+    """
+    devices, k = len(t.gap), 0
+    while k < touched:
+        r = np.int64(w.routes[k])
+        low = t.channel_at[r]
+        if not t.apart:
+            r = _first_free(t, w, now)
+            if r < 0:
+                break
+            low = t.channel_at[r]
+        elif w.heap[devices + r, SIZE] == 0 or (low < t.channel_at[r + 1] and w.channel[0, t.channels[low]] > now):
+            k += 1
+            continue
+        s = pop(w.pool, w.heap, devices + r) & LOWER
+        end, code, latest = now + t.send[s, t.kind[r]], s * devices + r % devices, -1
+        if kept:
+            w.sent[code], w.behind[code] = now, -1
+        for i in range(low, t.channel_at[r + 1]):
+            c = t.channels[i]
+            if kept and w.channel[0, c] > latest and w.channel[1, c] >= 0:
+                latest, w.behind[code] = w.channel[0, c], w.channel[1, c]
+            if end + t.rest[r] > now:
+                w.channel[0, c], w.channel[1, c] = end + t.rest[r], code
+        events = happen(w.event_time, w.event_code, events, end, ((s << 6 | r % devices) << 2) | TRANSFER)
+        if t.rest[r] > 0:
+            events = happen(w.event_time, w.event_code, events, end + t.rest[r], (r << 2) | ROUTE)
+    return events
+
+
+@part
+def _start_all(t: Tables, w: Work, device: IntArray, key: IntArray, fifo: bool) -> None:
+    """Empty heaps, idle devices and channels; what reads nothing is ready."""
+    empty(w.heap)
+    for d in range(len(t.gap)):
+        w.device[0, d], w.device[1, d], w.device[2, d] = 0, -1, 0
+    for c in range(w.channel.shape[1]):
+        w.channel[0, c], w.channel[1, c] = 0, -1
+    for v in range(len(device)):
+        d = device[v]
+        w.left[v] = t.reads[v] << 6 | d
+        w.device[2, d] += t.pace[v, t.column[d]]
+        if t.reads[v] == 0:
+            w.ready[v] = 0
+            push(w.pool, w.heap, d, ((0 if fifo else key[v]) << BITS) | v)
+
+
+@njit(cache=True, nogil=True)
+def narrow(key: IntArray) -> IntArray:
+    """Keys of the same order that fit into entries: the same ones, or their ranks if some are too large."""
+    if len(key) == 0 or (key.min() > -LARGEST_KEY and key.max() < LARGEST_KEY):
+        return key
+    order, found = np.argsort(key), np.zeros(len(key), np.int64)
+    for i in range(1, len(key)):
+        found[order[i]] = found[order[i - 1]] + (key[order[i]] > key[order[i - 1]])
+    return found
+
+
+@part
+def _run(t: Tables, w: Work, key: IntArray, fifo: bool, tail: IntArray, limit: int, mark: Mark, kept: bool) -> int:
+    """The simulation from ``mark`` on, with keys that fit into entries; ``kept``: with schedule and moments."""
+    when, what, devices = w.event_time, w.event_code, len(t.gap)
+    # ``number`` of different times so far: keys that say first in, first out
+    now, number, events, longest, started = mark
+    look = ~np.uint64(0)  # the devices that may start something
+    next_kept = due(w.kept, len(t.reads)) if kept else 0
+    while True:
+        touched, at = 0, (now, number)
+        # 1. everything that ends now
+        while events > 0 and when[0] == now:
+            code = following(when, what, events)
+            events -= 1
+            sort, code = code & 3, code >> 2
+            if sort == OPERATION:
+                look |= np.uint64(1) << np.uint64(w.left[code] & 63)
+                touched = _ended(t, w, key, fifo, code, at, touched, kept)
+                if touched < 0:
+                    return NO_ROUTE
+            elif sort == TRANSFER:
+                s, d = code >> 6, code & 63
+                look |= np.uint64(1) << np.uint64(d)
+                _arrived(t, w, key, fifo, s, d, at, kept)
+                w.routes[touched] = (w.left[t.producer[s]] & 63) * devices + d
+                touched += 1
+            elif sort == ROUTE:
+                w.routes[touched] = code
+                touched += 1
+            else:
+                look |= np.uint64(1) << np.uint64(code)
+        # 2. transfers whose channels are free
+        events = _send(t, w, now, touched, events, kept)
+        # 3. idle devices
+        for d in range(devices):
+            if not (look >> np.uint64(d)) & np.uint64(1) or w.heap[d, SIZE] == 0 or w.device[0, d] > now:
+                continue
+            entry = pop(w.pool, w.heap, d)
+            v = entry & LOWER
+            end = now + t.pace[v, t.column[d]]
+            if end + tail[v] >= limit or now + w.device[2, d] >= limit:
+                return ABORTED
+            w.device[2, d] -= end - now
+            started, longest = started + 1, max(longest, end)
+            if kept:
+                w.start[v], w.before[v] = now, w.device[1, d]
+            if end > now:
+                if kept and now == 0:
+                    w.kept.opener[d] = entry
+                w.device[0, d], w.device[1, d] = end + t.gap[d], v
+                if t.gap[d] > 0:
+                    events = happen(when, what, events, end + t.gap[d], (d << 2) | DEVICE)
+            events = happen(when, what, events, end, (v << 2) | OPERATION)
+        if events == 0:
+            return longest
+        look = np.uint64(0)
+        if when[0] > now:
+            now, number = when[0], number + 1
+            if kept and started >= next_kept:
+                keep(w, (now, number, events, longest, started))
+                next_kept = due(w.kept, len(t.reads))
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def _whole(t: Tables, w: Work, device: IntArray, key: IntArray, fifo: bool, tail: IntArray, limit: int) -> int:
+    """A simulation from the beginning."""
+    w.kept.rows[0] = 0
+    for d in range(len(t.gap)):
+        w.kept.opener[d] = LAST
+    _start_all(t, w, device, key, fifo)
+    return _run(t, w, key, fifo, tail, limit, (0, 0, 0, 0, 0), True)
+
+
+@njit(cache=True, nogil=True)
+def simulate(t: Tables, device: IntArray, key: IntArray, fifo: bool, tail: IntArray, limit: int, w: Work) -> int:
+    """T of the schedule that ``device`` [N] and ``key`` [N] make (``fifo``: keys are ready times). ``w`` holds it then.
+
+    ``tail`` [N]: what must follow an operation's end at least. As soon as the step is known to take ``limit`` ns or
+    more, it returns :data:`ABORTED`; it returns :data:`NO_ROUTE` where a transfer has none.
+    """
+    return _whole(t, w, device, narrow(key), fifo, tail, limit)
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def trial(
+    t: Tables, device: IntArray, key: IntArray, tail: IntArray, limit: int, w: Work, moved: IntArray, change: Change
+) -> int:
+    """As :func:`simulate`, from a kept moment on and without a schedule. ``key`` fits into entries.
+
+    ``change``: (the moment, -1 for the beginning; how many of ``moved`` are on other devices than when it was kept).
+    :func:`~chipmap.heuristics.placement.simulation.checkpoints.first_change` says which moment is early enough.
+    """
+    row, size = change
+    if row < 0:
+        _start_all(t, w, device, key, False)
+        return _run(t, w, key, False, tail, limit, (0, 0, 0, 0, 0), False)
+    mark = restore(w, row)
+    move(t, w, device, moved, size, mark[0])
+    return _run(t, w, key, False, tail, limit, mark, False)
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def take(t: Tables, device: IntArray, key: IntArray, tail: IntArray, w: Work, moved: IntArray, change: Change) -> int:
+    """As :func:`trial`, with a schedule; from then on it is this simulation whose moments are kept."""
+    row, size = change
+    if row < 0:
+        return _whole(t, w, device, key, False, tail, NEVER)
+    move_kept(t, w, device, moved, size, row)
+    mark = restore(w, row)
+    return _run(t, w, key, False, tail, NEVER, mark, True)
+
+
+def schedule(problem: PlacementProblem, device: IntArray, w: Work) -> PlacementSolution:
+    """The schedule that the last simulation, of ``device``, left in ``w``."""
+    storages, count = problem.storages, problem.devices
+    home = np.repeat(device[storages.producer], np.diff(storages.reader_at))
+    to, number = device[storages.readers], np.repeat(np.arange(len(storages)), np.diff(storages.reader_at))
+    codes = np.unique((number * count + to)[to != home])
+    tensors, names = storages.tensor[codes // count].tolist(), problem.device_names
+    moves = zip(tensors, (codes % count).tolist(), w.sent[codes].tolist(), strict=True)
+    return PlacementSolution(
+        instance=problem.instance.name,
+        devices=problem.names_of(device),
+        start=dict(zip(problem.names, w.start.tolist(), strict=True)),
+        transfers=tuple(Transfer(tensor=tensor, to=names[d], start=start) for tensor, d, start in moves),
+    )

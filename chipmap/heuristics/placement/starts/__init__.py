@@ -1,0 +1,1 @@
+"""Placements to start from, those that ``auto`` runs."""

@@ -1,0 +1,222 @@
+"""A partition of our own as a start: work shared out evenly, few transfers, and bytes that fit.
+
+It knows no time. What is made smaller, by moving units between devices (annealing), is
+
+    10 · static bytes too many (as the ns of sending them) + transfers in ns + ``uneven`` · work above a share in ns
+
+A storage is sent once to each device that reads it, which METIS can't count. Static bytes are those of memory rule
+``static``; with rule ``live`` only what rests for the whole step counts. A move costs what its operations touch: there
+are some 10^5 to 10^6 of them a second, on graphs of any size. What comes out differs a lot from seed to seed, so that
+the best of several is taken, by simulation.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipmap.deadline import Deadline
+from chipmap.heuristics.placement.keys import mean_sends
+from chipmap.heuristics.placement.search.units import Units
+from chipmap.heuristics.placement.shared import common_devices
+from chipmap.heuristics.placement.starts.list_scheduling import LATE
+from chipmap.instances.placement.problem import IntArray, PlacementProblem
+from chipmap.kernels import njit
+from chipmap.kernels.annealing import temperature
+
+#: Weight of a byte too many (in the ns of sending it); what work above a device's share may weigh, in turn.
+OVER, UNEVEN = 10.0, (4.0, 2.0, 1.0)
+#: A device may have so much of the mean work before it counts as too much.
+SLACK = 1.03
+#: First and last temperature, as shares of the work of a device.
+HOT, COLD = 1e-2, 1e-5
+#: Moves between two looks at the clock; moves for each operation, and at most.
+CHUNK, MOVES, MOST = 20_000, 400, 800_000
+#: Where bytes remain too many, it goes on so many times, and each time they weigh so many times more.
+AGAIN, HEAVIER = 4, 5.0
+#: Seeds of compiled code are below this.
+SEEDS = 2**31
+#: Units of more operations are moved the more rarely, so that each size gets as much time.
+LARGE = 16
+
+
+class StorageNets(NamedTuple):
+    """What devices hold: storages, then weights that are copied (K together).
+
+    Operation v makes or reads ``touched[at[v]:at[v + 1]]``. ``cost`` [K]: ns of sending; ``bytes`` [K]; ``weights``
+    [N].
+    """
+
+    at: IntArray
+    touched: IntArray
+    cost: IntArray
+    bytes: IntArray
+    weights: IntArray
+
+
+class PartitionState(NamedTuple):
+    """``device`` [N]; ``there`` [K, D]: how many operations on a device touch a net; ``work``, ``held`` [D]."""
+
+    device: IntArray
+    there: IntArray
+    work: IntArray
+    held: IntArray
+
+
+def nets(problem: PlacementProblem) -> StorageNets:
+    """The nets of ``problem``."""
+    storages, copies = problem.storages, problem.copies
+    sizes = np.diff(storages.reader_at)
+    number = np.concatenate([np.arange(len(storages)), np.repeat(np.arange(len(storages)), sizes)])
+    who = np.concatenate([storages.producer, storages.readers])
+    for k, (_, readers) in enumerate(copies):
+        number = np.concatenate([number, np.full(len(readers), len(storages) + k)])
+        who = np.concatenate([who, np.array(readers, dtype=np.int64)])
+    order = np.argsort(who, kind="stable")
+    rule = problem.instance.task.memory
+    held = storages.bytes if rule == "static" else np.where(storages.resident, storages.bytes, 0)
+    return StorageNets(
+        at=np.searchsorted(who[order], np.arange(problem.operations + 1)).astype(np.int64),
+        touched=number[order].astype(np.int64),
+        cost=np.concatenate([mean_sends(problem), np.zeros(len(copies), dtype=np.int64)]),
+        bytes=np.concatenate([held, np.array([size for size, _ in copies], dtype=np.int64)]),
+        weights=problem.weights,
+    )
+
+
+def partition(
+    problem: PlacementProblem, units: Units, device: IntArray, seed: int = 0, deadline: Deadline = Deadline()
+) -> IntArray:
+    """The devices [N] that annealing from ``device`` ends with; ``uneven`` changes with the seed."""
+    made, count = nets(problem), problem.operations
+    if problem.devices == 1 or not count:
+        return device
+    now = PartitionState(
+        device=device.copy(),
+        there=np.zeros((len(made.cost), problem.devices), dtype=np.int64),
+        work=np.zeros(problem.devices, dtype=np.int64),
+        held=np.zeros(problem.devices, dtype=np.int64),
+    )
+    limits = np.where((problem.memory >= 0) & (problem.instance.task.memory != "none"), problem.memory, LATE)
+    share = max(1, int(SLACK / (1 / np.maximum(1, problem.time.sum(axis=0))).sum()))
+    _fill(made, problem.time, now)
+    rate = OVER * int(made.cost.sum()) / max(1, int(made.bytes.sum()))
+    allowed, total = common_devices(problem), min(MOST, MOVES * count)
+    uneven = UNEVEN[seed % len(UNEVEN)]
+    for _ in range(AGAIN + 1):
+        for done in range(0, total, CHUNK):
+            deadline.check()
+            last = min(total, done + CHUNK)
+            temperatures = (_temperature(share, done / total), _temperature(share, last / total))
+            # fmt: off
+            _anneal(made, units, allowed, problem.time, now, limits, (share, rate, uneven), temperatures,
+                    last - done, (seed * MOST + done) % SEEDS)
+            # fmt: on
+        if (now.held <= limits).all():
+            break
+        rate *= HEAVIER
+    return now.device
+
+
+def _temperature(share: int, part: float) -> float:
+    """The temperature in ns after a part of all moves."""
+    return float(HOT * share * (COLD / HOT) ** part)
+
+
+@njit(cache=True, nogil=True)
+def _fill(n: StorageNets, time: IntArray, now: PartitionState) -> None:
+    for v in range(len(now.device)):
+        d = now.device[v]
+        now.work[d] += time[v, d]
+        now.held[d] += n.weights[v]
+        for i in range(n.at[v], n.at[v + 1]):
+            net = n.touched[i]
+            if now.there[net, d] == 0:
+                now.held[d] += n.bytes[net]
+            now.there[net, d] += 1
+
+
+@njit(cache=True, nogil=True)
+def _shift(n: StorageNets, time: IntArray, now: PartitionState, v: int, to: int) -> int:
+    """Move operation ``v``; how many ns of transfers that adds."""
+    d, added = now.device[v], 0
+    now.device[v] = to
+    now.work[d] -= time[v, d]
+    now.work[to] += time[v, to]
+    now.held[d] -= n.weights[v]
+    now.held[to] += n.weights[v]
+    for i in range(n.at[v], n.at[v + 1]):
+        net = n.touched[i]
+        now.there[net, d] -= 1
+        if now.there[net, d] == 0:
+            now.held[d] -= n.bytes[net]
+            added -= n.cost[net]
+        if now.there[net, to] == 0:
+            now.held[to] += n.bytes[net]
+            added += n.cost[net]
+        now.there[net, to] += 1
+    return added
+
+
+@njit(cache=True, nogil=True)
+def _loads(now: PartitionState, limits: IntArray, weigh: tuple[int, float, float]) -> float:
+    """What bytes too many and uneven work weigh; ``weigh``: a share of work, weights of a byte and of work."""
+    found, (share, rate, uneven) = 0.0, weigh
+    for d in range(len(limits)):
+        found += rate * max(0, now.held[d] - limits[d]) + uneven * max(0, now.work[d] - share)
+    return found
+
+
+@njit(cache=True, nogil=True, long=True)
+def _anneal(
+    n: StorageNets,
+    units: Units,
+    allowed: NDArray[np.bool_],
+    time: IntArray,
+    now: PartitionState,
+    limits: IntArray,
+    weigh: tuple[int, float, float],
+    temperatures: tuple[float, float],
+    moves: int,
+    seed: int,
+) -> None:
+    np.random.seed(seed)
+    count, devices = len(now.device), len(limits)
+    moved, loads = np.zeros(count, np.int64), _loads(now, limits, weigh)
+    for k in range(moves):
+        v, level = np.random.randint(count), np.random.randint(len(units.at))
+        home = now.device[v]
+        to = (home + 1 + np.random.randint(devices - 1)) % devices
+        if np.random.random() < 0.5 and n.at[v] < n.at[v + 1]:  # where something that it touches is as well
+            net = n.touched[np.random.randint(n.at[v], n.at[v + 1])]
+            d = np.random.randint(devices)
+            while now.there[net, d] == 0:
+                d = (d + 1) % devices
+            to = d
+        if to == home:
+            continue
+        one, size, fine = units.unit[level, v], 0, True
+        whole = units.at[level, one + 1] - units.at[level, one]
+        if whole * np.random.random() > LARGE:
+            continue
+        for i in range(units.at[level, one], units.at[level, one + 1]):
+            u = units.members[level, i]
+            if now.device[u] == home:
+                moved[size] = u
+                size += 1
+                fine = fine and allowed[u, to]
+        if not fine:
+            continue
+        added = 0
+        for i in range(size):
+            added += _shift(n, time, now, moved[i], to)
+        after = _loads(now, limits, weigh)
+        if added + after - loads <= -temperature(temperatures[0], temperatures[1], k / moves) * np.log(
+            1.0 - np.random.random()
+        ):
+            loads = after
+            continue
+        for i in range(size):
+            _shift(n, time, now, moved[i], home)

@@ -1,0 +1,1 @@
+"""Throughput: the program over ideals, and a search towards equal loads."""

@@ -1,1 +1,0 @@
-"""Reading ONNX models: what stands behind :mod:`chipmap.instances.importers.onnx_model`."""

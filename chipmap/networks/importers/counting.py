@@ -1,0 +1,140 @@
+"""What is counted for operators without a rule, and what a program comes to in all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from chipmap.networks.importers.operators.calls import Call
+from chipmap.networks.importers.steps import Program, Step, Value
+from chipmap.records import InputError
+
+#: What an operator counts whose FLOP no rule gives. ``bytes``: one per element (the larger of what it makes and of its
+#: largest operand), so that its time is that of its bytes. ``zero``: none. ``error``: the program is refused.
+UNKNOWN = ("error", "zero", "bytes")
+_PREFIXES = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
+_DECOMPOSE = "Save the program decomposed (`program.run_decompositions()`)"
+_FORMULAS = "give formulas in Python (`import_graph(path, formulas={'library.operator': function})`)"
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How FLOP are counted that no rule gives.
+
+    ``formulas`` by the kind of an operator (``mylib.blend``) go before rules: each takes the :class:`.calls.Call`, with
+    the tensors that the operator reads (``call.operand(0).shape``) and makes (``call.result``) and its other arguments
+    by name, and returns its FLOP. What has neither counts as ``unknown`` says.
+    """
+
+    unknown: str = "bytes"
+    formulas: Mapping[str, Callable[[Call], int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.unknown not in UNKNOWN:
+            remedy = f"Choose from: {', '.join(UNKNOWN)}."
+            raise InputError(f"unknown operators can't count as {self.unknown!r}", "--unknown", remedy)
+
+    def counted(self, program: Program, where: str) -> list[Step]:
+        """The steps of ``program`` with what ``formulas`` say, and no FLOP of unknown ones where these count zero."""
+        return [self._counted(step, program, where) for step in program.steps]
+
+    def _counted(self, step: Step, program: Program, where: str) -> Step:
+        if step.kind in self.formulas:
+            flop = self.formulas[step.kind](call_of(step, program))
+            if not isinstance(flop, int) or flop < 0:
+                remedy = "FLOP are a whole number, 0 or more."
+                raise InputError(f"the formula of {step.kind!r} gives {flop!r} for {step.name!r}", where, remedy)
+            return replace(step, flop=flop, known=True)
+        return replace(step, flop=0) if self.unknown == "zero" and not step.known else step
+
+    def notes(self, program: Program, computing: Iterable[Step], where: str) -> tuple[str, ...]:
+        """A note that names the computing operators without a rule, if there are any, with their share of bytes moved.
+
+        Raises :class:`InputError` where they are to be refused.
+        """
+        moved: Counter[str] = Counter()
+        count: Counter[str] = Counter()
+        total = 0
+        for step in computing:
+            size = bytes_moved(step, program)
+            total += size
+            if not step.known:
+                moved[step.kind] += size
+                count[step.kind] += 1
+        if not count:
+            return ()
+        shares = [(kind, 100 * size / max(1, total)) for kind, size in moved.most_common(30)]
+        listed = ", ".join(f"{kind[:60]} ({count[kind]}, {share:.2g}% of all bytes moved)" for kind, share in shares)
+        what = f"FLOP of {count.total()} operator{'s' * (count.total() > 1)} not known: {listed}"
+        if self.unknown == "error":
+            remedy = f"{_DECOMPOSE}, {_FORMULAS}, or choose `--unknown bytes` or `--unknown zero`."
+            raise InputError(what, where, remedy)
+        taken = "one per element was counted" if self.unknown == "bytes" else "none were counted"
+        return (f"{what}; {taken}",)
+
+
+def complex_notes(program: Program, computing: Iterable[Step]) -> tuple[str, ...]:
+    """A note on operators that count complex numbers as real ones, if there are any (Fourier transforms do not)."""
+    found: Counter[str] = Counter()
+    for step in computing:
+        fourier = "fft" in step.kind or step.kind.endswith("stft")
+        if not fourier and not program.complex.isdisjoint((*step.reads, *step.makes)):
+            found[step.kind] += step.flop
+    if not found.total():
+        return ()
+    listed = ", ".join(f"{kind[:60]} {amount(flop)}" for kind, flop in found.most_common(10))
+    what = f"{amount(found.total())} on complex numbers count as on real ones ({listed})"
+    return (f"{what}; in real numbers a multiply-add of complex ones is 8 FLOP, not 2",)
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What a program comes to: FLOP of computing operations, and numbers, bytes and tensors of the parameters that
+    something reads. ``calls`` are its computing operators with their FLOP.
+    """
+
+    flop: int
+    numbers: int
+    bytes: int
+    tensors: int
+    calls: tuple[tuple[Call, int], ...] = ()
+
+
+def totals(program: Program, computing: Iterable[Step]) -> Totals:
+    """The totals of ``program``, whose operators ``computing`` depend on an input."""
+    steps = list(computing)
+    read = {name for step in program.steps for name in step.reads} | set(program.outputs)
+    parameters = [program.values[name] for name in program.parameters if name in read]
+    return Totals(
+        flop=sum(step.flop for step in steps),
+        numbers=sum(value.elements for value in parameters),
+        bytes=sum(value.bytes for value in parameters),
+        tensors=len(parameters),
+        calls=tuple((call_of(step, program), step.flop) for step in steps),
+    )
+
+
+def call_of(step: Step, program: Program) -> Call:
+    """The operator with its tensors."""
+    read, made = _values(step.reads, program), _values(step.makes, program)
+    return Call(step.kind, read, made, step.arguments)
+
+
+def bytes_moved(step: Step, program: Program) -> int:
+    """Bytes that an operator moves: those that its rule says, else its distinct operands and its results."""
+    if step.moved is not None:
+        return step.moved
+    names = [*dict.fromkeys(step.reads), *step.makes]
+    return sum(value.bytes for value in _values(names, program))
+
+
+def _values(names: Iterable[str], program: Program) -> list[Value]:
+    """The tensors among ``names`` (numbers have no bits)."""
+    return [value for name in names if (value := program.values.get(name)) is not None and value.bits]
+
+
+def amount(flop: int, sign: str = "") -> str:
+    """``12.34 GFLOP``."""
+    size, prefix = next(((s, p) for s, p in _PREFIXES if abs(flop) >= s), (1, ""))
+    return f"{flop / size:{sign}.4g} {prefix}FLOP"

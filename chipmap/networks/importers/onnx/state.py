@@ -1,0 +1,164 @@
+"""The tensors and steps of a program while it is made of an ONNX model: shapes, and values known beforehand."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chipmap.networks.importers.onnx.folding import DTYPES, MAX_ELEMENTS, Array
+from chipmap.networks.importers.onnx.shapes import BITS, shape_of, tensor_type
+from chipmap.networks.importers.onnx.wire import KEPT_BYTES
+from chipmap.networks.importers.program import Program, Shape, Step, Value, checked_shape
+from chipmap.records import InputError, shortened
+
+if TYPE_CHECKING:
+    import onnx
+
+    from chipmap.networks.importers.onnx.shapes import Types
+
+EXTERNAL = 1  # TensorProto.EXTERNAL
+#: Characters of the name of an operator with graphs in it, with which all names in these begin.
+LONGEST = 2_000
+_STRINGS = "Tensors of numbers are read: leave out what handles text."
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where nodes stand: ``prefix`` starts the names of the operators and tensors that they become, ``path`` those of
+    what is the same in all iterations of the loops around them. Both are empty at the top.
+    """
+
+    prefix: str = ""
+    path: str = ""
+
+    def name(self, node: onnx.NodeProto) -> str:
+        """The name of a node: its own, or that of its first result, or its operator's."""
+        own = node.name or next((name for name in node.output if name), node.op_type) or "node"
+        return f"{self.prefix}{own}"
+
+    def inside(self, node: onnx.NodeProto, iteration: int | None = None) -> Place:
+        """The place of the nodes of a graph inside ``node``."""
+        count = "" if iteration is None else f"{iteration}/"
+        own = self.name(node)
+        if len(own) > LONGEST:
+            what = f"the name of an operator with graphs in it has more than {LONGEST:,} characters"
+            raise InputError(what, shortened(own, 80), "Give it a shorter one: the names in its graphs begin with it.")
+        return Place(f"{own}/{count}", f"{self.path}{own[len(self.prefix) :]}/")
+
+
+class ProgramState:
+    """What is known of a program so far. ``types`` and ``known`` are by the program's names of tensors.
+
+    ``given`` are shapes that the user gave, ``declared`` types that the file states: of results whose shapes nothing
+    else tells.
+    """
+
+    def __init__(
+        self, program: Program, versions: dict[str, int], given: Mapping[str, Shape], declared: Types, where: str
+    ) -> None:
+        self.program, self.versions, self.where = program, versions, where
+        self.given, self.declared = given, declared
+        self.types: Types = {}
+        self.known: dict[str, Array] = {}
+        self.sequences: dict[str, list[str]] = {}  # a sequence -> the tensors in it
+        self.makers: dict[str, str] = {}  # tensor -> what makes it, in words
+        self.reasons: dict[str, str] = {}  # tensor -> why its shape isn't known
+
+    def stored(self, tensor: onnx.TensorProto, name: str) -> None:
+        """Add an initializer."""
+        self._typed(name, tensor_type(tensor.data_type, tuple(tensor.dims)), f"initializer {name!r}")
+        self.readable(name)
+        self.program.parameters.append(name)
+        value = data_of(tensor)
+        if value is not None:
+            self.known[name] = value
+
+    def input(self, name: str, kind: onnx.TypeProto) -> None:
+        """Add an input, whose shape is known."""
+        self._typed(name, kind, "an input")
+        self.readable(name)
+        self.program.inputs.append(name)
+
+    def output(self, name: str) -> None:
+        """Mark an output."""
+        if name in self.makers:
+            self.readable(name)
+        self.program.outputs.append(name)
+
+    def constant(self, name: str, value: Array) -> str:
+        """Add a number that is known beforehand; its name."""
+        number = next(number for number, dtype in DTYPES.items() if value.dtype == dtype)
+        self.add(Step(name, "Constant", (), (name,), parameter=True), tensor_type(number, ()), ())
+        self.known[name] = value
+        return name
+
+    def add(self, step: Step, kind: onnx.TypeProto, shape: Shape) -> None:
+        """Add a step whose result has elements of the type ``kind`` and this shape."""
+        self.typed(step.makes[0], kind, shape, step.name)
+        self.append(step)
+
+    def view(self, name: str, kind: str, source: str, made: str) -> None:
+        """Add a step that gives the tensor ``source`` another name."""
+        shape = self.shape(source)
+        self.add(Step(name, kind, (source,), (made,), view=True), self.types[source], shape)
+
+    def typed(self, name: str, kind: onnx.TypeProto, shape: Shape, maker: str) -> None:
+        """Note that the operator ``maker`` makes a tensor with elements of the type ``kind`` and this shape."""
+        self._typed(name, tensor_type(kind.tensor_type.elem_type, shape), f"made by {maker!r}")
+
+    def shape(self, name: str) -> Shape:
+        """The shape of a tensor that can be read; :class:`InputError` for one that can't."""
+        self.readable(name)
+        return self.program.values[name].shape
+
+    def readable(self, name: str) -> None:
+        """:class:`InputError` for a tensor whose bytes aren't known."""
+        if name in self.program.values:
+            return
+        if name in self.sequences:
+            what = f"{name!r} ({self.makers[name]}) is a sequence of tensors, and an operator reads it whole"
+            raise InputError(what, self.where, "Export the model with plain tensors.")
+        kind = self.types.get(name)
+        number = kind.tensor_type.elem_type if kind is not None and kind.HasField("tensor_type") else 0
+        if number not in BITS and (number or shape_of(kind) is not None):
+            said = "holds strings" if number == 8 else f"has the unknown type {number}"
+            raise InputError(f"tensor {name!r} {said}", self.where, _STRINGS)
+        reason = f": {self.reasons[name]}" if name in self.reasons else ""
+        what = f"the shape of tensor {name!r} ({self.makers[name]}) is not known{reason}"
+        given = shlex.quote(f"{name}=1x64")
+        remedy = f"Give it one: add --dim {given} to the command, or save the model with its shape."
+        if reason:
+            remedy = "Give the inputs shapes that fit each other (`--dim`), or check the model with onnx.checker."
+        raise InputError(what, self.where, remedy)
+
+    def _typed(self, name: str, kind: onnx.TypeProto | None, maker: str) -> None:
+        """Note the type of a tensor, and its size if that is known."""
+        self.makers[name] = maker
+        if kind is None:
+            return
+        self.types[name] = kind
+        shape = shape_of(kind)
+        if shape is not None:
+            checked_shape(shape, name, self.where)
+            bits = BITS.get(kind.tensor_type.elem_type)
+            if bits is not None:
+                self.program.values[name] = Value(name, shape, bits)
+
+    def append(self, step: Step) -> None:
+        """Add a step whose results have types."""
+        self.program.steps.append(step)
+
+
+def data_of(tensor: onnx.TensorProto) -> Array | None:
+    """The numbers of a small tensor whose data is there."""
+    from onnx import numpy_helper
+
+    if tensor.data_location == EXTERNAL or tensor.ByteSize() > KEPT_BYTES or tensor.data_type not in DTYPES:
+        return None
+    with suppress(Exception):  # data that doesn't fit the shape: numpy's errors, and onnx's own
+        value = numpy_helper.to_array(tensor)
+        return value if value.size <= MAX_ELEMENTS else None
+    return None

@@ -1,0 +1,183 @@
+"""Reader of ONNX models (``.onnx``), which needs the extra ``onnx``.
+
+The file is read without the data of its weights (``onnx/wire.py``), and data in other files need not be there. Shapes
+follow from those of the inputs, operator by operator (``onnx/walk.py``); ``dimensions`` gives symbolic ones a value.
+Functions of the model are inlined, and so is control flow that is settled beforehand (``onnx/control.py``).
+Initializers are weights of the operators that read them, not operations. Operators outside the standard whose results
+have shapes in the file count their bytes; ``notes`` lists them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from chipmap.networks.importers.common import ImportedGraph
+from chipmap.networks.importers.counting import Counting
+from chipmap.networks.importers.dimensions import Dimensions, check_used, dimension, from_shapes
+from chipmap.networks.importers.onnx.shapes import BITS, first_line, shape_of, tensor_type
+from chipmap.networks.importers.onnx.state import EXTERNAL
+from chipmap.networks.importers.onnx.walk import Walk
+from chipmap.networks.importers.onnx.wire import without_data
+from chipmap.networks.importers.program import Program, checked_shape, imported
+from chipmap.records import InputError, Source, counted
+
+if TYPE_CHECKING:
+    import onnx
+
+FORMAT = "onnx"
+_INSTALL = 'Install it: pip install "chipmap[onnx]"'
+
+
+def accepts(data: bytes, where: str) -> bool:
+    """Whether the content looks like a model: its first field is the version of the format, or its name says so."""
+    return data[:1] == b"\x08" or str(where).endswith(".onnx")
+
+
+def read(source: Source, dimensions: Dimensions | None = None, counting: Counting | None = None) -> ImportedGraph:
+    """The graph of a model; :class:`InputError` says which tensor, node or dimension is wrong."""
+    given, where = dimensions or {}, source.where
+    model = _parsed(source)
+    graph = model.graph
+    if graph.sparse_initializer:
+        raise InputError("it holds sparse initializers", where, "Save the model with dense weights.")
+    program = Program(PurePath(where).stem, f"ONNX {model.producer_name[:60]}".strip(), parameter_nodes=False)
+    program.recomputes = "look-ups"
+    versions = {"" if opset.domain == "ai.onnx" else opset.domain: opset.version for opset in model.opset_import}
+    inputs, declared = _types(graph, given, where)
+    walk = Walk(program, versions, given, declared, where)
+    for tensor in graph.initializer:
+        walk.stored(tensor, tensor.name)
+    for name, kind in inputs.items():
+        walk.input(name, kind)
+    walk.nodes(graph.node, {name: name for name in walk.makers})
+    for info in graph.output:
+        walk.output(info.name)
+    external = sum(tensor.data_location == EXTERNAL for tensor in graph.initializer)
+    said = f"the data of {counted(external, 'initializer')} lies in other files: only their sizes are needed"
+    return imported(program, where, FORMAT, (said,) if external else (), counting)
+
+
+def _onnx(where: str) -> Any:
+    try:
+        import onnx
+        import onnx.inliner
+        import onnx.shape_inference
+    except ImportError:
+        raise InputError("an ONNX model needs the package onnx, which is not installed", where, _INSTALL) from None
+    return onnx
+
+
+def _parsed(source: Source) -> onnx.ModelProto:
+    where, remedy = source.where, "Save it again, or check it with onnx.checker."
+    onnx = _onnx(where)
+    try:
+        model = onnx.ModelProto.FromString(without_data(source))
+    except InputError:
+        raise
+    except Exception as error:  # protobuf's class of errors differs between its versions
+        raise InputError(f"not an ONNX model: {first_line(error)}", where, remedy) from None
+    if not model.graph.node:
+        raise InputError("not an ONNX model, or one without operators", where, remedy)
+    if any(isinstance(text, bytes) for text in _texts(model)):  # what protobuf makes of text that isn't UTF-8
+        raise InputError("not an ONNX model: a name in it is not UTF-8 text", where, remedy)
+    if model.functions:
+        _check_functions(model, where)
+        try:
+            model = onnx.inliner.inline_local_functions(model)
+        except Exception as error:
+            raise InputError(f"its functions can't be inlined: {first_line(error)}", where, remedy) from None
+    return model
+
+
+def _texts(model: onnx.ModelProto) -> Iterator[object]:
+    """All names in a model that are read here, those in graphs inside its graph as well."""
+    yield model.producer_name
+    graphs, nodes = [model.graph], [node for function in model.functions for node in function.node]
+    for function in model.functions:
+        yield from (function.name, function.domain)
+    for graph in graphs:  # grows
+        for info in (*graph.value_info, *graph.output, *graph.input):
+            yield from (info.name, *(d.dim_param for d in info.type.tensor_type.shape.dim))
+        yield from (tensor.name for tensor in graph.initializer)
+        for node in (*nodes, *graph.node):
+            yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+            for attribute in node.attribute:
+                yield attribute.name
+                graphs += [attribute.g] if attribute.HasField("g") else []
+                graphs += attribute.graphs
+        nodes = []
+
+
+def _check_functions(model: onnx.ModelProto, where: str) -> None:
+    """Refuse functions that call themselves, directly or not, and so many calls that inlining would explode."""
+    calls: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for function in model.functions:
+        calls[function.domain, function.name] = [(node.domain, node.op_type) for node in function.node]
+    size: dict[tuple[str, str], int] = {}
+    for _ in range(len(calls) + 1):  # each round settles the functions that call only settled ones
+        for key, inner in calls.items():
+            if key not in size and all(call not in calls or call in size for call in inner):
+                size[key] = sum(size.get(call, 1) for call in inner)
+    remedy = "Export the model without functions."
+    if len(size) < len(calls):
+        raise InputError("a function of the model calls itself", where, remedy)
+    total = sum(size.get((node.domain, node.op_type), 1) for node in model.graph.node)
+    if total > 10**6:
+        raise InputError(f"its functions expand to {total:.0e} operators", where, remedy)
+
+
+def _types(
+    graph: onnx.GraphProto, given: Dimensions, where: str
+) -> tuple[dict[str, onnx.TypeProto], dict[str, onnx.TypeProto]]:
+    """The types of the inputs, with known shapes, and of other tensors whose shapes the file states."""
+    stored = {tensor.name for tensor in graph.initializer}
+    infos = {info.name: info for info in (*graph.value_info, *graph.output, *graph.input)}
+    made = {name for node in graph.node for name in node.output if name}
+    symbols = {d.dim_param for info in infos.values() for d in info.type.tensor_type.shape.dim if d.dim_param}
+    inputs = [info for info in graph.input if info.name not in stored]
+    unnamed = {f"{info.name}[{i}]" for info in inputs for i in range(len(info.type.tensor_type.shape.dim))}
+    check_used(given, symbols | unnamed | made | {info.name for info in inputs}, where)
+    given = _settled(inputs, given, where)
+    types = {}
+    for info in inputs:
+        if info.name in types:
+            raise InputError(f"it has two inputs {info.name!r}", where, "Give each tensor a name of its own.")
+        types[info.name] = _input_type(info, given, where)
+    declared = {name: info.type for name, info in infos.items() if shape_of(info.type) is not None}
+    # shapes in the file may belong to others of the inputs than those that are given
+    return types, {} if any(info.name in given for info in inputs) else declared
+
+
+def _settled(inputs: list[onnx.ValueInfoProto], given: Dimensions, where: str) -> Dimensions:
+    """``given`` with the dimensions that given shapes of inputs settle; a fixed size may be given anew."""
+    shapes: dict[str, list[int | str]] = {}
+    for info in inputs:
+        dims, shape = info.type.tensor_type.shape.dim, given.get(info.name, ())
+        if info.type.tensor_type.HasField("shape") and len(dims) == len(shape):
+            names = (d.dim_param if d.dim_param.isidentifier() else "" for d in dims)
+            shapes[info.name] = [name or size for name, size in zip(names, shape, strict=True)]
+    return from_shapes(given, shapes, where)
+
+
+def _input_type(info: onnx.ValueInfoProto, given: Dimensions, where: str) -> onnx.TypeProto:
+    name, kind = info.name, info.type.tensor_type
+    if not info.type.HasField("tensor_type"):
+        said = f"input {name!r} is no tensor"
+        raise InputError(said, where, "Export the model with plain tensors as its inputs.")
+    if kind.elem_type not in BITS:
+        said = "holds strings" if kind.elem_type == 8 else f"has the unknown type {kind.elem_type}"
+        raise InputError(f"tensor {name!r} {said}", where, "Tensors of numbers are read: leave out what handles text.")
+    if name in given:
+        return tensor_type(kind.elem_type, checked_shape(given[name], name, where))
+    if not kind.HasField("shape"):
+        option = shlex.quote(f"{name}=1x3x224x224")
+        remedy = f"Give it one: add --dim {option} to the command."
+        raise InputError(f"input {name!r} has no shape", where, remedy)
+    shape = []
+    for i, d in enumerate(kind.shape.dim):
+        known = d.HasField("dim_value") and d.dim_value >= 0
+        shape.append(d.dim_value if known else dimension(d.dim_param or f"{name}[{i}]", given, name, where))
+    return tensor_type(kind.elem_type, checked_shape(shape, name, where))

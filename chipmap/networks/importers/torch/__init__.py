@@ -1,0 +1,1 @@
+"""Reading ``torch.export`` programs: what stands behind :mod:`chipmap.networks.importers.torch_program`."""

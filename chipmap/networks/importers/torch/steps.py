@@ -1,0 +1,231 @@
+"""From a graph of torch.export to the steps of a program: wrappers inlined, sizes given values, changes in place told.
+
+**Names.** A step has the name of its node, one inside a wrapper ``wrapper.node``. Every node that calls something is a
+step, bookkeeping included (getitem, sizes, assertions), so that whoever splits the graph finds each of its nodes.
+
+**Changes in place.** A tensor and its views are one storage. Who reads it after an operator changed it through one of
+its names reads what that operator made. Where another name is read, a step of kind ``alias`` stands between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from chipmap.networks.importers.dimensions import Dimensions, value_of
+from chipmap.networks.importers.operators import aten
+from chipmap.networks.importers.program import checked_shape
+from chipmap.networks.importers.steps import Program, Step, Value, words
+from chipmap.networks.importers.torch.changes import Changes
+from chipmap.networks.importers.torch.graph import Call, Operator, Ref, TorchGraph, operands, refs
+from chipmap.records import InputError, counted
+
+#: Higher-order operators that run the one graph among their arguments once, as it stands.
+WRAPPERS = words(
+    """dynamo_bypassing_wrapper hints_wrapper invoke_quant invoke_quant_packed invoke_subgraph local_map_hop
+    run_const_graph strict_mode tag_activation_checkpoint wrap wrap_activation_checkpoint wrap_with_autocast
+    wrap_with_set_grad_enabled"""
+)
+#: Higher-order operators that call the operator among their arguments.
+CALLERS = words(
+    """auto_functionalized auto_functionalized_v2 graphsafe_run_with_rng_state out_dtype run_and_save_rng_state
+    run_dtensor_rng_op run_with_rng_state with_effects"""
+)
+#: Higher-order operators whose graphs are elementwise parts of one kernel.
+KERNELS = words("flex_attention flex_attention_backward foreach_map")
+#: Operators that check or declare something and make no tensor.
+BOOKKEEPING = words(
+    """_assert_async _assert_scalar _assert_tensor_metadata _functional_assert_async _functional_assert_scalar
+    _functional_sym_constrain_range _functional_sym_constrain_range_for_size _print sym_constrain_range
+    sym_constrain_range_for_size"""
+)
+#: Shapes between these lack the dimension that is mapped over.
+_VMAP = ("torch._functorch", "_add_batch_dim")
+_HIGHER = "torch.ops.higher_order."
+_DEEPEST = 100
+#: Characters of a wrapper's name, which begins the name of everything in it.
+_LONGEST = 2_000
+#: What to write instead of control flow.
+_REMEDIES = {
+    "cond": "Fix the branch: export the model with a Python bool in place of the predicate (torch.cond(True, ...)).",
+    "while_loop": "Unroll it: export the model with a Python loop of a fixed number of rounds (for _ in range(3)).",
+    "map_impl": "Unroll it: export the model with torch.stack([f(x) for x in xs]) in place of map.",
+    "scan": "Unroll it: export the model with a Python loop over the rows, and torch.stack of what it yields.",
+    "associative_scan": "Unroll it: export the model with a Python loop over the rows.",
+}
+_DECOMPOSE = "Save program.run_decompositions() (or .run_decompositions({}) to keep the operators) instead."
+
+
+@dataclass
+class _Scope:
+    """Where names are resolved: ``prefix`` begins those of the graph itself, ``env`` holds what others stand for."""
+
+    graph: TorchGraph
+    prefix: str = ""
+    depth: int = 0
+    env: dict[str, Any] = field(default_factory=dict)
+
+    def resolved(self, value: Any) -> Any:
+        """A value with the names that hold everywhere."""
+        if isinstance(value, Ref):
+            return self.env.get(value.name, Ref(self.prefix + value.name))
+        return [self.resolved(item) for item in value] if isinstance(value, list) else value
+
+
+class Steps:
+    """Adds the calls of a graph to ``program``; ``given`` are the values of its symbols."""
+
+    def __init__(self, program: Program, given: Dimensions, where: str) -> None:
+        self.program, self.given, self.where = program, given, where
+        self.numbers: dict[str, int | None] = {}  # symbolic numbers -> value, where it can be told
+        self.known: dict[str, int | None] = {}  # expressions -> value
+        self.types: dict[str, str] = {}  # tensor -> its element type
+        self.changes = Changes(program)
+        self.lasting: set[str] = set()  # inputs, parameters and buffers
+
+    def run(self, graph: TorchGraph) -> None:
+        """Add inputs, steps and outputs of the program's graph."""
+        scope = _Scope(graph)
+        for ref in (ref for value in graph.inputs for ref in refs(value)):
+            self._declare(ref.name, ref.name, scope)
+            (self.program.parameters if ref.name in graph.stored else self.program.inputs).append(ref.name)
+        self.program.buffers |= graph.buffers
+        self.program.states |= graph.states
+        self.lasting.update(self.program.inputs, self.program.parameters)
+        self._calls(scope)
+        outputs = [self.changes.read(ref.name) for value in graph.outputs for ref in refs(scope.resolved(value))]
+        self.program.outputs += dict.fromkeys([*outputs, *self.changes.kept()])
+
+    def _calls(self, scope: _Scope) -> None:
+        known = scope.graph.scopes.items()
+        self.program.scopes |= {scope.prefix + name: module for name, module in known if module}
+        for call in scope.graph.calls:
+            kind = call.target.removeprefix(_HIGHER)
+            inner = [value for _, value in call.arguments if isinstance(value, TorchGraph)]
+            if kind in WRAPPERS and kind != call.target and len(inner) == 1:
+                self._inline(call, inner[0], scope)
+            elif (inner and kind not in KERNELS) or kind in _REMEDIES:
+                what = f"control flow: node {scope.prefix + call.name!r} ({kind}) has graphs inside the graph"
+                remedy = _REMEDIES.get(kind, "Export the model with its branches fixed and its loops unrolled.")
+                raise InputError(what, self.where, remedy)
+            else:
+                called = (value.target for _, value in call.arguments if isinstance(value, Operator))
+                self._step(call, next(called, call.target) if kind in CALLERS else call.target, scope)
+
+    def _inline(self, call: Call, graph: TorchGraph, scope: _Scope) -> None:
+        """Add the calls of a wrapper's graph; its results stand for those of the wrapper."""
+        name = scope.prefix + call.name
+        if scope.depth >= _DEEPEST:
+            raise InputError(f"wrappers in wrappers, {_DEEPEST} deep, at {name[-60:]!r}", self.where, _DECOMPOSE)
+        if len(name) > _LONGEST:
+            what = f"a wrapper's name has more than {_LONGEST:,} characters"
+            raise InputError(what, self.where, "Give it a shorter one: the names of its nodes begin with it.")
+        after = [value for _, value in call.arguments]
+        after = after[next(i for i, value in enumerate(after) if isinstance(value, TorchGraph)) + 1 :]
+        passed = list(operands(scope.resolved(after)))
+        if len(passed) < len(graph.inputs):
+            given = counted(len(passed), "operand")
+            what = f"the wrapper {name!r} passes {given} to a graph with {counted(len(graph.inputs), 'input')}"
+            raise InputError(what, self.where, _DECOMPOSE)
+        inner = _Scope(graph, f"{name}.", scope.depth + 1)
+        for own, value in zip(graph.inputs, passed, strict=False):
+            if isinstance(own, Ref):
+                inner.env[own.name] = value
+        for stored in sorted(graph.stored):
+            self._declare(stored, inner.prefix + stored, inner)
+            self.program.parameters.append(inner.prefix + stored)
+        self._calls(inner)
+        results = [inner.resolved(value) for value in graph.outputs]
+        for own, result in zip(call.makes, results, strict=False):
+            scope.env[own] = result
+
+    def _declare(self, name: str, everywhere: str, scope: _Scope) -> Value:
+        """Say what is known of a tensor or a symbolic number that ``scope`` calls ``name``."""
+        meta = scope.graph.tensors.get(name)
+        if meta is not None:
+            shape = [size if isinstance(size, int) else self._size(size, everywhere) for size in meta.shape]
+            value = Value(everywhere, checked_shape(shape, everywhere, self.where), meta.bits)
+            self.types[everywhere] = meta.type
+            if meta.complex:
+                self.program.complex.add(everywhere)
+        elif name in scope.graph.numbers:
+            said = scope.graph.numbers[name]
+            self.numbers[everywhere] = self._known(said) if isinstance(said, str) else said
+            value = Value(everywhere, (), 0)
+        else:
+            remedy = "Write the file with torch.export.save of PyTorch 2.5 or later."
+            raise InputError(f"nothing tells the shape of {everywhere!r}", self.where, remedy)
+        if everywhere in self.program.values:
+            raise InputError(f"tensor {everywhere!r} is made twice", self.where, "Give each tensor a name of its own.")
+        self.program.values[everywhere] = value
+        return value
+
+    def _known(self, expression: str) -> int | None:
+        if expression not in self.known:
+            self.known[expression] = value_of(expression, self.given)
+        return self.known[expression]
+
+    def _size(self, expression: str, tensor: str) -> int:
+        value = self._known(expression)
+        if value is None:
+            what = f"a size of tensor {tensor!r} is no whole number with these dimensions, or isn't understood"
+            raise InputError(what, self.where, f"Give values that suit {expression[:200]}, or export it fixed.")
+        return value
+
+    def _plain(self, value: Any) -> Any:
+        """A value of :attr:`Step.arguments`; None for what isn't one."""
+        if isinstance(value, Ref):
+            return self.numbers.get(value.name)
+        if isinstance(value, list):
+            items = [self._plain(item) for item in value]
+            return None if any(item is None or isinstance(item, list) for item in items) else items
+        return value if isinstance(value, bool | int | float | str) else None
+
+    def _step(self, call: Call, target: str, scope: _Scope) -> None:
+        """Add a call of ``target``."""
+        if any(part in target for part in _VMAP):
+            what = f"node {scope.prefix + call.name!r} is part of a vmap, whose shapes lack a dimension"
+            raise InputError(what, self.where, _DECOMPOSE)
+        kind, name = aten.kind_of(target), scope.prefix + call.name
+        arguments = [(key, scope.resolved(value)) for key, value in call.arguments]
+        named = [ref.name for _, value in arguments for ref in refs(value)]
+        for read in named:
+            if read not in self.program.values:
+                what = f"{name!r} reads {read!r}, which nothing before it makes"
+                raise InputError(what, self.where, "Write the file again: operators must stand in order.")
+        makes = [own for own in call.makes if own in scope.graph.tensors or own in scope.graph.numbers]
+        if call.single and len(makes) < len(call.makes):
+            self._declare(call.makes[0], name, scope)  # raises
+        counts = not any(own in scope.graph.tensors for own in makes)  # it makes numbers, or nothing
+        kept = {key: value for key, argument in arguments if key and (value := self._plain(argument)) is not None}
+        shown = [self.program.values[read] for read in named if read not in self.numbers]
+        reads = [self.changes.read(read) for read in named]
+        if counts:  # a number counts as a view of what moves, a constant may stand before that
+            reads.sort(key=lambda read: read not in self.changes.moving)
+        made = [self._declare(own, scope.prefix + own, scope) for own in makes]
+        if not made and kind not in BOOKKEEPING and shown:
+            what = f"{name!r} ({kind}) returns nothing, so that what it changes can't be told"
+            raise InputError(what, self.where, _DECOMPOSE)
+        replaces = not scope.prefix and call.name in scope.graph.changed and bool(reads) and reads[0] in self.lasting
+        work = aten.work(
+            f"{kind}_" if replaces else kind, shown, [value for value in made if value.name not in self.numbers], kept
+        )
+        view = kind in aten.VIEWS or kind in BOOKKEEPING or (counts and not target.startswith("torch.ops."))
+        if kind in aten.DROPOUTS and kept.get("train") is True and kept.get("p"):
+            view = False  # exported for training: a mask is drawn
+        if kind in aten.CONVERSIONS and kept.get("copy") is not True and named and made:
+            view = self.types.get(named[0]) == self.types.get(made[0].name)
+        step = Step(
+            name=name,
+            kind=kind,
+            reads=tuple(reads),
+            makes=tuple(value.name for value in made),
+            flop=work.flop,
+            view=view,
+            fixed=kind in aten.FIXED,
+            moved=work.moved,
+            arguments=kept,
+            known=work.known or view,
+        )
+        self.changes.add(step)
+        self.program.steps.append(step)
