@@ -108,8 +108,7 @@ def child(name: str, span: range, excess: bool, state: Path, folder: Path) -> in
     for n in span:
         seen["next"] = n
         number, data = mutant(name, made, n, excess)
-        if n % 100 == 0 or not state.exists() or len(data) > 10_000:  # those that may end the process
-            state.write_text(json.dumps(seen))
+        state.write_text(json.dumps(seen))  # it may end the process
         began = time.process_time()
         signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of CPU: a busy machine makes no hang
         signal.alarm(30 * SECONDS)

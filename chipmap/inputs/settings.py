@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import msgspec.inspect as kinds
 
-from chipmap.records import InputError, Record, amounts, choices, shortened
+from chipmap.records import InputError, Record, amounts, choices, shortened, shown
 
 
 def parse(setting: str, option: str = "--set") -> tuple[str, Any]:
@@ -109,7 +109,7 @@ def apply(data: dict[str, Any], record: type[Record], settings: Iterable[str]) -
     """
     for setting in settings:
         path, text = split(setting)
-        _set(data, kinds.type_info(record), path.split("."), text, f"--set {setting}")
+        _set(data, kinds.type_info(record), path.split("."), text, f"--set {shortened(setting)}")
 
 
 def _set(data: Any, kind: kinds.Type, path: list[str], text: str, where: str) -> None:
@@ -120,7 +120,7 @@ def _set(data: Any, kind: kinds.Type, path: list[str], text: str, where: str) ->
         if isinstance(kind, kinds.StructType) and isinstance(data, dict):
             fields = {field.encode_name: field for field in kind.fields}
             if name not in fields:
-                what = f"{here or f'a {kind.cls.__name__}'} has no field {name!r}"
+                what = f"{here or f'a {kind.cls.__name__}'} has no field {shown(name)}"
                 raise InputError(what, where, choices(name, fields, "The fields are"))
             if not last and name not in data:
                 data[name] = _default(fields[name], ".".join(path[: i + 1]), where)
@@ -131,15 +131,15 @@ def _set(data: Any, kind: kinds.Type, path: list[str], text: str, where: str) ->
                 data[".".join(path[i:])] = fitted(text, kind, path[i - 1] if i else name, where)
                 return
             if name not in data:
-                raise InputError(f"{here} has no entry {name!r}", where, choices(name, data, "Entries"))
+                raise InputError(f"{here} has no entry {shown(name)}", where, choices(name, data, "Entries"))
         elif isinstance(data, list):
-            if not name.isdecimal() or int(name) >= len(data):
+            if not name.isdecimal() or len(name) > 18 or int(name) >= len(data):
                 remedy = f"Positions run from 0 to {len(data) - 1}." if data else f"It is empty: set {here} as a whole."
-                raise InputError(f"{here} has no item {name!r}", where, remedy)
+                raise InputError(f"{here} has no item {shown(name)}", where, remedy)
             key = int(name)
             kind = _item_kind(kind, key)
         else:
-            raise InputError(f"{here} is a single value and has no {name!r}", where, f"Set {here} as a whole.")
+            raise InputError(f"{here} is a single value and has no {shown(name)}", where, f"Set {here} as a whole.")
         if last:
             data[key] = fitted(text, kind, _named(path), where)
         else:

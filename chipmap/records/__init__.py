@@ -67,10 +67,13 @@ class ContradictionError(ChipmapError):
 def _no_endless_number(data: bytes | str, where: str) -> None:
     """Refuse JSON with a whole number of more than :data:`MOST_DIGITS` digits, which no float could hold.
 
-    Every tenth character tells whether there may be one, so that large files are looked through fast.
+    Every tenth character tells whether there may be one, so that large files are looked through fast; in long lists of
+    numbers as wide as each other, that may be digits alone, and all characters tell.
     """
     text = data.encode(errors="replace") if isinstance(data, str) else data
     if b"0" * (MOST_DIGITS // 10) not in text[::10].translate(_DIGITS):
+        return
+    if b"0" * MOST_DIGITS not in text.translate(_DIGITS):
         return
     left: list[tuple[str, Any]] = [("", msgspec.json.decode(data))]
     while left:

@@ -112,6 +112,7 @@ SETTINGS = [
     ("package.chips.x=3", "package.chips is a single value and has no 'x'"),
     ("graph.operations.3.flop=3", "graph.operations has no item '3'\n  Positions run from 0 to 2."),
     ("graph.operations.first.flop=3", "graph.operations has no item 'first'"),
+    (f"graph.operations.{'1' * 5000}.flop=3", "111'\n  Positions run from 0 to 2."),
     ("pins.0.chip=1", "pins has no item '0'\n  It is empty: set pins as a whole."),
     ("package=3", "package: is a whole number, not an object"),
     ("package.efficiency.matmul=0", "package.efficiency['matmul']: is 0.0"),

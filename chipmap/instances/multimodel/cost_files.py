@@ -118,7 +118,7 @@ def _rows(path: str) -> list[_Row]:
     if not rest:
         raise InputError("has no row below its columns", path, "Give a row for each layer and class.")
     # of columns with the same name the first counts (MAESTRO has some; its rows may end before the last columns)
-    places = {name: names.index(name) for name in names}
+    places = {names[i]: i for i in reversed(range(len(names)))}
     needed = 1 + max(places.get(name, 0) for name in (*COLUMNS, LAYER, CYCLES, ENERGY, NETWORK))
     for n, cells in rest:
         if len(cells) < needed:
