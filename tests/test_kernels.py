@@ -125,6 +125,17 @@ def test_nothing_is_unpickled_before_the_digest_is_compared(tmp_path: Path) -> N
     assert pickle.loads(evil) is None and mark.exists()  # it would have
 
 
+def test_what_older_sources_named_is_not_unpickled(tmp_path: Path) -> None:
+    """An index of other sources may name types that are no more: it is old, and nothing is wrong."""
+    from chipmap.kernels.compiled import _File, _sealed
+
+    said, mark = list[str](), tmp_path / "executed"
+    file = _File(str(tmp_path), "name", "now", said.append)
+    old = pickle.dumps(file._version) + pickle.dumps("before") + pickle.dumps(_Evil(str(mark)))
+    Path(file._index_path).write_bytes(_sealed(old))
+    assert file._load_index() == {} and not said and not mark.exists()
+
+
 def test_a_folder_that_others_can_write_is_not_used(room: Path) -> None:
     folder = room / "family" / "__pycache__"
     folder.mkdir()

@@ -75,7 +75,8 @@ class _File(IndexDataCacheFile):  # type: ignore[misc]
         self._trouble = trouble
 
     def _save_index(self, overloads: dict[Any, str]) -> None:
-        content = pickle.dumps(self._version, protocol=-1) + self._dump((self._source_stamp, overloads))
+        head = pickle.dumps(self._version, protocol=-1) + pickle.dumps(self._source_stamp, protocol=-1)
+        content = head + self._dump(overloads)
         with self._open_for_write(self._index_path) as file:
             file.write(_sealed(content))
 
@@ -83,14 +84,15 @@ class _File(IndexDataCacheFile):  # type: ignore[misc]
         try:
             with open(self._index_path, "rb") as file:
                 content = io.BytesIO(_whole(file.read()))
-            version = pickle.load(content)
-            stamp, overloads = pickle.load(content) if version == self._version else (None, {})
+            if pickle.load(content) != self._version or pickle.load(content) != self._source_stamp:
+                return {}  # what stands behind may name types that are no more
+            found: dict[Any, str] = pickle.load(content)
         except FileNotFoundError:
             return {}
         except Exception as error:  # a damaged pickle may raise anything
             self._trouble(f"{self._index_name}: {type(error).__name__}: {error}")
             return {}
-        return overloads if stamp == self._source_stamp else {}
+        return found
 
     def _save_data(self, name: str, data: Any) -> None:
         with self._open_for_write(self._data_path(name)) as file:

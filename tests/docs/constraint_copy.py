@@ -118,7 +118,8 @@ def left_out(root: Path) -> dict[str, Any]:
     now, model = import_module(name), as_it_was(root, name).build(instance)
     result = solve(instance, options=OPTIONS, isolate=False)
     told["model"] = [sorted(model.lacking), model.standing.value, result.status, result.bound]
-    now.settled = as_it_was(root, "chipmap.instances.placement.load_dominance").settled  # type: ignore[attr-defined]
+    before = as_it_was(root, "chipmap.instances.placement.load_dominance")
+    now.joined_by_dominance = before.joined_by_dominance  # type: ignore[attr-defined]
     told["rule"] = solved(now.build(instance, told["optimum"] + 1), "cpsat").termination.reason
     return told
 

@@ -46,7 +46,9 @@ def test_once_and_with_a_word_about_it(family: Family) -> None:
 def test_other_sources_are_another_time(family: Family, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     warming.warm(family)
     (tmp_path / "heuristics" / "ring").mkdir(parents=True)
-    (tmp_path / "heuristics" / "ring" / "kernel.py").touch()
+    (tmp_path / "kernels").mkdir()
+    for kernels in ("heuristics/ring/kernel.py", "kernels/annealing.py"):
+        (tmp_path / kernels).touch()
     monkeypatch.setattr(warming, "_PACKAGE", tmp_path)
     assert warming.warm(family) > 0.0
 
