@@ -146,8 +146,8 @@ def table(kept: dict[str, dict[str, Any]], excess: bool) -> str:
         f"Made by `python -m benchmarks.fuzz{option}`. Every mutant is read as the commands read it: accepted, or "
         f"refused with a message and a remedy. At most {SECONDS} s of CPU and 1 GiB beyond the start for one of them. "
         "`deaths`: the process ended by another signal. The last columns: the longest that one mutant took, and how "
-        "much a process grew while it read its thousands. A generator's mutant may ask for much work (1,000 layers of BERT "
-        "are 75,036 operations, five to seven seconds): that counts as a hang.\n",
+        "much a process grew while it read its thousands. A generator's mutant may ask for much work (1,000 layers of "
+        "BERT are 75,036 operations, five to seven seconds): that counts as a hang.\n",
         "| " + " | ".join(columns) + " |",
         "| --- |" + " --: |" * (len(columns) - 1),
     ]
