@@ -309,8 +309,7 @@ mapping of the first is a mapping of the second that costs no more. {seconds:g} 
 Python {platform.python_version()}, load {min(load):.0f} to {max(load):.0f}.
 Made by `python -m benchmarks.more_resources --seconds {seconds:g}`.
 
-With more, the chain ends worse on **{bad}** of {len(rows)}. In {cut} of these the limit cut off a search that
-draws at random; which valley it finds in so many seconds is chance.
+With more, the chain ends worse on **{bad}** of {len(rows)}. In {cut} of these the limit cut off the search.
 
 | pair | with less | with more | change | found by |
 |---|--:|--:|--:|---|
