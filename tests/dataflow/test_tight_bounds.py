@@ -22,7 +22,7 @@ from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.stages import dram_need
 from chipmap.methods.dataflow.wide_infeasibility import shortage
 from chipmap.run import Run, SolveOptions
-from chipmap.solvers.repeated import Repeated
+from chipmap.solvers.repeated import GrowingProgram, Repeated
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.checker import check
 from tests.dataflow.random_instances import ELEMENT, GEMM, ROW, TENSOR, made
@@ -78,7 +78,7 @@ def test_program_over_all_degrees() -> None:
 
 def cover_of(instance: DataflowInstance) -> int:
     found: list[int] = []
-    bound = PartitionBound(classes(problem_of(instance)), instance.task.partitions, Repeated)
+    bound = PartitionBound(classes(problem_of(instance)), instance.task.partitions, Repeated, GrowingProgram)
     bound.run(100, Deadline(), found.append)
     return found[-1]
 

@@ -28,7 +28,7 @@ from chipmap.methods.dataflow.cases import cases
 from chipmap.methods.dataflow.wide_graphs import WideGraph, has_no_mapping
 from chipmap.run import Run, SolveOptions
 from chipmap.solve import solve
-from chipmap.solvers.repeated import Repeated
+from chipmap.solvers.repeated import GrowingProgram, Repeated
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import count
 from chipmap.validation.dataflow.checker import check
@@ -58,7 +58,9 @@ def exact(problem: DataflowProblem) -> int | None:
 def covered(problem: DataflowProblem, rounds: int = 150) -> int | None:
     """The bound, run to its end; None where it proves that nothing fits."""
     task, chip = problem.instance.task, problem.instance.system.chip
-    bound = PartitionBound(classes(problem), task.partitions if task.fused and chip.fused else None, Repeated)
+    bound = PartitionBound(
+        classes(problem), task.partitions if task.fused and chip.fused else None, Repeated, GrowingProgram
+    )
     last: list[int] = []
     bound.run(rounds, Deadline(), last.append)
     return None if bound.infeasible else last[-1]
@@ -196,7 +198,7 @@ def test_the_options_of_the_optimum_are_left(seed: int) -> None:
     instance = branched(Random(seed))
     problem, task = problem_of(instance), instance.task
     chain, of = Program(problem).best(task.partitions, task.exactly), classes(problem)
-    cover = PartitionBound(of, task.partitions, Repeated)
+    cover = PartitionBound(of, task.partitions, Repeated, GrowingProgram)
     cover.run(100, Deadline(), lambda _: None)
     assert chain is not None and (cover.best.each[False] < 0) == (seed == 43)
     for deadline in (Deadline(), Deadline.after(0.0)):
@@ -209,13 +211,15 @@ def test_first_prices_prove_what_rounds_would() -> None:
     never has more."""
     instance = read("dataflow/moe-8-experts")
     assert isinstance(instance, DataflowInstance)
-    eight = PartitionBound(classes(next(iter(handover_cases(cases(instance)[0].problem)))), None, Repeated)
+    eight = PartitionBound(
+        classes(next(iter(handover_cases(cases(instance)[0].problem)))), None, Repeated, GrowingProgram
+    )
     eight.run(0, Deadline(), lambda _: None)
     assert eight.bound == pytest.approx(1591.495, abs=0.01)
     tight = 0
     for seed in (2, 11, 12, 20, 21, 29, 33, 42, 43, 48):
         problem = problem_of(branched(Random(seed)))
-        cover = PartitionBound(classes(problem), problem.instance.asked[0], Repeated)
+        cover = PartitionBound(classes(problem), problem.instance.asked[0], Repeated, GrowingProgram)
         cover.run(0, Deadline(), lambda _: None)
         first, optimum = cover.bound, exact(problem)
         cover.run(100, Deadline(), lambda _: None)
@@ -226,7 +230,7 @@ def test_first_prices_prove_what_rounds_would() -> None:
 
 def test_out_of_time_no_option_is_priced(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = branched(Random(12))
-    cover = PartitionBound(classes(problem_of(instance)), instance.task.partitions, Repeated)
+    cover = PartitionBound(classes(problem_of(instance)), instance.task.partitions, Repeated, GrowingProgram)
     cover.run(3, Deadline(), lambda _: None)
     asked: list[None] = []
     for pricing in cover.pricing.values():

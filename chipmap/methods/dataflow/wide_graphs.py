@@ -23,7 +23,7 @@ from chipmap.methods.dataflow.cases import mapping_of, most_labels
 from chipmap.methods.dataflow.wide_infeasibility import shortage
 from chipmap.result import BoundKind
 from chipmap.run import Run
-from chipmap.solvers.repeated import Repeated
+from chipmap.solvers.repeated import GrowingProgram, Repeated
 
 SOURCE = "program over some ideals"
 #: Places that a kernel may be ahead of another, in turn; with ``--deterministic`` the first few.
@@ -150,7 +150,9 @@ class HandoverCase:
         self.restricted = RestrictedProgram(self.classes, *self.asked, self.layers)
         self.restricted.most_labels = most_labels(self.run, RESTRICTED * share)
         self.most_labels = most_labels(self.run, EXACT * share)
-        self.cover = PartitionBound(self.classes, self.asked[0], Repeated) if has_cover_bound(problem) else None
+        self.cover = (
+            PartitionBound(self.classes, self.asked[0], Repeated, GrowingProgram) if has_cover_bound(problem) else None
+        )
         self.symmetric = bool(self.classes.groups) and has_symmetric_program(problem)
         self.taken: dict[HandoverCase, int] = {}
         self.best: Chain | None = None

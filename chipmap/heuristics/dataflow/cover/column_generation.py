@@ -15,6 +15,7 @@ bounds the whole from below (Dantzig and Wolfe, 1960).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -33,6 +34,7 @@ from chipmap.heuristics.dataflow.cover.pricing import (
 )
 from chipmap.heuristics.dataflow.program.graph import Floor
 from chipmap.heuristics.dataflow.symmetric.classes import Classes
+from chipmap.heuristics.engines.growing_lp import EmptyProgram, Master
 
 #: Share of the best prices so far in those that are priced next (Wentges 1997); share of a bound that arithmetic errs.
 SMOOTH, NOISE = 0.7, 1e-6
@@ -47,9 +49,10 @@ GAP = 1e-3
 
 
 class PartitionBound:
-    """The bound for one problem. ``most``: partitions per phase (None: any number). ``solver`` prices partitions."""
+    """The bound for one problem. ``most``: partitions per phase (None: any number). ``solver`` prices partitions, an
+    empty ``program`` becomes that of the cover, which grows by them."""
 
-    def __init__(self, classes: Classes, most: int | None, solver: IntegerSolver) -> None:
+    def __init__(self, classes: Classes, most: int | None, solver: IntegerSolver, program: EmptyProgram) -> None:
         self.classes, self.most = classes, most
         self.first = max((_first(classes, field) for field in ("compute", "stream", "collective")), key=sum)
         self.unit = max(1.0, sum(self.first) / 1000)
@@ -66,6 +69,9 @@ class PartitionBound:
         self.infeasible = self.done = self.begun = False
         self.smooth = SMOOTH
         self.sizes = [classes.size(c) for c in range(len(classes.kernels))]
+        self.row_of = {pair: row for row, pair in enumerate(self.matches, start=len(self.sizes))}
+        limits = [] if most is None else [float(most)] * len(self.phases)
+        self.covers, self.costs = Master(program, [*self.sizes, *([0.0] * len(self.matches))], limits), list[float]()
         self.best, self.bound, self.slack = self._start(), sum(self.first) / self.unit, 0.0
         self.growing = PartitionBeamSearch(classes, self.unit) if self._grows() else None
 
@@ -99,44 +105,30 @@ class PartitionBound:
                 self.columns.append((phase, part._replace(time=part.time * scale)))
         return len(other.found)
 
-    def master(self) -> tuple[float, Prices]:
-        """Value and prices of the best cover by the partitions known so far."""
-        from scipy.optimize import linprog
-        from scipy.sparse import csr_array, hstack, identity
+    def master(self, deadline: Deadline) -> tuple[float, Prices]:
+        """Value and prices of the best cover by the partitions known so far; no value (inf) and the best prices where
+        there is no time for it."""
+        new = self.columns[len(self.costs) :]
+        self.covers.add([self._entries(*one) for one in new])
+        self.costs += [part.time for _, part in new]
+        found = self.covers.minimise(np.array(self.costs), MISSING, deadline.seconds)
+        if found is None:
+            return float("inf"), self.best
+        n, prices = len(self.sizes), found.prices.tolist()
+        counted = n + len(self.matches)
+        each = prices[counted:] or [0.0] * len(self.phases)
+        matches = dict(zip(self.matches, prices[n:counted], strict=True))
+        return found.value, Prices(found.prices[:n], matches, dict(zip(self.phases, each, strict=True)))
 
-        n, m, k = len(self.classes.kernels), len(self.matches), len(self.phases)
-        row_of = {pair: n + i for i, pair in enumerate(self.matches)}
-        data: list[tuple[int, int, float]] = []
-        for j, (phase, part) in enumerate(self.columns):
-            for (c, _), count in part.kernels.items():
-                data.append((c, j, count))
-            data += [(row_of[pair], j, value) for pair, value in part.crosses.items()]
-            data.append((n + m + self.phases.index(phase), j, 1.0))
-        rows, columns, values = zip(*data, strict=True) if data else ((), (), ())
-        matrix = csr_array((values, (rows, columns)), shape=(n + m + k, len(self.columns)))
-        slack = identity(n + m + k, format="csr")
-        limit = float("inf") if self.most is None else float(self.most)
-        cost = np.concatenate([[p.time for _, p in self.columns], np.full(2 * (n + m), MISSING)])
-        right = np.concatenate([[float(self.classes.size(c)) for c in range(n)], np.zeros(m)])
-        equal = hstack([matrix[: n + m], slack[: n + m, : n + m], -slack[: n + m, : n + m]]).tocsr()
-        counts = hstack([matrix[n + m :], csr_array((k, 2 * (n + m)))]).tocsr()
-        capped = np.isfinite(limit)
-        found = linprog(
-            cost,
-            A_eq=equal,
-            b_eq=right,
-            A_ub=counts if capped else None,
-            b_ub=np.full(k, limit) if capped else None,
-            method="highs",
-        )
-        duals = found.eqlin.marginals
-        limits = found.ineqlin.marginals if capped else np.zeros(k)
-        prices = Prices(
-            np.array(duals[:n]),
-            {pair: float(duals[row]) for pair, row in row_of.items()},
-            {phase: float(limits[i]) for i, phase in enumerate(self.phases)},
-        )
-        return float(found.fun), prices
+    def _entries(self, phase: bool, part: Partition) -> dict[int, float]:
+        """A partition's column: kernels of each class, tensors of each match, and the partitions of its phase."""
+        entries = Counter[int]()
+        for (c, _), count in part.kernels.items():
+            entries[c] += count
+        column = {**entries, **{self.row_of[pair]: value for pair, value in part.crosses.items()}}
+        if self.most is not None:
+            column[len(self.sizes) + len(self.matches) + self.phases.index(phase)] = 1.0
+        return column
 
     def run(self, rounds: int, deadline: Deadline, found: Callable[[int], None]) -> None:
         """Add partitions in so many rounds, until the bound meets the cover; ``found`` hears of the bound on a
@@ -219,7 +211,7 @@ class PartitionBound:
     def _grown_master(self, deadline: Deadline) -> tuple[float, Prices, bool]:
         """:meth:`master` once a beam search finds no partition that is cheaper than its prices, and whether it found
         any before that."""
-        value, prices = self.master()
+        value, prices = self.master(deadline)
         for passes in range(PASSES if self.growing is not None else 0):
             assert self.growing is not None
             best = self.growing.best(prices, len(self.sizes), deadline)
@@ -227,7 +219,7 @@ class PartitionBound:
             if not cheaper:
                 return value, prices, passes > 0
             self.columns += cheaper
-            value, prices = self.master()
+            value, prices = self.master(deadline)
         return value, prices, self.growing is not None
 
     def _begin(self, deadline: Deadline) -> None:
