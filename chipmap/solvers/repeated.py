@@ -39,7 +39,7 @@ class Repeated:
         rows: Sequence[tuple[dict[int, float], float, float]],
     ) -> None:
         self.highs = highspy.Highs()
-        self.columns, self.upper = len(upper), list(upper)
+        self.columns = len(upper)
         self.whole = any(integer)
         self.highs.setOptionValue("output_flag", False)
         self.highs.setOptionValue("threads", 1)
@@ -55,10 +55,6 @@ class Repeated:
         """One more row."""
         columns, factors = np.array(list(row), np.int32), np.array(list(row.values()), float)
         self.highs.addRow(low, high, len(columns), columns, factors)
-
-    def set_lower(self, column: int, low: float) -> None:
-        """Another lower bound of a column."""
-        self.highs.changeColBounds(column, low, self.upper[column])
 
     def minimise(self, cost: Floats, seconds: float, gap: float) -> Answer:
         """The least cost within ``seconds``, to an absolute ``gap``."""

@@ -19,7 +19,7 @@ from chipmap.instances.dataflow.generators import explicit
 from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
 from chipmap.methods.dataflow.wide_graphs import has_cover_bound
-from chipmap.solvers.repeated import Repeated
+from chipmap.solvers.repeated import GrowingProgram, Repeated
 from tests.dataflow.random_instances import tiny_instance, variants
 from tests.dataflow.test_wide import exact, problem_of
 
@@ -64,7 +64,7 @@ def problems() -> Iterator[tuple[str, DataflowProblem]]:
 def cover_of(problem: DataflowProblem, grows: bool) -> PartitionBound:
     """The bound before its first question, with or without the beam search."""
     instance = problem.instance
-    cover = PartitionBound(classes(problem), instance.asked[0], Repeated)
+    cover = PartitionBound(classes(problem), instance.asked[0], Repeated, GrowingProgram)
     if not grows:
         cover.growing = None
     return cover

@@ -13,7 +13,6 @@ from chipmap.heuristics.dataflow.cover.column_generation import PartitionBound, 
 from chipmap.heuristics.dataflow.program.program import Program
 from chipmap.heuristics.dataflow.stages.program import StageProgram
 from chipmap.heuristics.dataflow.symmetric.classes import classes
-from chipmap.heuristics.dataflow.symmetric.program import SymmetricProgram
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.floors import least_sram
 from chipmap.instances.dataflow.plans import allowed_degrees
@@ -22,7 +21,7 @@ from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.stages import dram_need
 from chipmap.methods.dataflow.wide_infeasibility import shortage
 from chipmap.run import Run, SolveOptions
-from chipmap.solvers.repeated import Repeated
+from chipmap.solvers.repeated import GrowingProgram, Repeated
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.checker import check
 from tests.dataflow.random_instances import ELEMENT, GEMM, ROW, TENSOR, made
@@ -78,7 +77,7 @@ def test_program_over_all_degrees() -> None:
 
 def cover_of(instance: DataflowInstance) -> int:
     found: list[int] = []
-    bound = PartitionBound(classes(problem_of(instance)), instance.task.partitions, Repeated)
+    bound = PartitionBound(classes(problem_of(instance)), instance.task.partitions, Repeated, GrowingProgram)
     bound.run(100, Deadline(), found.append)
     return found[-1]
 
@@ -100,15 +99,6 @@ def test_one_partition_whose_weights_stay() -> None:
     problem = problem_of(instance)
     layer = one_partition(classes(problem), Deadline(), Repeated)
     assert layer is not None and total_ticks(problem, layer) == optimum(instance)
-
-
-def test_program_up_to_symmetry() -> None:
-    """Two equal branches, of which one waits for the other's partition."""
-    instance = fixed(dict.fromkeys("abcd", WHOLE), "ab ac bd cd", sram_bytes=250)
-    problem = problem_of(instance)
-    chain = SymmetricProgram(problem).best_up_to_symmetry(None)
-    assert chain is not None and max(chain.partitions) > 0
-    assert total_ticks(problem, chain.ticks, chain.chosen) == optimum(instance)
 
 
 def test_relaxation() -> None:

@@ -100,13 +100,10 @@ class DataflowCpVariables:
 
 def encode(v: DataflowCpVariables, solution: DataflowSolution) -> list[tuple[Any, float]] | None:
     """Values of the literals of schemes and partitions, or None if the mapping is outside the model."""
-    ranks = v.tables.ranks(solution)
-    if ranks is None:
+    found = v.tables.decisions(solution)
+    if found is None:
         return None
-    where, options = ranks
-    places = v.tables.places(where, options) if v.shares else []
-    if places is None:
-        return None
+    where, options, places = found
     shares = [(literal, float(where[i] == c and places[i] == (g, p))) for (i, g, p, c), literal in v.shares.items()]
     pairs = shares + [(literal, float(options[i] == o)) for (i, o), literal in v.s.items()]
     return pairs + [(literal, float(where[i] == c)) for (i, c), literal in v.A.items()]
@@ -117,10 +114,7 @@ def decode(v: DataflowCpVariables, value: Callable[[Any], float]) -> DataflowSol
     where = [slots.start for slots in v.tables.slots]
     for (i, c), literal in v.A.items():
         where[i] = c if value(literal) > 0.5 else where[i]
-    options = [0] * len(v.tables.copies)
-    for (i, o), literal in v.s.items():
-        options[i] = o if value(literal) > 0.5 else options[i]
-    return v.tables.solution(where, options)
+    return v.tables.solution(where, {key: value(literal) for key, literal in v.s.items()})
 
 
 def build(instance: DataflowInstance, choices: DataflowCpChoices | Mapping[str, Any] = DataflowCpChoices()) -> Built:

@@ -59,13 +59,10 @@ class DataflowMipChoices(DataflowChoices):
 
 def encode(block: pyo.Block, tables: Tables, solution: DataflowSolution) -> list[tuple[Any, float]] | None:
     """Values of the free binaries of a block made by :func:`add_dataflow`, or None outside it."""
-    ranks = tables.ranks(solution)
-    if ranks is None:
+    found = tables.decisions(solution)
+    if found is None:
         return None
-    where, options = ranks
-    places = tables.places(where, options) if tables.problem.shares else []
-    if places is None:
-        return None
+    where, options, places = found
     shares = block.share.items() if tables.problem.shares else ()
     pairs = [(v, float((g, p) == places[i] and where[i] == c)) for (i, g, p, c), v in shares]
     pairs += [(variable, float(options[i] == o)) for (i, o), variable in block.s.items()]
@@ -77,10 +74,7 @@ def decode(block: pyo.Block, tables: Tables, value: Callable[[Any], float]) -> D
     where = [slots.start for slots in tables.slots]
     for (i, _), variable in block.y.items():
         where[i] += (variable.value if variable.fixed else value(variable)) < 0.5
-    options = [0] * len(tables.copies)
-    for (i, o), variable in block.s.items():
-        options[i] = o if value(variable) > 0.5 else options[i]
-    return tables.solution(where, options)
+    return tables.solution(where, {key: value(variable) for key, variable in block.s.items()})
 
 
 def build(instance: DataflowInstance, choices: DataflowMipChoices | Mapping[str, Any] = DataflowMipChoices()) -> Built:

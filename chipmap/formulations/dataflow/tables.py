@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import floor
@@ -16,6 +16,7 @@ from chipmap.formulations.dataflow.tables_slots import (
     phase_slots,
     refuse_another,
     refuse_too_large,
+    slots_in_phases,
     slots_in_stages,
     stage_slots,
     stages_of,
@@ -291,38 +292,38 @@ class Tables:
         transfers = waited_hops(self.problem.instance, self.problem.degrees) * hop[0]
         return transfers + after[0] + exposed_ticks(self.problem, summed[0]) - self.problem.filled
 
-    def ranks(self, solution: DataflowSolution) -> tuple[list[int], list[int]] | None:
-        """(slot, option) of each copy in a mapping, its partitions numbered afresh within each phase.
+    def decisions(self, solution: DataflowSolution) -> tuple[list[int], list[int], list[tuple[int, int]]] | None:
+        """The slot of each copy in a mapping, its partitions numbered afresh within each phase, and its option; where
+        tiles are shared also its :meth:`places`.
 
         None where the models can't hold it: other degrees, schemes, partitions or another plan of the batch, or what
         numbering would hide.
         """
         partitions, schemes = solution.partitions, solution.schemes
         plans = zip(solution.plan, self.problem.instance.task.plan, strict=True)
-        if any(stated not in (None, own) for stated, own in plans):
-            return None
-        if solution.degrees != self.problem.degrees or {len(partitions), len(schemes)} != {len(self.kernel)}:
+        other = solution.degrees != self.problem.degrees or {len(partitions), len(schemes)} != {len(self.kernel)}
+        if other or any(stated not in (None, own) for stated, own in plans):
             return None
         picked = [_position(scheme, self.options(i)) for i, scheme in enumerate(schemes)]
-        used = [sorted({partitions[i] for i in self.inside(phase.start)}) for phase in self.phases]
-        mixed = len(set().union(*used)) < sum(map(len, used))
+        used = {phase: sorted({partitions[i] for i in self.inside(phase.start)}) for phase in self.phases}
+        mixed = len(set().union(*used.values())) < sum(map(len, used.values()))
         back = [t for t in self.tensors if partitions[t.u] > partitions[t.v]]
         hidden = bool(self.place) or any(self.slots[t.u] != self.slots[t.v] for t in back)
-        if None in picked or mixed or (back and hidden):
+        options = [one for one in picked if one is not None]
+        if len(options) < len(picked) or mixed or (back and hidden):
+            return None
+        where = self._numbered(solution, used)
+        places = self.places(where, options) if where is not None and self.problem.shares else []
+        return None if where is None or places is None else (where, options, places)
+
+    def _numbered(self, solution: DataflowSolution, used: Mapping[range, list[int]]) -> list[int] | None:
+        """The slot of each copy; ``used`` are the partitions of each phase."""
+        partitions = solution.partitions
+        if self.place and len(set(partitions)) < len(partitions):
             return None
         if self.stages:
-            apart = len(set(partitions)) == len(partitions) if self.place else True
-            where = slots_in_stages(partitions, solution.stages, self.stages, self.place) if apart else None
-            return (where, picked) if where is not None else None  # type: ignore[return-value]
-        if self.place:
-            return (list(self.place), picked) if len(set(partitions)) == len(partitions) else None  # type: ignore[return-value]
-        where = [0] * len(partitions)
-        for phase, numbers in zip(self.phases, used, strict=True):
-            if len(numbers) > len(phase):
-                return None
-            for i in self.inside(phase.start):
-                where[i] = phase.start + numbers.index(partitions[i])
-        return where, picked  # type: ignore[return-value]
+            return slots_in_stages(partitions, solution.stages, self.stages, self.place)
+        return list(self.place) if self.place else slots_in_phases(partitions, self.slots, used)
 
     def given(self, solution: DataflowSolution) -> tuple[list[int], list[int]]:
         """The options of all copies in a mapping, and their stages (none where stages are layers).
@@ -353,8 +354,11 @@ class Tables:
                 found[i] = (g, next(p for p, (size, _) in enumerate(points) if size == tiles))
         return found
 
-    def solution(self, where: Sequence[int], picked: Sequence[int]) -> DataflowSolution:
-        """The mapping with copies in these slots and under these options."""
+    def solution(self, where: Sequence[int], chosen: Mapping[tuple[int, int], float]) -> DataflowSolution:
+        """The mapping with copies in these slots; ``chosen`` are the values of [copy i has its option o]."""
+        picked = [0] * len(self.copies)
+        for (i, o), value in chosen.items():
+            picked[i] = o if value > 0.5 else picked[i]
         numbers = {c: number for number, c in enumerate(sorted(set(where)))}
         stages = tuple(next(s for s, slots in enumerate(self.stages) if c in slots) for c in numbers if self.stages)
         schemes = (self.options(i)[o].scheme for i, o in enumerate(picked))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.problem import DataflowProblem
@@ -82,6 +82,15 @@ def slots_in_stages(
         return None
     pairs = enumerate(zip(partitions, of, strict=True))
     return [slots[s].start + (place[i] if place else numbers[s].index(p)) for i, (p, s) in pairs]
+
+
+def slots_in_phases(
+    partitions: Sequence[int], slots: Sequence[range], used: Mapping[range, list[int]]
+) -> list[int] | None:
+    """The slot of each copy: the partitions ``used`` by each phase numbered afresh; None where it has too many."""
+    if any(len(numbers) > len(phase) for phase, numbers in used.items()):
+        return None
+    return [own.start + used[own].index(partition) for partition, own in zip(partitions, slots, strict=True)]
 
 
 def refuse_too_large(slots: Sequence[range], stages: int) -> None:

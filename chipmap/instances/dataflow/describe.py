@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import cycle
 from math import ceil
 from typing import Any
 
 import msgspec
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, check_degrees
+from chipmap.instances.dataflow.loads import chosen_options, listed_shares
+from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.parts import parts
 from chipmap.instances.dataflow.plans import settled
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
@@ -66,17 +67,14 @@ def files(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, b
     try:
         check_degrees(instance, solution.degrees)
         problem = dataflow_problem(instance, solution.degrees, *solution.plan)
-        options = [
-            next(option for option in choice if option.scheme == scheme)
-            for choice, scheme in zip(cycle(problem.options), solution.schemes, strict=False)
-        ]
+        options = chosen_options(problem, solution)
     except (InputError, StopIteration):
         return {}
     numbers = range(len(solution.stages))
     if len(options) != len(solution.partitions) or (numbers and not set(solution.partitions) <= set(numbers)):
         return {}
     rows = []
-    shared = _shared(problem, solution)
+    shared = _shared(problem, solution, options)
     more = [*(["tiles"] if shared else []), *(["stage"] if solution.stages else [])]
     for i, partition in enumerate(solution.partitions):
         layer, v = divmod(i, problem.n)
@@ -91,15 +89,13 @@ def files(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, b
     return {"mapping.csv": csv_text((*_COLUMNS, *more), rows).encode()}
 
 
-def _shared(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, tuple[int, int]]:
+def _shared(problem: DataflowProblem, solution: DataflowSolution, options: list[Option]) -> dict[int, tuple[int, int]]:
     """Tiles and picoseconds of each kernel, where kernels share tiles and each partition has enough."""
     found: dict[int, tuple[int, int]] = {}
     total = problem.instance.system.chip.tiles
     for partition in set(solution.partitions) if problem.shares else ():
         inside = [i for i, p in enumerate(solution.partitions) if p == partition]
-        schemes = [[option.scheme for option in problem.options[i % problem.n]] for i in inside]
-        places = [one.index(solution.schemes[i]) for i, one in zip(inside, schemes, strict=True)]
-        listed = [problem.shares[i % problem.n][place] for i, place in zip(inside, places, strict=True)]
+        listed = listed_shares(problem, options, inside)
         best = sharing(listed, total)
         for i, one, tiles in zip(inside, listed, best.tiles if best else (), strict=best is not None):
             found[i] = (tiles, int(one[one[:, 0] == tiles][0, 1]))

@@ -19,7 +19,7 @@ from chipmap.instances.dataflow.problem import (
     levels,
     wires,
 )
-from chipmap.instances.dataflow.tiles import sharing
+from chipmap.instances.dataflow.tiles import Shares, sharing
 from chipmap.records import InputError
 
 
@@ -111,13 +111,17 @@ def chosen_options(problem: DataflowProblem, solution: DataflowSolution) -> list
     return [next(option for option in choice if option.scheme == scheme) for choice, scheme in pairs]
 
 
+def listed_shares(problem: DataflowProblem, options: list[Option], inside: list[int]) -> list[Shares]:
+    """The (tiles, picoseconds) of the options of the kernels ``inside`` a partition, where kernels share tiles."""
+    places = [problem.options[i % problem.n].index(options[i]) for i in inside]
+    return [problem.shares[i % problem.n][place] for i, place in zip(inside, places, strict=True)]
+
+
 def _compute(problem: DataflowProblem, options: list[Option], inside: list[int]) -> int:
     """Picoseconds of compute of the kernels ``inside`` a partition; where they share tiles, on as many as suit each."""
     if not problem.shares:
         return sum(options[i].compute for i in inside)
-    places = [problem.options[i % problem.n].index(options[i]) for i in inside]
-    listed = [problem.shares[i % problem.n][place] for i, place in zip(inside, places, strict=True)]
-    best = sharing(listed, problem.instance.system.chip.tiles)
+    best = sharing(listed_shares(problem, options, inside), problem.instance.system.chip.tiles)
     assert best is not None, "more kernels than tiles"
     return best.ticks
 

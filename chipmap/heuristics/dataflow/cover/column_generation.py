@@ -15,7 +15,8 @@ bounds the whole from below (Dantzig and Wolfe, 1960).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -23,7 +24,6 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.cover.compact import first_prices
 from chipmap.heuristics.dataflow.cover.grown import PartitionBeamSearch, quickest
 from chipmap.heuristics.dataflow.cover.pricing import (
-    Floats,
     IntegerSolver,
     Partition,
     Prices,
@@ -31,8 +31,8 @@ from chipmap.heuristics.dataflow.cover.pricing import (
     covered,
     partitions_of,
 )
-from chipmap.heuristics.dataflow.program.graph import Floor
 from chipmap.heuristics.dataflow.symmetric.classes import Classes
+from chipmap.heuristics.engines.growing_lp import EmptyProgram, Master
 
 #: Share of the best prices so far in those that are priced next (Wentges 1997); share of a bound that arithmetic errs.
 SMOOTH, NOISE = 0.7, 1e-6
@@ -47,9 +47,10 @@ GAP = 1e-3
 
 
 class PartitionBound:
-    """The bound for one problem. ``most``: partitions per phase (None: any number). ``solver`` prices partitions."""
+    """The bound for one problem. ``most``: partitions per phase (None: any number). ``solver`` prices partitions, an
+    empty ``program`` becomes that of the cover, which grows by them."""
 
-    def __init__(self, classes: Classes, most: int | None, solver: IntegerSolver) -> None:
+    def __init__(self, classes: Classes, most: int | None, solver: IntegerSolver, program: EmptyProgram) -> None:
         self.classes, self.most = classes, most
         self.first = max((_first(classes, field) for field in ("compute", "stream", "collective")), key=sum)
         self.unit = max(1.0, sum(self.first) / 1000)
@@ -66,7 +67,10 @@ class PartitionBound:
         self.infeasible = self.done = self.begun = False
         self.smooth = SMOOTH
         self.sizes = [classes.size(c) for c in range(len(classes.kernels))]
-        self.best, self.bound, self.slack = self._start(), sum(self.first) / self.unit, 0.0
+        self.row_of = {pair: row for row, pair in enumerate(self.matches, start=len(self.sizes))}
+        limits = [] if most is None else [float(most)] * len(self.phases)
+        self.covers, self.costs = Master(program, [*self.sizes, *([0.0] * len(self.matches))], limits), list[float]()
+        self.best, self.bound = self._start(), sum(self.first) / self.unit
         self.growing = PartitionBeamSearch(classes, self.unit) if self._grows() else None
 
     def add(self, partitions: Iterable[tuple[bool, Partition]]) -> None:
@@ -99,44 +103,30 @@ class PartitionBound:
                 self.columns.append((phase, part._replace(time=part.time * scale)))
         return len(other.found)
 
-    def master(self) -> tuple[float, Prices]:
-        """Value and prices of the best cover by the partitions known so far."""
-        from scipy.optimize import linprog
-        from scipy.sparse import csr_array, hstack, identity
+    def master(self, deadline: Deadline) -> tuple[float, Prices]:
+        """Value and prices of the best cover by the partitions known so far; no value (inf) and the best prices where
+        there is no time for it."""
+        new = self.columns[len(self.costs) :]
+        self.covers.add([self._entries(*one) for one in new])
+        self.costs += [part.time for _, part in new]
+        found = self.covers.minimise(np.array(self.costs), MISSING, deadline.seconds)
+        if found is None:
+            return float("inf"), self.best
+        n, prices = len(self.sizes), found.prices.tolist()
+        counted = n + len(self.matches)
+        each = prices[counted:] or [0.0] * len(self.phases)
+        matches = dict(zip(self.matches, prices[n:counted], strict=True))
+        return found.value, Prices(found.prices[:n], matches, dict(zip(self.phases, each, strict=True)))
 
-        n, m, k = len(self.classes.kernels), len(self.matches), len(self.phases)
-        row_of = {pair: n + i for i, pair in enumerate(self.matches)}
-        data: list[tuple[int, int, float]] = []
-        for j, (phase, part) in enumerate(self.columns):
-            for (c, _), count in part.kernels.items():
-                data.append((c, j, count))
-            data += [(row_of[pair], j, value) for pair, value in part.crosses.items()]
-            data.append((n + m + self.phases.index(phase), j, 1.0))
-        rows, columns, values = zip(*data, strict=True) if data else ((), (), ())
-        matrix = csr_array((values, (rows, columns)), shape=(n + m + k, len(self.columns)))
-        slack = identity(n + m + k, format="csr")
-        limit = float("inf") if self.most is None else float(self.most)
-        cost = np.concatenate([[p.time for _, p in self.columns], np.full(2 * (n + m), MISSING)])
-        right = np.concatenate([[float(self.classes.size(c)) for c in range(n)], np.zeros(m)])
-        equal = hstack([matrix[: n + m], slack[: n + m, : n + m], -slack[: n + m, : n + m]]).tocsr()
-        counts = hstack([matrix[n + m :], csr_array((k, 2 * (n + m)))]).tocsr()
-        capped = np.isfinite(limit)
-        found = linprog(
-            cost,
-            A_eq=equal,
-            b_eq=right,
-            A_ub=counts if capped else None,
-            b_ub=np.full(k, limit) if capped else None,
-            method="highs",
-        )
-        duals = found.eqlin.marginals
-        limits = found.ineqlin.marginals if capped else np.zeros(k)
-        prices = Prices(
-            np.array(duals[:n]),
-            {pair: float(duals[row]) for pair, row in row_of.items()},
-            {phase: float(limits[i]) for i, phase in enumerate(self.phases)},
-        )
-        return float(found.fun), prices
+    def _entries(self, phase: bool, part: Partition) -> dict[int, float]:
+        """A partition's column: kernels of each class, tensors of each match, and the partitions of its phase."""
+        entries = Counter[int]()
+        for (c, _), count in part.kernels.items():
+            entries[c] += count
+        column = {**entries, **{self.row_of[pair]: value for pair, value in part.crosses.items()}}
+        if self.most is not None:
+            column[len(self.sizes) + len(self.matches) + self.phases.index(phase)] = 1.0
+        return column
 
     def run(self, rounds: int, deadline: Deadline, found: Callable[[int], None]) -> None:
         """Add partitions in so many rounds, until the bound meets the cover; ``found`` hears of the bound on a
@@ -162,49 +152,6 @@ class PartitionBound:
                 return
             self.smooth = SMOOTH if added else self.smooth / 2  # nothing cheaper: ask nearer to the cover's own prices
 
-    def floor(self, allowed: Sequence[Sequence[int]]) -> Floor:
-        """What kernels still to come cost at least by the best prices, classes having the options ``allowed``."""
-        of = self.classes.of()
-        least = {
-            (link.u, link.v): min(
-                self.best.matches.get((e, g), 0.0)
-                for g, made in enumerate(link.made)
-                if set(made) & set(allowed[link.u])
-            )
-            for e, link in enumerate(self.classes.links)
-        }
-        unit = self.unit * (1 - NOISE)
-        return Floor(
-            [float(self.best.covers[c]) * unit for c in of],
-            [least[of[u], of[v]] * self.unit for u, v in self.classes.problem.edges.tolist()],
-            self.slack * self.unit - NOISE * self.unit * 1000,
-        )
-
-    def allowed(self, upper: int, deadline: Deadline) -> list[list[int]]:
-        """For each class the options that a mapping below ``upper`` picoseconds may have.
-
-        An option is left out if a cover that has it somewhere costs at least ``upper`` at the best prices.
-        """
-        kept, costs = [], dict[bool, Floats]()
-        for c in range(len(self.classes.kernels)):
-            phase, options = self.classes.backward[c], range(len(self.classes.options(c)))
-            usable = []
-            for o in options:
-                bound: float | None = self.best.each[phase]  # as much as any partition costs
-                if len(options) > 1 and deadline.keep_going():
-                    if phase not in costs:
-                        costs[phase] = self.pricing[phase].costs(self.best.covers, self.best.matches)
-                    column = self.pricing[phase].names["x", c, o]
-                    self.solver[phase].set_lower(column, 1.0)
-                    bound = self.solver[phase].minimise(costs[phase], _patience(deadline), GAP).bound
-                    self.solver[phase].set_lower(column, 0.0)
-                if bound is not None:
-                    more = max(0.0, bound - self.best.each[phase])
-                    if self._ticks(self.bound + more) < upper:
-                        usable.append(o)
-            kept.append(usable)
-        return kept
-
     def _start(self) -> Prices:
         """Prices that no partition undercuts: those of compute, of weights or of collectives, without the others."""
         each = [one / self.classes.size(c) / self.unit for c, one in enumerate(self.first)]
@@ -219,7 +166,7 @@ class PartitionBound:
     def _grown_master(self, deadline: Deadline) -> tuple[float, Prices, bool]:
         """:meth:`master` once a beam search finds no partition that is cheaper than its prices, and whether it found
         any before that."""
-        value, prices = self.master()
+        value, prices = self.master(deadline)
         for passes in range(PASSES if self.growing is not None else 0):
             assert self.growing is not None
             best = self.growing.best(prices, len(self.sizes), deadline)
@@ -227,7 +174,7 @@ class PartitionBound:
             if not cheaper:
                 return value, prices, passes > 0
             self.columns += cheaper
-            value, prices = self.master()
+            value, prices = self.master(deadline)
         return value, prices, self.growing is not None
 
     def _begin(self, deadline: Deadline) -> None:
@@ -261,7 +208,6 @@ class PartitionBound:
                 added += 1
         if lower > self.bound:
             self.bound, self.best = lower, asked
-            self.slack = lower - float(np.dot(asked.covers, self.sizes))
         return added
 
     def _ticks(self, bound: float) -> int:

@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from chipmap.heuristics.dataflow.symmetric.classes import Classes
+from chipmap.heuristics.engines.ideals import bits
+from chipmap.networks.graph import neighbours, topological
 
 
 class Between(NamedTuple):
@@ -61,7 +63,7 @@ def _from_single(
                 if far in (near, middle) or not shared or alone:
                     continue
                 v = (reached[w] & masks[far]).bit_length() - 1
-                passed = sum(1 for one in _bits(next_ones) if reached[one] >> v & 1)
+                passed = sum(1 for one in bits(next_ones) if reached[one] >> v & 1)
                 yield Between(near, middle, far, passed / shared, most_together(classes, far))
 
 
@@ -99,7 +101,7 @@ def _longest(order: list[int], beyond: list[int]) -> dict[int, list[int]]:
 def _together(classes: Classes, u: int, v: int, between: int) -> bool:
     """Whether weights of u, v and all kernels ``between`` have room in a partition (C2)."""
     options = classes.problem.options
-    weights = sum(min(option.weights for option in options[w]) for w in (u, v, *_bits(between)))
+    weights = sum(min(option.weights for option in options[w]) for w in (u, v, *bits(between)))
     return weights <= classes.problem.sram
 
 
@@ -111,26 +113,8 @@ def most_together(classes: Classes, c: int) -> int:
 
 def reached_from(n: int, arrows: list[tuple[int, int]]) -> list[int]:
     """For each kernel the set of kernels at the end of a path from it, as bits."""
-    following, waits = [list[int]() for _ in range(n)], [0] * n
-    before = [list[int]() for _ in range(n)]
-    for u, v in arrows:
-        following[u].append(v)
-        before[v].append(u)
-        waits[u] += 1
-    found, ready = [0] * n, [v for v in range(n) if not waits[v]]
-    while ready:
-        v = ready.pop()
+    following, found = neighbours(n, arrows), [0] * n
+    for v in reversed(topological(following)):
         for w in following[v]:
             found[v] |= found[w] | 1 << w
-        for u in before[v]:
-            waits[u] -= 1
-            if not waits[u]:
-                ready.append(u)
     return found
-
-
-def _bits(mask: int) -> Iterator[int]:
-    while mask:
-        last = mask.bit_length() - 1
-        yield last
-        mask ^= 1 << last

@@ -10,12 +10,11 @@ makes no bound wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.cover.convexity import reached_from
 from chipmap.heuristics.dataflow.cover.pricing import Partition, Prices, covered
 from chipmap.heuristics.dataflow.symmetric.classes import Classes, Link
+from chipmap.heuristics.engines.ideals import bits
 from chipmap.instances.dataflow.batch import forward_runs
 
 #: Sets of so many kernels don't grow on, which bounds a search's work.
@@ -70,7 +69,7 @@ class PartitionBeamSearch:
     def _closed(self, one: int, v: int) -> int:
         """The set with kernel v and all that lies on paths between them."""
         more = one | 1 << v
-        for w in _bits(one):
+        for w in bits(one):
             if self.after[w] >> v & 1:
                 more |= self.after[w] & self.before[v]
             elif self.after[v] >> w & 1:
@@ -80,7 +79,7 @@ class PartitionBeamSearch:
     def _partition(self, members: int) -> Partition | None:
         """What the set is in the cover; None where it doesn't fit."""
         if members not in self.known:
-            self.known[members] = self._made(list(_bits(members)), members)
+            self.known[members] = self._made(bits(members), members)
         return self.known[members]
 
     def _made(self, inside: list[int], members: int) -> Partition | None:
@@ -121,10 +120,3 @@ class PartitionBeamSearch:
         if len(link.made) > 1:
             g = next(g for g, made in enumerate(link.made) if self.chosen[u] in made)
             crosses[e, g] = crosses.get((e, g), 0.0) + sign
-
-
-def _bits(mask: int) -> Iterator[int]:
-    while mask:
-        last = mask.bit_length() - 1
-        yield last
-        mask ^= 1 << last

@@ -16,6 +16,7 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
+from chipmap.heuristics.engines.ideals import TooManyIdealsError, all_ideals, bits
 from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.problem import DataflowProblem, caching, levels, resident, wires
 from chipmap.instances.dataflow.tiles import sharing
@@ -67,15 +68,16 @@ class Stage:
 
         Raises :class:`TooWideError` for more than ``MOST_IDEALS``.
         """
-        own = set(self.inside)
-        makers = {v: {u for u, w in self.tensors if w == v and u in own} for v in self.inside}
-        found = layer = {frozenset[int]()}
-        while layer:
-            layer = {ideal | {v} for ideal in layer for v in self.inside if v not in ideal and makers[v] <= ideal}
-            found = found | layer
-            if len(found) > MOST_IDEALS:
-                raise TooWideError(f"a stage has more than {MOST_IDEALS:,} order ideals")
-        return sorted(found, key=len)
+        place = {v: i for i, v in enumerate(self.inside)}
+        producers = [0] * len(place)
+        for u, v in self.tensors:
+            if u in place and v in place:
+                producers[place[v]] |= 1 << place[u]
+        try:
+            masks = all_ideals(producers, MOST_IDEALS).masks
+        except TooManyIdealsError:
+            raise TooWideError(f"a stage has more than {MOST_IDEALS:,} order ideals") from None
+        return [frozenset(self.inside[i] for i in bits(mask)) for mask in masks]
 
     def once(self, makers: Iterator[int]) -> dict[int, int]:
         """How often each maker counts: per tensor, in mode ``physical`` once."""
