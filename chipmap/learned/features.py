@@ -85,7 +85,7 @@ def of_placement(problem: PlacementProblem) -> Graph:
     operations = [problem.instance.graph.operations[v] for v in problem.position.tolist()]
     storages, output = problem.storages, np.zeros(problem.operations)
     np.add.at(output, storages.producer, storages.bytes)
-    edges = np.column_stack((np.repeat(storages.producer, np.diff(storages.reader_at)), storages.readers))
+    edges = np.column_stack((storages.sources, storages.readers))
     longest = problem.time.max(initial=0)
     return Graph(
         kinds=[one.kind for one in operations],

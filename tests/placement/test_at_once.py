@@ -9,7 +9,7 @@ import pytest
 
 from chipmap import SolveOptions, solve
 from chipmap.heuristics.placement.keys import by_rank
-from chipmap.heuristics.placement.starts.in_order import solution_of, times_in_order
+from chipmap.heuristics.placement.starts.in_order import times_in_order
 from chipmap.instances.placement.generators import training_step
 from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem
@@ -23,7 +23,7 @@ from tests.placement.random_instances import tiny_instance
 def in_order(problem: PlacementProblem, device: IntArray) -> PlacementSolution | None:
     """The schedule on these devices [N] by falling upward rank; None where a transfer has no route."""
     times = times_in_order(problem, device, by_rank(problem).tolist())
-    return None if times is None else solution_of(problem, device, times)
+    return None if times is None else problem.solution(device, times.start, times.moves)
 
 
 def test_schedules_in_order_are_valid_or_have_no_route() -> None:

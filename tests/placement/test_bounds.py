@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.placement.bounds import ancestors, same_device_bound
+from chipmap.heuristics.placement.bounds import ancestors, price_bound, same_device_bound
 from chipmap.heuristics.placement.bounds import simple as bounds
 from chipmap.heuristics.placement.bounds.packing import bins, packing
 from chipmap.instances.placement import Links, PlacementInstance
@@ -32,10 +32,10 @@ def solved(seed: int, number: int) -> Iterator[tuple[PlacementInstance, Placemen
 
 
 def test_no_bound_on_the_step_exceeds_an_optimum() -> None:
-    """Path, group, interval, target and average by themselves; without memory together nearly the optimum."""
+    """Path, group, interval, target and work by themselves; without memory together nearly the optimum."""
     shares: list[float] = []
     reached = dict.fromkeys(
-        ("path", "group", "interval", "sides", "ancestors", "probing", "target", "average", "memory"), 0
+        ("path", "group", "interval", "sides", "ancestors", "probing", "target", "work", "memory"), 0
     )
     for instance, problem, optimum in solved(1, 150):
         windows = bounds.heads_and_tails(problem, Deadline())
@@ -47,10 +47,10 @@ def test_no_bound_on_the_step_exceeds_an_optimum() -> None:
         found = {
             "path": bounds.path(windows),
             "group": bounds.group(problem, windows),
-            "interval": bounds.interval(problem, windows),
-            **{name: max(bounds.path(w), bounds.interval(problem, w)) for name, w in raised.items()},
+            "interval": price_bound.interval(problem, windows),
+            **{name: max(bounds.path(w), price_bound.interval(problem, w)) for name, w in raised.items()},
             "target": bounds.target(problem, windows, 0, problem.horizon, Deadline()),
-            "average": bounds.average(problem),
+            "work": price_bound.work(problem),
             "memory": packing(problem, windows, 0, problem.horizon, Deadline()),
         }
         for name, value in found.items():
@@ -80,7 +80,8 @@ def test_no_bound_on_the_load_exceeds_an_optimum() -> None:
         optimum, _ = brute_force(instance, check)
         if optimum is not None and instance.task.objective == "throughput":
             compared += 1
-            assert bounds.load(placement_problem(instance)) <= optimum
+            problem = placement_problem(instance)
+            assert max(bounds.group(problem), price_bound.work(problem)) <= optimum
 
 
 def test_a_head_counts_communication() -> None:

@@ -12,7 +12,7 @@ import pytest
 from chipmap import SolveOptions
 from chipmap.cli import main
 from chipmap.deadline import Deadline
-from chipmap.explaining.placement.bound_reasons import longest_path, reasons
+from chipmap.explaining.placement.bound_reasons import reasons
 from chipmap.explaining.placement.changes import changes, with_device
 from chipmap.explaining.placement.explain import explain
 from chipmap.explaining.placement.spent import StepTimeSpent, path_of_data, spent
@@ -167,8 +167,7 @@ def test_reasons_are_bounds_and_reach_what_the_bounds_do() -> None:
             continue
         compared += 1
         w = windowed(instance)
-        shared = max(bounds.interval(problem, w), price_bound.interval(problem, w))
-        work = max(bounds.average(problem), price_bound.work(problem))
+        shared, work = price_bound.interval(problem, w), price_bound.work(problem)
         low = max(work, bounds.group(problem, w), bounds.path(w), shared)
         own = {one.kind: one.value for one in reasons(problem, w, 0)}
         assert (own["work"], own["path"], own.get("interval", 0)) == (work, bounds.path(w), shared)
@@ -188,14 +187,8 @@ def test_an_interval_is_a_reason() -> None:
     problem = placement_problem(instance)
     w = bounds.heads_and_tails(problem, Deadline())
     one = reasons(problem, w, 0)[0]
-    assert (one.kind, one.value) == ("interval", 4 + 12 + 5) == ("interval", bounds.interval(problem, w))
+    assert (one.kind, one.value) == ("interval", 4 + 12 + 5) == ("interval", price_bound.interval(problem, w))
     assert one.figures == {"work_ns": 24, "before_ns": 4, "behind_ns": 5, "operations": 8}
-
-
-def test_the_longest_path_computes_alone() -> None:
-    instance = made([(3, 0, 1), (5, 0, 1), (4, 0, 1), (2, 0, 1)], [(0, 2), (1, 2), (2, 3)])
-    problem = placement_problem(instance)
-    assert longest_path(problem, problem.time[:, 0]) == 11
 
 
 def test_memory_is_a_reason() -> None:

@@ -121,7 +121,7 @@ def raised(problem: PlacementProblem) -> list[HeadsAndTails]:
 
 
 def test_no_bound_exceeds_an_optimum_and_all_are_met() -> None:
-    met = dict.fromkeys(("path", "interval", "group", "target", "average", "memory", "shared"), 0)
+    met = dict.fromkeys(("path", "interval", "group", "target", "work", "memory"), 0)
     for instance, optimum, best in solved():
         problem = placement_problem(instance)
         with plainly():
@@ -131,12 +131,11 @@ def test_no_bound_exceeds_an_optimum_and_all_are_met() -> None:
                     assert w.head[v] <= best.start[name] and end + w.tail[v] <= optimum
                 values = {
                     "path": bounds.path(w),
-                    "interval": bounds.interval(problem, w),
+                    "interval": price_bound.interval(problem, w),
                     "group": bounds.group(problem, w),
                     "target": bounds.target(problem, w, 0, problem.horizon, FOREVER),
-                    "average": bounds.average(problem),
+                    "work": price_bound.work(problem),
                     "memory": packing(problem, w, 0, problem.horizon, FOREVER),
-                    "shared": max(price_bound.work(problem), price_bound.interval(problem, w)),
                 }
                 for name, value in values.items():
                     assert value <= optimum, (name, instance)
@@ -216,12 +215,12 @@ def test_ancestors_share_two_and_three_devices() -> None:
     assert found == 17
 
 
-def test_average_and_interval_round_up_once() -> None:
+def test_work_and_interval_round_up_once() -> None:
     """Two operations of 3 ns on two devices take 3; with one of 1 ns more it is 4; a chain before them comes on top."""
-    assert bounds.average(placement_problem(made([(3, 0, 0)] * 2, []))) == 3
-    assert bounds.average(placement_problem(made([(3, 0, 0), (3, 0, 0), (1, 0, 0)], []))) == 4
+    assert price_bound.work(placement_problem(made([(3, 0, 0)] * 2, []))) == 3
+    assert price_bound.work(placement_problem(made([(3, 0, 0), (3, 0, 0), (1, 0, 0)], []))) == 4
     problem = placement_problem(made([(5, 0, 0), *[(4, 0, 0)] * 4], [(0, v) for v in range(1, 5)]))
-    assert bounds.interval(problem, bounds.heads_and_tails(problem, FOREVER)) == 5 + 8
+    assert price_bound.interval(problem, bounds.heads_and_tails(problem, FOREVER)) == 5 + 8
 
 
 def test_a_target_is_refuted_only_above_it() -> None:

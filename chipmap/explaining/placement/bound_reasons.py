@@ -23,8 +23,9 @@ from chipmap.heuristics.placement.bounds import price_bound
 from chipmap.heuristics.placement.bounds import simple as lower
 from chipmap.heuristics.placement.bounds.packing import NONE, bins
 from chipmap.heuristics.placement.bounds.simple import HeadsAndTails
+from chipmap.heuristics.placement.keys import latest
 from chipmap.heuristics.placement.shared import part_bytes
-from chipmap.instances.placement.problem import IntArray, PlacementProblem
+from chipmap.instances.placement.problem import PlacementProblem
 from chipmap.records import counted, listed
 from chipmap.records.quantities import duration, size
 
@@ -49,7 +50,7 @@ def reasons(problem: PlacementProblem, w: HeadsAndTails | None, low: int) -> lis
 
 
 def _work(problem: PlacementProblem) -> Reason:
-    total, value = int(lower.least_times(problem).sum()), max(lower.average(problem), price_bound.work(problem))
+    total, value = int(lower.least_times(problem).sum()), price_bound.work(problem)
     text = f"All operations take {duration(total)} at least"
     text += f"; {_shared(problem)} that is {duration(value)}" if problem.devices > 1 else ""
     return Reason("work", value, text, {"work_ns": total, "devices": problem.devices})
@@ -80,7 +81,7 @@ def _group(problem: PlacementProblem, w: HeadsAndTails | None) -> Iterator[Reaso
 def _path(problem: PlacementProblem, w: HeadsAndTails) -> Reason:
     v = int((w.head + w.time + w.tail).argmax())
     before, own, behind = int(w.head[v]), int(w.time[v]), int(w.tail[v])
-    plain = longest_path(problem, w.time)
+    plain = int(latest(problem, w.time, np.zeros(len(problem.storages), dtype=np.int64)).max())
     text = f"Operation {problem.names[v]!r} can't start before {duration(before)}, takes {duration(own)} and has "
     text += f"{duration(behind)} behind it at least"
     more = before + own + behind - plain
@@ -89,15 +90,6 @@ def _path(problem: PlacementProblem, w: HeadsAndTails) -> Reason:
         text += f"; the other {duration(more)} are transfers, or work that has to share a device to be spared them"
     figures = {"operation": problem.names[v], "before_ns": before, "own_ns": own, "behind_ns": behind}
     return Reason("path", before + own + behind, text, {**figures, "computing_ns": plain})
-
-
-def longest_path(problem: PlacementProblem, time: IntArray) -> int:
-    """The most that the operations of a path take, with nothing between them."""
-    done = np.zeros(problem.operations, dtype=np.int64)
-    for v in problem.order.tolist():
-        at = max((int(done[problem.storages.producer[s]]) for s in problem.producers[v]), default=0)
-        done[v] = at + time[v]
-    return int(done.max(initial=0))
 
 
 def _interval(problem: PlacementProblem, w: HeadsAndTails) -> Iterator[Reason]:

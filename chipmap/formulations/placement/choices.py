@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+
 from chipmap.formulations.placement.narrowing import renumbered
-from chipmap.instances.placement.instance import PlacementSolution, Transfer
+from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.placement.problem import PlacementProblem
 
 
@@ -73,19 +75,17 @@ class Decisions:
         for (v, d), variable in self.x.items():
             if v not in best or value(variable) > best[v]:
                 best[v], devices[v] = value(variable), d
-        names, used = problem.names, problem.device_names
-        named = {names[v]: used[devices[v]] for v in range(problem.operations)}
+        placed = np.array([devices[v] for v in range(problem.operations)], dtype=np.int64)
         if not problem.timed:
-            return PlacementSolution(instance=problem.instance.name, devices=named)
+            return problem.solution(placed)
         moves = []
         for s in range(len(problem.storages)):
             home = devices[int(problem.storages.producer[s])]
             for d in sorted({devices[w] for w in problem.storages.read_by(s)} - {home}):
                 if (s, d) in self.sent:
-                    at = max(0, round(value(self.sent[s, d]) * self.scale))
-                    moves.append(Transfer(tensor=int(problem.storages.tensor[s]), to=used[d], start=at))
-        starts = {names[v]: max(0, round(value(self.start[v]) * self.scale)) for v in range(problem.operations)}
-        return PlacementSolution(instance=problem.instance.name, devices=named, start=starts, transfers=tuple(moves))
+                    moves.append((s, d, max(0, round(value(self.sent[s, d]) * self.scale))))
+        starts = [max(0, round(value(self.start[v]) * self.scale)) for v in range(problem.operations)]
+        return problem.solution(placed, starts, moves)
 
 
 def placings(problem: PlacementProblem) -> Iterator[tuple[int, int]]:
@@ -123,15 +123,6 @@ def send_time(problem: PlacementProblem, s: int, a: int, d: int) -> int | None:
 def load_time(problem: PlacementProblem, s: int) -> int:
     """c of storage s in objective throughput: the same over all routes."""
     return int(problem.storages.time[s, 0])
-
-
-def channels(problem: PlacementProblem, a: int, d: int) -> list[int]:
-    """The channels of the route from device a to d."""
-    at = a * problem.devices + d
-    found: list[int] = problem.network.channels[
-        problem.network.channel_at[at] : problem.network.channel_at[at + 1]
-    ].tolist()
-    return found
 
 
 def horizon(problem: PlacementProblem, upper: int | None) -> int:

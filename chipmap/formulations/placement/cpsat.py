@@ -17,7 +17,6 @@ from chipmap.family import Scope
 from chipmap.formulations.built import Built, Statement, stated
 from chipmap.formulations.placement.choices import (
     Decisions,
-    channels,
     edges,
     send_time,
 )
@@ -224,7 +223,7 @@ def c5_channel(builder: Builder) -> None:
     for (s, a, d), route in builder.route.items():
         time = send_time(problem, s, a, d)
         size = 0 if time is None else time + int(problem.network.gap[a, d])
-        for channel in channels(problem, a, d) if size else ():
+        for channel in problem.network.held(a, d) if size else ():
             name = f"{builder.prefix}hold[{s},{a},{d},{channel}]"
             held.setdefault(channel, []).append(
                 model.new_optional_fixed_size_interval_var(builder.at[s, d], size, route, name)

@@ -31,23 +31,20 @@ LARGE = 0.01
 
 @dataclass(frozen=True, eq=False)
 class UnitVariables:
-    """What :func:`add_units` added: ``x[u, d]``, ``z[n, d]`` and ``cost``, T2 in ns, for the units of ``graph``."""
+    """What :func:`add_units` added: ``x[u, d]`` and ``cost``, T2 in ns, for the units of ``graph``."""
 
     graph: LoadGraph
     x: Mapping[tuple[int, int], Any]
-    z: Mapping[tuple[int, int], Any]
     cost: Any
     statement: Statement
 
     def decode(self, value: Callable[[Any], float]) -> PlacementSolution:
         """The placement that the variables stand for."""
-        problem = self.graph.problem
         of_unit = np.zeros(self.graph.units, dtype=np.int64)
         for (u, d), variable in self.x.items():
             if value(variable) > 0.5:
                 of_unit[u] = d
-        named = problem.names_of(self.graph.devices_of(of_unit))
-        return PlacementSolution(instance=problem.instance.name, devices=named)
+        return self.graph.problem.solution(self.graph.devices_of(of_unit))
 
     def encode(self, solution: PlacementSolution) -> list[tuple[Any, float]] | None:
         """(variable, value) of a placement; None where it separates a unit or uses a device that isn't offered."""
@@ -72,10 +69,8 @@ def build(instance: PlacementInstance, below: int | None = None) -> Built:
     return Built("cpsat", instance, model, variables.statement, Scope.WHOLE, *coders, variables)
 
 
-def add_units(
-    model: cp_model.CpModel, graph: LoadGraph, below: int | None = None, prefix: str = "", ordered: bool = True
-) -> UnitVariables:
-    """Add the units of ``graph`` to ``model``, without an objective; ``ordered`` puts equal devices in an order."""
+def add_units(model: cp_model.CpModel, graph: LoadGraph, below: int | None = None, prefix: str = "") -> UnitVariables:
+    """Add the units of ``graph`` to ``model``, without an objective."""
     most = int(graph.time.max(axis=1, initial=0).sum()) + sum(cost for _, cost, _ in graph.nets)
     most = most if below is None else min(most, below - 1)
     kinds = [(k, d) for k, devices in enumerate(graph.kinds) for d in devices]
@@ -91,11 +86,11 @@ def add_units(
     cost = model.new_int_var(0, max(0, most), f"{prefix}load")
     state(t2_load_of_units, model, graph, x, z, cost)
     if graph.problem.instance.task.contiguous:
-        state(c7_contiguous_units, model, graph, x, prefix, ordered)
-    elif ordered:
+        state(c7_contiguous_units, model, graph, x, prefix)
+    else:
         sym_first_units(model, graph, x)
     state(c6_memory_of_units, model, graph, x, prefix)
-    return UnitVariables(graph, x, z, cost, state)
+    return UnitVariables(graph, x, cost, state)
 
 
 def c0_domain_of_units(model: cp_model.CpModel, graph: LoadGraph, x: Mapping[tuple[int, int], Any]) -> None:
@@ -168,14 +163,12 @@ def _large(graph: LoadGraph) -> list[int]:
 
 
 def c7_contiguous_units(
-    model: cp_model.CpModel, graph: LoadGraph, x: Mapping[tuple[int, int], Any], prefix: str, ordered: bool
+    model: cp_model.CpModel, graph: LoadGraph, x: Mapping[tuple[int, int], Any], prefix: str
 ) -> None:
     """C7: devices have positions, and no unit is before one that it reads; equal devices by their numbers."""
-    kinds = graph.kinds if ordered else tuple((d,) for devices in graph.kinds for d in devices)
-    count = graph.problem.devices
-    of = {d: k for k, devices in enumerate(kinds) for d in devices}
+    count, of = graph.problem.devices, graph.kind_of
     position = [model.new_int_var(0, count - 1, f"{prefix}position[{d}]") for d in range(count)]
-    for devices in kinds:
+    for devices in graph.kinds:
         for d, e in pairwise(devices):
             model.add(position[d] + 1 <= position[e])
     before: dict[tuple[int, int], Any] = {}

@@ -11,7 +11,7 @@ from typing import Any
 import pyomo.environ as pyo
 
 from chipmap.deadline import look
-from chipmap.formulations.placement.choices import channels, edges, send_time
+from chipmap.formulations.placement.choices import edges, send_time
 from chipmap.instances.placement.problem import PlacementProblem
 
 
@@ -70,7 +70,7 @@ def c5_channel(block: pyo.Block, problem: PlacementProblem) -> None:
     for s, a, d in block.route:
         time = send_time(problem, s, a, d)
         size = 0.0 if time is None else (time + int(problem.network.gap[a, d])) / block.time_unit
-        for channel in channels(problem, a, d) if size else ():
+        for channel in problem.network.held(a, d) if size else ():
             held.setdefault(channel, []).append((s, a, d, size))
     pairs = {}
     for listed in held.values():

@@ -46,13 +46,10 @@ def latest(problem: PlacementProblem, time: IntArray, send: IntArray) -> IntArra
     operations and ``send`` [S] of storages [N]."""
     storages, rank = problem.storages, [0] * problem.operations
     at, readers = storages.reader_at.tolist(), storages.readers.tolist()
-    made: list[list[int]] = [[] for _ in rank]
-    for s, u in enumerate(storages.producer.tolist()):
-        made[u].append(s)
     times, sends = time.tolist(), send.tolist()
     for v in reversed(problem.order.tolist()):
         last = 0
-        for s in made[v]:
+        for s in problem.made[v]:
             for w in readers[at[s] : at[s + 1]]:
                 last = max(last, sends[s] + rank[w])
         rank[v] = times[v] + last

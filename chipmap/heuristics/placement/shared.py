@@ -1,4 +1,4 @@
-"""Operations that share a device: the devices that they have in common, the bytes that they take up there."""
+"""Operations that share a device: sets of them, the devices that they have in common, the bytes that they take up."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
+from chipmap.kernels import njit
 
 
 def common_devices(problem: PlacementProblem) -> NDArray[np.bool_]:
@@ -33,3 +34,26 @@ def part_bytes(problem: PlacementProblem, part: IntArray, parts: int | None = No
     for size, readers in problem.copies:
         found[np.unique(part[list(readers)])] += size
     return found
+
+
+@njit(cache=True, nogil=True)
+def joined(group: IntArray, u: IntArray, v: IntArray, work: IntArray, cap: int) -> IntArray:
+    """The least operation [N] of the set of each one: groups, and the ends of edges (u, v) in their order, which are
+    joined up to ``cap`` work."""
+    count = len(group)
+    part, total = np.arange(count), work.copy()
+    for i in range(count + len(u)):
+        a, b = (i, group[i]) if i < count else (u[i - count], v[i - count])
+        while part[a] != a:
+            part[a] = part[part[a]]
+            a = part[a]
+        while part[b] != b:
+            part[b] = part[part[b]]
+            b = part[b]
+        if a != b and (i < count or total[a] + total[b] <= cap):
+            low = min(a, b)
+            part[max(a, b)] = low
+            total[low] = total[a] + total[b]
+    for a in range(count):  # the least of a set is met first
+        part[a] = part[part[a]]
+    return part

@@ -75,9 +75,7 @@ def _tails(schedule: Schedule) -> list[int]:
     """The tails, from the last start to the first; a transfer comes behind its producer and before its readers."""
     problem, device, time = schedule.problem, schedule.device.tolist(), schedule.time.tolist()
     storages, network, rank = problem.storages, problem.network, schedule.rank.tolist()
-    producer, made = storages.producer.tolist(), [list[int]() for _ in time]
-    for s, u in enumerate(producer):
-        made[u].append(s)
+    producer, made = storages.producer.tolist(), problem.made
     kind, rest, gap = network.kind.tolist(), network.gap.tolist(), problem.gap.tolist()
     nodes = [(at, rank[v], -1, v) for v, at in enumerate(schedule.start.tolist())]
     nodes += [(at, rank[producer[s]], s, d) for (s, d), at in schedule.sent.items()]
@@ -97,8 +95,7 @@ def _tails(schedule: Schedule) -> list[int]:
         home = device[producer[s]]
         took, pause = int(storages.time[s, kind[home][place]]), rest[home][place]
         least = max((time[w] + tail[w] for w in storages.read_by(s) if device[w] == place), default=0)
-        at = home * problem.devices + place
-        channels = network.channels[network.channel_at[at] : network.channel_at[at + 1]].tolist()
+        channels = network.held(home, place)
         if took + pause:
             least = max([least, *(on_channel[c] + pause for c in channels if on_channel[c])])
         behind[s, place] = took + least

@@ -20,7 +20,7 @@ import networkx
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.instances.placement.problem import IntArray, PlacementProblem
+from chipmap.instances.placement.problem import DisjointSets, IntArray, PlacementProblem
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class LoadGraph:
 
     def joined(self, pairs: Iterable[tuple[int, int]]) -> LoadGraph:
         """This graph with pairs of units joined."""
-        merged = _Sets(self.problem.operations)
+        merged = DisjointSets(self.problem.operations)
         for members in self.members:
             merged.join(members)
         for u, v in pairs:
@@ -91,20 +91,6 @@ class LoadGraph:
         if self.problem.instance.task.contiguous:
             _join_circles(self.problem, merged, ends)
         return _graph(self.problem, merged, ends, self.below)
-
-    def load(self, of_unit: IntArray) -> int:
-        """T2 in ns of the units' devices [U]."""
-        problem, count = self.problem, self.problem.devices
-        work, moved = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-        kind = self.kind_of
-        for unit, d in enumerate(of_unit.tolist()):
-            work[d] += self.time[unit, kind[d]]
-        for units, cost, _ in self.nets:
-            touched = {int(of_unit[unit]) for unit in units}
-            for d in touched if len(touched) > 1 else ():
-                moved[d] += cost if self.paying[kind[d]] else 0
-        both = np.maximum(work, moved) if problem.instance.task.overlap else work + moved
-        return int(both.max(initial=0))
 
     @cached_property
     def kind_of(self) -> list[int]:
@@ -123,7 +109,7 @@ def load_graph(
 
     With C7, units that read from each other in a circle can't be in different blocks: they are one.
     """
-    merged = _Sets(problem.operations)
+    merged = DisjointSets(problem.operations)
     for group in (*problem.groups, *together):
         merged.join(group)
     task, ends = problem.instance.task, _ends(problem)
@@ -143,25 +129,6 @@ def _ends(problem: PlacementProblem) -> list[tuple[int, ...]]:
     return [(u, *problem.storages.read_by(s)) for s, u in enumerate(problem.storages.producer.tolist())]
 
 
-class _Sets:
-    """Operations that share a device, by union and find."""
-
-    def __init__(self, count: int) -> None:
-        self.first, self.count = list(range(count)), count
-
-    def find(self, v: int) -> int:
-        while self.first[v] != v:
-            self.first[v] = self.first[self.first[v]]
-            v = self.first[v]
-        return v
-
-    def join(self, members: Iterable[int]) -> None:
-        found = sorted({self.find(v) for v in members})
-        for v in found[1:]:
-            self.first[v] = found[0]
-            self.count -= 1
-
-
 def _forward(problem: PlacementProblem, ends: list[tuple[int, ...]]) -> Iterable[tuple[int, int]]:
     """(producer, reader) of the operations that C7 speaks of."""
     for u, *readers in ends:
@@ -171,13 +138,13 @@ def _forward(problem: PlacementProblem, ends: list[tuple[int, ...]]) -> Iterable
                     yield u, v
 
 
-def _join_circles(problem: PlacementProblem, merged: _Sets, ends: list[tuple[int, ...]]) -> None:
+def _join_circles(problem: PlacementProblem, merged: DisjointSets, ends: list[tuple[int, ...]]) -> None:
     pairs = {(merged.find(u), merged.find(v)) for u, v in _forward(problem, ends)}
     for circle in networkx.strongly_connected_components(networkx.DiGraph(pairs)):
         merged.join(circle)
 
 
-def _join_costly(problem: PlacementProblem, merged: _Sets, ends: list[tuple[int, ...]], below: int) -> None:
+def _join_costly(problem: PlacementProblem, merged: DisjointSets, ends: list[tuple[int, ...]], below: int) -> None:
     """Join the units of nets that cost ``below`` or more (all storages of the same units together)."""
     cost: dict[frozenset[int], int] = {}
     for s, members in enumerate(ends):
@@ -203,7 +170,9 @@ def _most_bytes(time: IntArray, held: IntArray, below: int | None) -> int:
     return found
 
 
-def _graph(problem: PlacementProblem, merged: _Sets, ends: list[tuple[int, ...]], below: int | None) -> LoadGraph:
+def _graph(
+    problem: PlacementProblem, merged: DisjointSets, ends: list[tuple[int, ...]], below: int | None
+) -> LoadGraph:
     firsts = sorted({merged.find(v) for v in range(problem.operations)})
     index = {first: unit for unit, first in enumerate(firsts)}
     unit = np.array([index[merged.find(v)] for v in range(problem.operations)], dtype=np.int64)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.placement.problem import PlacementProblem
-from chipmap.records import InputError
 
 
 @dataclass(frozen=True)
@@ -29,11 +28,6 @@ def loads(problem: PlacementProblem, solution: PlacementSolution) -> list[Load]:
 
     Raises :class:`InputError` where an operation has no device of the instance.
     """
-    known = set(problem.device_names)
-    lacking = next((name for name in problem.names if solution.devices.get(name) not in known), None)
-    if lacking is not None:
-        remedy = "Take a solution of this very instance."
-        raise InputError(f"operation {lacking!r} has no device of the instance", "solution.devices", remedy)
     device, storages = problem.devices_of(solution).tolist(), problem.storages
     count, work, sent = [0] * problem.devices, [0] * problem.devices, [0] * problem.devices
     largest: list[tuple[int, int] | None] = [None] * problem.devices

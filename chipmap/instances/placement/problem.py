@@ -6,6 +6,7 @@ The formulas are those of ``docs/families/placement.md``. The checker states the
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution, allowed_devices
+from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution, Transfer, allowed_devices
 from chipmap.instances.placement.system import DeviceClass, routes_of
 from chipmap.networks.graph import OperationGraph
 from chipmap.records import InputError, kept
@@ -22,6 +23,27 @@ from chipmap.records.decimals import exact
 IntArray = NDArray[np.int64]
 #: Sums of times stay below this many ns.
 MAX_TOTAL = 2**60
+
+
+class DisjointSets:
+    """Operations that share a device, by union and find; a set is named by its least member."""
+
+    def __init__(self, count: int) -> None:
+        self.first, self.count = list(range(count)), count
+
+    def find(self, v: int) -> int:
+        """The least member of the set of v."""
+        while self.first[v] != v:
+            self.first[v] = self.first[self.first[v]]
+            v = self.first[v]
+        return v
+
+    def join(self, members: Iterable[int]) -> None:
+        """Make one set of those of the members."""
+        found = sorted({self.find(v) for v in members})
+        for v in found[1:]:
+            self.first[v] = found[0]
+            self.count -= 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +66,16 @@ class Storages:
 
     def __len__(self) -> int:
         return len(self.tensor)
+
+    @cached_property
+    def read(self) -> IntArray:
+        """The storage that each of ``readers`` reads."""
+        return np.repeat(np.arange(len(self)), np.diff(self.reader_at))
+
+    @cached_property
+    def sources(self) -> IntArray:
+        """The producer of what each of ``readers`` reads."""
+        return self.producer[self.read]
 
     def read_by(self, s: int) -> list[int]:
         """The readers of storage s."""
@@ -68,6 +100,12 @@ class Network:
     def count(self) -> int:
         """The number of channels."""
         return len(self.names)
+
+    def held(self, a: int, b: int) -> list[int]:
+        """The channels of the route from device a to b."""
+        at = a * len(self.kind) + b
+        found: list[int] = self.channels[self.channel_at[at] : self.channel_at[at + 1]].tolist()
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +160,16 @@ class PlacementProblem:
     def producers(self) -> list[list[int]]:
         """For each operation the storages that it reads."""
         found: list[list[int]] = [[] for _ in range(self.operations)]
-        for s in range(len(self.storages)):
-            for v in self.storages.read_by(s):
-                found[v].append(s)
+        for s, v in zip(self.storages.read.tolist(), self.storages.readers.tolist(), strict=True):
+            found[v].append(s)
+        return found
+
+    @cached_property
+    def made(self) -> list[list[int]]:
+        """For each operation the storages that it makes."""
+        found: list[list[int]] = [[] for _ in range(self.operations)]
+        for s, u in enumerate(self.storages.producer.tolist()):
+            found[u].append(s)
         return found
 
     @cached_property
@@ -161,9 +206,32 @@ class PlacementProblem:
         return {name: self.device_names[d] for name, d in zip(self.names, devices.tolist(), strict=True)}
 
     def devices_of(self, solution: PlacementSolution) -> IntArray:
-        """The devices [N] of a valid solution."""
+        """The devices [N] of a solution. Raises :class:`InputError` where an operation has none of the instance."""
         at = {name: d for d, name in enumerate(self.device_names)}
+        lacking = next((name for name in self.names if solution.devices.get(name) not in at), None)
+        if lacking is not None:
+            remedy = "Take a solution of this very instance; `chipmap check` says more."
+            raise InputError(f"operation {lacking!r} has no device of the instance", "solution.devices", remedy)
         return np.array([at[solution.devices[name]] for name in self.names], dtype=np.int64)
+
+    def without_route(self, devices: IntArray) -> tuple[int, int] | None:
+        """(producer, reader) of something that would be sent on devices [N] between which no route leads; the first."""
+        a, b = devices[self.storages.sources], devices[self.storages.readers]
+        lost = np.flatnonzero((a != b) & (self.network.kind[a, b] < 0))[:1].tolist()
+        return (int(self.storages.sources[lost[0]]), int(self.storages.readers[lost[0]])) if lost else None
+
+    def solution(
+        self, devices: IntArray, start: Sequence[int] = (), moves: Iterable[tuple[int, int, int]] = ()
+    ) -> PlacementSolution:
+        """The placement on these devices [N]; with step time the starts [N], and (storage, device, start) of each
+        transfer."""
+        tensors, names = self.storages.tensor.tolist(), self.device_names
+        return PlacementSolution(
+            instance=self.instance.name,
+            devices=self.names_of(devices),
+            start=dict(zip(self.names, start, strict=self.timed)),
+            transfers=tuple(Transfer(tensor=tensors[s], to=names[d], start=at) for s, d, at in moves),
+        )
 
 
 def placement_problem(instance: PlacementInstance) -> PlacementProblem:
@@ -352,21 +420,10 @@ def _readers(graph: OperationGraph, index: dict[int, int]) -> tuple[list[set[int
 
 def _groups(instance: PlacementInstance, index: dict[int, int]) -> IntArray:
     """The least position among the operations that share a device, for each."""
-    group = list(range(len(index)))
-
-    def first(v: int) -> int:
-        while group[v] != v:
-            group[v] = group[group[v]]
-            v = group[v]
-        return v
-
-    at = {instance.graph.operations[v].name: i for v, i in index.items()}
+    groups, at = DisjointSets(len(index)), {instance.graph.operations[v].name: i for v, i in index.items()}
     for names in instance.together:
-        members = [at[name] for name in names if name in at]
-        for v in members[1:]:
-            a, b = first(members[0]), first(v)
-            group[a] = group[b] = min(a, b)
-    return np.array([first(v) for v in range(len(group))], dtype=np.int64)
+        groups.join(at[name] for name in names if name in at)
+    return np.array([groups.find(v) for v in range(len(index))], dtype=np.int64)
 
 
 def _flat(lists: list[list[int]]) -> tuple[IntArray, IntArray]:

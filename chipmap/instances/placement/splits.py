@@ -30,7 +30,7 @@ from chipmap.instances.placement.instance import PlacementInstance, PlacementSol
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.records import InputError, csv_text
 
-_CPU = "cpu"
+CPU = "cpu"
 _REMEDY = "Give a device map, a split with fpgas and cpus, or a placement-solution/1."
 #: Columns of a table with the operation, and with its device; the first ones are written.
 _NAMES, _PLACES = ("operation", "name"), ("device", "place")
@@ -116,14 +116,14 @@ def _between(problem: PlacementProblem, named: dict[str, str], given: Mapping[st
     instance, names = problem.instance, problem.names
     if not instance.scopes or not named:
         return named
-    split = {_parts(key)[:length] for key in given for length in range(len(_parts(key)))}
+    split = {name_parts(key)[:length] for key in given for length in range(len(name_parts(key)))}
     found, position = dict(named), {name: v for v, name in enumerate(names)}
     made: list[list[int]] = [[] for _ in names]
     for s, u in enumerate(problem.storages.producer.tolist()):
         made[u].append(s)
     left = list[int]()
     for v in problem.order.tolist():
-        if names[v] in found or _parts(instance.scopes[int(problem.position[v])]) not in split:
+        if names[v] in found or name_parts(instance.scopes[int(problem.position[v])]) not in split:
             continue
         forward = names[v]
         while "/" in forward and (forward == names[v] or forward not in position):
@@ -140,22 +140,22 @@ def _between(problem: PlacementProblem, named: dict[str, str], given: Mapping[st
 
 def _device(value: Any, where: str, problem: PlacementProblem) -> str:
     """The name of the device that a file means."""
-    accelerators, hosts = _kinds(problem)
+    accelerators, hosts = accelerators_and_hosts(problem)
     number = isinstance(value, int) and not isinstance(value, bool)
     if number and 0 <= value < len(accelerators):
         return accelerators[value]
-    if value == _CPU and hosts:
+    if value == CPU and hosts:
         return hosts[0]
     if isinstance(value, str) and value in problem.device_names:
         return value
-    remedy = f"Give 0 to {len(accelerators) - 1}, {_CPU} for a host, or one of {', '.join(problem.device_names)}."
+    remedy = f"Give 0 to {len(accelerators) - 1}, {CPU} for a host, or one of {', '.join(problem.device_names)}."
     raise InputError(f"{value!r} is no device", where, remedy)
 
 
-def _kinds(problem: PlacementProblem) -> tuple[list[str], list[str]]:
+def accelerators_and_hosts(problem: PlacementProblem) -> tuple[list[str], list[str]]:
     """The names of the accelerators, and those of the hosts."""
     machines = problem.instance.system.devices
-    hosts = [one.kind == _CPU or not pays for one, pays in zip(machines, problem.paying, strict=True)]
+    hosts = [one.kind == CPU or not pays for one, pays in zip(machines, problem.paying, strict=True)]
     names = problem.device_names
     return [n for n, host in zip(names, hosts, strict=True) if not host], [
         n for n, host in zip(names, hosts, strict=True) if host
@@ -166,7 +166,7 @@ def _by_hand(given: dict[str, Any], where: str, problem: PlacementProblem) -> di
     """Devices by operation of a split with lists of node ids."""
     found: dict[str, str] = {}
     known = set(problem.names)
-    for key, devices in zip(("fpgas", "cpus"), _kinds(problem), strict=True):
+    for key, devices in zip(("fpgas", "cpus"), accelerators_and_hosts(problem), strict=True):
         parts = given.get(key, [])
         if not isinstance(parts, list):
             raise InputError("is no list", f"{where}: {key}", _REMEDY)
@@ -192,15 +192,17 @@ def _by_hand(given: dict[str, Any], where: str, problem: PlacementProblem) -> di
 
 def _mapped(given: dict[str, Any], where: str, problem: PlacementProblem) -> dict[str, str]:
     """Devices by operation of a device map."""
-    devices = {_parts(key): _device(value, f"{where}: {key!r}", problem) for key, value in given.items()}
+    devices = {name_parts(key): _device(value, f"{where}: {key!r}", problem) for key, value in given.items()}
     states: dict[str, tuple[str, ...]] = {}  # the first parameter of each operation that holds one
     for state, name in problem.instance.states.items():
-        states.setdefault(name, _parts(state))
-    of_states = {_parts(state) for state in problem.instance.states}
+        states.setdefault(name, name_parts(state))
+    of_states = {name_parts(state) for state in problem.instance.states}
     found: dict[str, str] = {}
     scopes, operations = problem.instance.scopes, problem.instance.graph.operations
     for v, name in enumerate(problem.names):
-        parts, skipped = (*_parts(scopes[int(problem.position[v])]), name) if scopes else _parts(name), of_states
+        parts, skipped = name_parts(name), of_states
+        if scopes:
+            parts = (*name_parts(scopes[int(problem.position[v])]), name)
         if name in states and operations[int(problem.position[v])].role == "constant":
             parts, skipped = states[name], set()
         for length in range(len(parts), -1, -1):
@@ -210,5 +212,6 @@ def _mapped(given: dict[str, Any], where: str, problem: PlacementProblem) -> dic
     return found
 
 
-def _parts(scope: str) -> tuple[str, ...]:
+def name_parts(scope: str) -> tuple[str, ...]:
+    """``blocks.0/attn`` -> blocks, 0, attn."""
     return tuple(part for part in re.split(r"[./]", scope) if part)

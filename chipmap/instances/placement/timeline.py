@@ -125,9 +125,7 @@ def timeline(problem: PlacementProblem, solution: PlacementSolution) -> Timeline
     """
     names, devices = problem.names, {name: d for d, name in enumerate(problem.device_names)}
     remedy = "Take a schedule of this very instance; `chipmap check` says more."
-    lacking = next((name for name in names if solution.devices.get(name) not in devices), None)
-    if lacking is not None:
-        raise InputError(f"operation {lacking!r} has no device of the instance", "solution.devices", remedy)
+    device = problem.devices_of(solution).tolist()
     lacking = next((name for name in names if name not in solution.start), None)
     if lacking is not None:
         raise InputError(f"operation {lacking!r} has no start", "solution.start", remedy)
@@ -135,7 +133,6 @@ def timeline(problem: PlacementProblem, solution: PlacementSolution) -> Timeline
     for i, one in enumerate(solution.transfers):
         if one.tensor not in place or one.to not in devices:
             raise InputError(f"tensor {one.tensor} to {one.to!r}", f"solution.transfers[{i}]", remedy)
-    device = [devices[solution.devices[name]] for name in names]
     start = [solution.start[name] for name in names]
     time = problem.time.tolist()
     end = [s + time[v][d] for v, (s, d) in enumerate(zip(start, device, strict=True))]
@@ -145,8 +142,7 @@ def timeline(problem: PlacementProblem, solution: PlacementSolution) -> Timeline
 
 def _move(problem: PlacementProblem, device: list[int], s: int, target: int, start: int) -> Move:
     source, network = device[int(problem.storages.producer[s])], problem.network
-    route, kind = source * problem.devices + target, int(network.kind[source, target])
-    held = tuple(network.channels[network.channel_at[route] : network.channel_at[route + 1]].tolist())
+    kind, held = int(network.kind[source, target]), tuple(network.held(source, target))
     end = start + (int(problem.storages.time[s, kind]) if kind >= 0 else 0)
     return Move(s, source, target, start, end, end + int(network.gap[source, target]), held)
 

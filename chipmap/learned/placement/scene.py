@@ -31,8 +31,7 @@ import numpy as np
 from chipmap.deadline import Deadline
 from chipmap.heuristics.placement.keys import default_keys, mean_sends
 from chipmap.heuristics.placement.published import metis
-from chipmap.heuristics.placement.search.units import join
-from chipmap.heuristics.placement.shared import common_devices
+from chipmap.heuristics.placement.shared import common_devices, joined
 from chipmap.heuristics.placement.simulation.memory import bytes_of, excess
 from chipmap.heuristics.placement.simulation.simulator import NEVER, simulate
 from chipmap.heuristics.placement.simulation.tables import tables, workspace
@@ -147,12 +146,10 @@ class Scene:
 def _units(problem: PlacementProblem, graph: Graph, split: IntArray) -> IntArray:
     """The unit of each operation [n], by numbers from 0."""
     storages, allowed = problem.storages, common_devices(problem)
-    lengths = np.diff(storages.reader_at)
-    u, size = np.repeat(storages.producer, lengths), np.repeat(storages.bytes, lengths)
-    v = storages.readers
+    u, v, size = storages.sources, storages.readers, storages.bytes[storages.read]
     alike = (split[u] == split[v]) & (allowed[u] == allowed[v]).all(axis=1)
     order = np.argsort(-size[alike], kind="stable")
     work = graph.work.astype(np.int64)
-    root = join(problem.group, u[alike][order], v[alike][order], work, int(work.sum()) // (PIECES * problem.devices))
+    root = joined(problem.group, u[alike][order], v[alike][order], work, int(work.sum()) // (PIECES * problem.devices))
     found: IntArray = np.unique(root, return_inverse=True)[1].astype(np.int64)
     return found

@@ -51,10 +51,9 @@ def inner_stay(problem: PlacementProblem, devices: IntArray, start: IntArray | N
     """One device for each group none of whose storages, read or made, is on two devices with ``devices`` [N]; the order
     of ``start`` [N] (with step time) there."""
     storages = problem.storages
-    producer = np.repeat(storages.producer, np.diff(storages.reader_at))
-    crossing = devices[producer] != devices[storages.readers]
+    crossing = devices[storages.sources] != devices[storages.readers]
     border = np.zeros(problem.operations, dtype=bool)
-    border[problem.group[producer[crossing]]] = border[problem.group[storages.readers[crossing]]] = True
+    border[problem.group[storages.sources[crossing]]] = border[problem.group[storages.readers[crossing]]] = True
     home = np.arange(problem.devices) == devices[:, None]
     return NearPlacements(border[problem.group][:, None] | home, devices, start, ordered=True)
 

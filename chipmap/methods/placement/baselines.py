@@ -20,7 +20,7 @@ from chipmap.instances.placement.instance import PlacementInstance, PlacementSol
 from chipmap.instances.placement.problem import IntArray
 from chipmap.learned import needs
 from chipmap.methods.chain import Link, Turn
-from chipmap.methods.placement.chain import BOUND, follow_chain
+from chipmap.methods.placement.chain import BOUND, Method, follow_chain
 from chipmap.methods.placement.chain_state import ChainState
 from chipmap.result import Termination
 from chipmap.run import Run
@@ -55,36 +55,6 @@ def of_metis(state: ChainState, turn: Turn) -> Iterator[tuple[str, IntArray]]:
             turn.run.note("left out", f"metis, {kind}: {error}")
 
 
-def of_random(state: ChainState, turn: Turn) -> Iterator[tuple[str, IntArray]]:
-    """A random device for each group."""
-    yield "random", starts.at_random(state.problem, turn.run.options.seed)
-
-
-def of_heft(state: ChainState, turn: Turn) -> Iterator[tuple[str, IntArray]]:
-    """HEFT."""
-    yield "heft", starts.heft(state.problem, state.tables)
-
-
-def of_heft_units(state: ChainState, turn: Turn) -> Iterator[tuple[str, IntArray]]:
-    """HEFT on units."""
-    yield "heft-units", heft_units(state.problem, state.tables)
-
-
-def of_etf(state: ChainState, turn: Turn) -> Iterator[tuple[str, IntArray]]:
-    """ETF."""
-    yield "etf", etf.etf(state.problem, state.tables, turn.deadline)
-
-
-def of_m_etf(state: ChainState, turn: Turn) -> Iterator[tuple[str, IntArray]]:
-    """Baechi's m-ETF."""
-    yield "m-etf", etf.m_etf(state.problem, state.tables, turn.deadline)
-
-
-def of_cpop(state: ChainState, turn: Turn) -> Iterator[tuple[str, IntArray]]:
-    """CPOP."""
-    yield "cpop", cpop(state.problem, state.tables)
-
-
 def of_one_device(state: ChainState, turn: Turn) -> Iterator[tuple[str, IntArray]]:
     """Everything on one device, for each that allows it."""
     yield from state.singles()
@@ -107,7 +77,7 @@ def _baseline(state: ChainState, turn: Turn, placements: Placements) -> None:
     refused: list[Refused] = []
     for name, devices in placements(state, turn):
         if not state.problem.timed:
-            found = PlacementSolution(instance=state.problem.instance.name, devices=state.problem.names_of(devices))
+            found = state.problem.solution(devices)
             _judge(turn.run, name, found)
         else:
             refused += _decode(state, turn, name, devices)
@@ -124,7 +94,10 @@ def _decode(state: ChainState, turn: Turn, name: str, devices: IntArray) -> Iter
     for rule, fifo in RULES:
         step = int(simulate(state.tables, devices, state.key, fifo, state.none, NEVER, state.work))
         if step < 0:
-            turn.run.note("left out", f"{name} is no placement: C3 {_missing(state, devices)}")
+            u, v = state.problem.without_route(devices) or (0, 0)
+            (a, b), names = (state.problem.device_names[d] for d in devices[[u, v]].tolist()), state.problem.names
+            what = f"{names[v]!r} reads {names[u]!r}, but there is no route from {a!r} to {b!r}"
+            turn.run.note("left out", f"{name} is no placement: C3 {what}")
             return
         over = int(excess(state.tables, state.bytes, devices, state.work))
         if best is None or (over, step) < best[:2]:
@@ -149,76 +122,31 @@ def _judge(run: Run, name: str, solution: PlacementSolution) -> None:
     run.note("left out", f"{name} is no placement: {first.label} {first.message}{also}")
 
 
-def _missing(state: ChainState, devices: IntArray) -> str:
-    """The first storage whose transfer has no route, in words."""
-    problem, storages = state.problem, state.problem.storages
-    for s, u in enumerate(storages.producer.tolist()):
-        for v in storages.read_by(s):
-            a, b = int(devices[u]), int(devices[v])
-            if a != b and problem.network.kind[a, b] < 0:
-                ends = f"{problem.device_names[a]!r} to {problem.device_names[b]!r}"
-                return f"{problem.names[v]!r} reads {problem.names[u]!r}, but there is no route from {ends}"
-    return "a transfer has no route"
+def _method(placements: Placements, required: Callable[[], object] = lambda: None) -> Method:
+    """The method whose placements these are; ``required`` raises an error where an extra lacks."""
+
+    def method(instance: PlacementInstance, run: Run) -> Termination:
+        required()
+        work = Link("baseline", 1.0, lambda state, turn: _baseline(state, turn, placements))
+        return follow_chain(instance, run, (BOUND, work))
+
+    return method
 
 
-def _method(instance: PlacementInstance, run: Run, placements: Placements) -> Termination:
-    def work(state: ChainState, turn: Turn) -> None:
-        _baseline(state, turn, placements)
-
-    return follow_chain(instance, run, (BOUND, Link("baseline", 1.0, work)))
+def _of_one(name: str, devices: Callable[[ChainState, Turn], IntArray]) -> Method:
+    """The method with a single placement."""
+    return _method(lambda state, turn: iter([(name, devices(state, turn))]))
 
 
-def one_device(instance: PlacementInstance, run: Run) -> Termination:
-    """Everything on one device, for each device."""
-    return _method(instance, run, of_one_device)
-
-
-def human_splits(instance: PlacementInstance, run: Run) -> Termination:
-    """Layers of the network one after the other, or in turn; the best of three splits."""
-    return _method(instance, run, of_human)
-
-
-def metis_parts(instance: PlacementInstance, run: Run) -> Termination:
-    """METIS by time and by bytes; the better one."""
-    metis.require()
-    return _method(instance, run, of_metis)
-
-
-def heft(instance: PlacementInstance, run: Run) -> Termination:
-    """HEFT alone."""
-    return _method(instance, run, of_heft)
-
-
-def heft_on_units(instance: PlacementInstance, run: Run) -> Termination:
-    """HEFT with a weight, its update and its gradients as one unit."""
-    return _method(instance, run, of_heft_units)
-
-
-def etf_alone(instance: PlacementInstance, run: Run) -> Termination:
-    """ETF alone."""
-    return _method(instance, run, of_etf)
-
-
-def m_etf(instance: PlacementInstance, run: Run) -> Termination:
-    """Baechi's m-ETF alone."""
-    return _method(instance, run, of_m_etf)
-
-
-def critical_path(instance: PlacementInstance, run: Run) -> Termination:
-    """CPOP alone."""
-    return _method(instance, run, of_cpop)
-
-
-def at_random(instance: PlacementInstance, run: Run) -> Termination:
-    """A random placement."""
-    return _method(instance, run, of_random)
-
-
-def policy(instance: PlacementInstance, run: Run) -> Termination:
-    """A policy that learns by PPO while it draws (:mod:`chipmap.learned.placement`); extra ``learned``.
-
-    It draws ``--native samples=N`` placements, 400 unless told; ``--native learn=false`` leaves it as it begins: drawn
-    round the best human split or METIS partition.
-    """
-    needs.require()
-    return _method(instance, run, of_policy)
+one_device, human_splits = _method(of_one_device), _method(of_human)
+metis_parts = _method(of_metis, metis.require)
+heft = _of_one("heft", lambda state, turn: starts.heft(state.problem, state.tables))
+heft_on_units = _of_one("heft-units", lambda state, turn: heft_units(state.problem, state.tables))
+etf_alone = _of_one("etf", lambda state, turn: etf.etf(state.problem, state.tables, turn.deadline))
+m_etf = _of_one("m-etf", lambda state, turn: etf.m_etf(state.problem, state.tables, turn.deadline))
+critical_path = _of_one("cpop", lambda state, turn: cpop(state.problem, state.tables))
+at_random = _of_one("random", lambda state, turn: starts.at_random(state.problem, turn.run.options.seed))
+#: A policy that learns by PPO while it draws (:mod:`chipmap.learned.placement`); extra ``learned``. It draws ``--native
+#: samples=N`` placements, 400 unless told; ``--native learn=false`` leaves it as it begins: drawn round the best human
+#: split or METIS partition.
+policy = _method(of_policy, needs.require)

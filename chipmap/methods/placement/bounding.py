@@ -25,7 +25,7 @@ def bound_by_windows(state: ChainState, turn: Turn) -> None:
     windows = state.heads_and_tails(deadline)
     turn.bound(lower.path(windows), "path")
     turn.bound(lower.group(problem, windows), "groups")
-    turn.bound(max(lower.interval(problem, windows), price_bound.interval(problem, windows)), "interval")
+    turn.bound(price_bound.interval(problem, windows), "interval")
     steps: list[tuple[str, Callable[[HeadsAndTails, Deadline], HeadsAndTails]]] = [
         ("sides", lambda w, until: same_device_bound.raised(problem, w, False, until)),
         ("ancestors", lambda w, until: ancestors.raised(problem, w, until)),
@@ -35,8 +35,7 @@ def bound_by_windows(state: ChainState, turn: Turn) -> None:
         if gap_closed(turn):
             return
         windows = state.raise_heads_and_tails(raised(windows, deadline))
-        shared = max(lower.interval(problem, windows), price_bound.interval(problem, windows))
-        turn.bound(max(lower.path(windows), shared), name)
+        turn.bound(max(lower.path(windows), price_bound.interval(problem, windows)), name)
     low = turn.run.lower.value if turn.run.lower is not None else 0
     high = turn.run.upper if turn.run.upper is not None else problem.horizon
     if low < high:

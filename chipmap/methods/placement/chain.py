@@ -6,6 +6,8 @@ deadline passes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from chipmap.heuristics.placement.bounds import price_bound
 from chipmap.heuristics.placement.bounds import simple as lower
 from chipmap.heuristics.placement.search.units import units
@@ -24,6 +26,7 @@ from chipmap.methods.placement.throughput import blocks, refute, search_loads
 from chipmap.result import Termination
 from chipmap.run import Run
 
+Method = Callable[[PlacementInstance, Run], Termination]
 #: Operations · devices up to which those that must share a device count as one, there.
 LARGE = 2_400
 #: Partitions within a time limit at most, and without one.
@@ -36,7 +39,7 @@ def bound_at_once(state: ChainState, turn: Turn) -> None:
     if reasons:
         turn.run.infeasible(*reasons)
         turn.run.checkpoint()
-    turn.bound(max(lower.load(state.problem), price_bound.work(state.problem)), "work")
+    turn.bound(max(lower.group(state.problem), price_bound.work(state.problem)), "work")
 
 
 def look_at_limit(state: ChainState, turn: Turn) -> None:
@@ -154,42 +157,23 @@ def auto(instance: PlacementInstance, run: Run) -> Termination:
     return follow_chain(instance, run, THROUGHPUT if instance.task.objective == "throughput" else STEP_TIME)
 
 
-def starts(instance: PlacementInstance, run: Run) -> Termination:
-    """The best of all starts."""
-    return follow_chain(instance, run, (BOUND, START))
-
-
-def partitions(instance: PlacementInstance, run: Run) -> Termination:
-    """Annealed partitions alone."""
-    return follow_chain(instance, run, (BOUND, Link("partition", 1.0, best_of_partitions)))
-
-
-def annealed(instance: PlacementInstance, run: Run) -> Termination:
-    """The search alone, from the best start."""
-    return follow_chain(instance, run, (BOUND, START, IMPROVED))
-
-
-def cpsat(instance: PlacementInstance, run: Run) -> Termination:
-    """The CP-SAT model alone."""
-    return follow_chain(instance, run, (BOUND, Link("cpsat", 1.0, model_by_cpsat)))
-
-
-def in_blocks(instance: PlacementInstance, run: Run) -> Termination:
-    """Throughput by blocks one after the other: the program over ideals alone."""
-    return follow_chain(instance, run, (BOUND, BLOCKS))
-
-
-def mip(instance: PlacementInstance, run: Run) -> Termination:
-    """The MIP alone."""
-    return follow_chain(instance, run, (BOUND, Link("mip", 1.0, model_by_mip)))
-
-
-def bounds(instance: PlacementInstance, run: Run) -> Termination:
-    """Every lower bound, no placement."""
-    return follow_chain(instance, run, (BOUND, WINDOWS, LIMIT))
-
-
 def follow_chain(instance: PlacementInstance, run: Run, links: tuple[Link, ...]) -> Termination:
     """Do the links one after the other."""
     state = ChainState(placement_problem(instance))
     return run.attempt(lambda: follow(links, state, Turn(run, run.deadline)))
+
+
+def _following(*links: Link) -> Method:
+    """The method that is a chain of these links for either objective."""
+    return lambda instance, run: follow_chain(instance, run, links)
+
+
+starts = _following(BOUND, START)
+partitions = _following(BOUND, Link("partition", 1.0, best_of_partitions))
+annealed = _following(BOUND, START, IMPROVED)
+cpsat = _following(BOUND, Link("cpsat", 1.0, model_by_cpsat))
+#: Throughput by blocks one after the other: the program over ideals alone.
+in_blocks = _following(BOUND, BLOCKS)
+mip = _following(BOUND, Link("mip", 1.0, model_by_mip))
+#: Every lower bound, no placement.
+bounds = _following(BOUND, WINDOWS, LIMIT)

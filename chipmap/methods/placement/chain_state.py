@@ -119,7 +119,7 @@ class ChainState:
         """Hand over the placement on ``devices``, with step time the schedule that the decoder makes of it."""
         problem = self.problem
         if not problem.timed:
-            turn.solution(PlacementSolution(instance=problem.instance.name, devices=problem.names_of(devices)), name)
+            turn.solution(problem.solution(devices), name)
             return
         if self.evaluate_and_keep(devices, key):
             self.tell_best(turn, name)

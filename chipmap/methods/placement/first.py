@@ -16,7 +16,7 @@ from chipmap.heuristics.placement.keys import by_rank
 from chipmap.heuristics.placement.shared import part_bytes
 from chipmap.heuristics.placement.starts import human
 from chipmap.heuristics.placement.starts.filling import filled
-from chipmap.heuristics.placement.starts.in_order import Times, solution_of, times_alone, times_in_order
+from chipmap.heuristics.placement.starts.in_order import Times, times_alone, times_in_order
 from chipmap.heuristics.placement.starts.plain_blocks import blocks
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem
@@ -39,7 +39,7 @@ def first(instance: PlacementInstance, run: Run) -> Termination:
         _schedules(problem, run)
     else:
         for device in _each_once(_for_loads(problem)):
-            valid = _valid(run, PlacementSolution(instance=instance.name, devices=problem.names_of(device)))
+            valid = _valid(run, problem.solution(device))
             if valid and problem.operations > FEW:
                 break
     return run.terminate()
@@ -67,20 +67,20 @@ def _schedules(problem: PlacementProblem, run: Run) -> None:
         if times is None:
             continue
         if problem.operations > FEW:
-            if _valid(run, solution_of(problem, device, times)):
+            if _valid(run, problem.solution(device, times.start, times.moves)):
                 return
             refused.append(device)
         else:
             found.append((times.step, len(found), device, times))
     for _, _, device, times in sorted(found, key=lambda one: one[:2]):
-        if _valid(run, solution_of(problem, device, times)):
+        if _valid(run, problem.solution(device, times.start, times.moves)):
             return
         refused.append(device)
     listed = problem.order.tolist()
     for schedule in (times_in_order, times_alone):
         for device in reversed(refused):  # those that were filled first
             times = schedule(problem, device, listed)
-            if times is not None and _valid(run, solution_of(problem, device, times)):
+            if times is not None and _valid(run, problem.solution(device, times.start, times.moves)):
                 return
 
 

@@ -119,8 +119,7 @@ def _unreached(problem: PlacementProblem) -> Iterator[Infeasibility]:
     reach = (problem.network.kind >= 0) | np.eye(problem.devices, dtype=bool)
     if reach.all() or not problem.timed or not problem.operations:
         return
-    u = np.repeat(problem.storages.producer, np.diff(problem.storages.reader_at))
-    v = problem.storages.readers
+    u, v = problem.storages.sources, problem.storages.readers
     allowed, before = common_devices(problem), -1
     labels = ("C1", "C3") if problem.groups else ("C3",)
     while allowed.sum() != before:
@@ -165,10 +164,9 @@ def _needs(problem: PlacementProblem, inputs: bool = True) -> IntArray:
     runs = np.where(problem.allowed, problem.time, 1).min(axis=1) > 0
     rests = runs[storages.producer] | storages.resident | (task.memory == "static")
     np.add.at(needs, storages.producer[rests], storages.bytes[rests])
-    number = np.repeat(np.arange(len(storages)), np.diff(storages.reader_at))
-    other = storages.readers != storages.producer[number]
+    other = storages.readers != storages.sources
     if inputs or task.memory == "static":
-        np.add.at(needs, storages.readers[other], storages.bytes[number[other]])
+        np.add.at(needs, storages.readers[other], storages.bytes[storages.read[other]])
     for size, readers in problem.copies:
         needs[list(readers)] += size
     return np.where(runs, needs, problem.weights) if task.memory == "live" else needs

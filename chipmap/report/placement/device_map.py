@@ -27,16 +27,13 @@ Gradients and updates of a training step have no keys: frameworks compute them w
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.placement.problem import PlacementProblem
-from chipmap.records import InputError
-
-CPU = "cpu"
+from chipmap.instances.placement.splits import CPU, accelerators_and_hosts, name_parts
 
 
 @dataclass
@@ -63,17 +60,12 @@ class _Scope:
         return min(self.operations, key=lambda d: (-self.operations[d], d), default=otherwise)
 
 
-def split_name(text: str) -> list[str]:
-    """``blocks.0/attn`` -> blocks, 0, attn."""
-    return [part for part in re.split(r"[./]", text) if part]
-
-
 def parts_of(problem: PlacementProblem, v: int) -> list[str]:
     """The scope of operation v and its name, in parts: ``blocks.0.attn/matmul`` -> blocks, 0, attn, matmul."""
     name, scopes = problem.names[v], problem.instance.scopes
     if scopes:
-        return [*split_name(scopes[int(problem.position[v])]), name]
-    return split_name(name) or [name]
+        return [*name_parts(scopes[int(problem.position[v])]), name]
+    return [*name_parts(name)] or [name]
 
 
 def scope_of(problem: PlacementProblem, v: int) -> str:
@@ -86,17 +78,13 @@ def device_map(problem: PlacementProblem, solution: PlacementSolution) -> bytes:
 
     Raises :class:`InputError` where the solution leaves an operation without a device of the instance.
     """
-    numbers, devices = _numbers(problem), dict[str, int]()
+    numbers = _numbers(problem)
+    devices = dict(zip(problem.names, problem.devices_of(solution).tolist(), strict=True))
     modules, root = bool(problem.instance.scopes), _Scope()
-    for v, name in enumerate(problem.names):
-        device = solution.devices.get(name, "")
-        if device not in numbers:
-            what = f"operation {name!r} has no device of the instance"
-            raise InputError(what, "solution.devices", "Take a solution of this very instance.")
-        devices[name] = problem.device_names.index(device)
+    for v, d in enumerate(devices.values()):
         if v not in problem.backward:
-            parts = parts_of(problem, v)
-            root.at(parts[:-1] if modules else parts, devices[name]).operations[devices[name]] += 1
+            inside = parts_of(problem, v)
+            root.at(inside[:-1] if modules else inside, d).operations[d] += 1
     for state, d in _states(problem, devices).items():
         *scope, own = state.split(".")
         root.at(scope, d).states[own] = d
@@ -139,8 +127,5 @@ def _keys(root: _Scope, modules: bool) -> Iterator[tuple[str, int]]:
 
 def _numbers(problem: PlacementProblem) -> dict[str, int | str]:
     """What each device is called in a device map."""
-    system = problem.instance.system
-    hosts = {one.name for one in system.classes if one.name == CPU or not one.pays_transfers}
-    found: dict[str, int | str] = {one.name: CPU for one in system.devices if one.kind in hosts}
-    found |= {name: i for i, name in enumerate(one.name for one in system.devices if one.kind not in hosts)}
-    return found
+    accelerators, hosts = accelerators_and_hosts(problem)
+    return {**dict.fromkeys(hosts, CPU), **{name: i for i, name in enumerate(accelerators)}}

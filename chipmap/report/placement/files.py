@@ -55,8 +55,6 @@ def _table(columns: Row, rows: Iterable[Row]) -> bytes:
 
 def _loads(problem: PlacementProblem, solution: PlacementSolution) -> bytes:
     """A line per operation with its device and time."""
-    if set(problem.names) - solution.devices.keys():
-        raise InputError("not of this instance", "solution.devices", "Take another one.")
     devices = problem.devices_of(solution)
     rows = ((name, problem.device_names[d], int(problem.time[v, d]))
             for v, (name, d) in enumerate(zip(problem.names, devices.tolist(), strict=True)))  # fmt: skip

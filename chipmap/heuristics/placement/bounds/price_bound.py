@@ -8,9 +8,10 @@ w(v) = min over its devices of a(d) · p(v, d), so Σ w <= Σ a(d) · L(d). Henc
 - **interval**: what has a head of h or more and a tail of t or more runs between h and T1 - t on each device, so
   T1 >= h + t + ⌈Σ w / A⌉, the sum over these operations.
 
-With equal prices this is the least time of each operation over the number of devices. Prices are shadow prices of
-sharing operations out in fractions: the best ones give that linear program's value. They are sought by class of
-devices, one after the other (the bound is concave in the shares a / A), and any are valid. All sums are whole numbers.
+With equal prices, which are tried first, this is the least time of each operation over the number of devices. Prices
+are shadow prices of sharing operations out in fractions: the best ones give that linear program's value. They are
+sought by class of devices, one after the other (the bound is concave in the shares a / A), and any are valid. All sums
+are whole numbers.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.heuristics.placement.bounds.simple import THRESHOLDS, HeadsAndTails
+from chipmap.heuristics.placement.bounds.simple import HeadsAndTails
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 
+#: So many thresholds on heads in the interval bound.
+THRESHOLDS = 96
 #: The greatest price, and how far sums of prices times times may go.
 PRICE, ROOM = 8_192, 2**61
 #: Rounds over the classes, and steps of a search within one.
@@ -40,9 +43,7 @@ def alike(problem: PlacementProblem) -> bool:
 
 
 def work(problem: PlacementProblem) -> int:
-    """⌈Σ w / A⌉ of all groups, at the best prices found; 0 where devices are alike (see ``bounds.average``)."""
-    if alike(problem) or not problem.operations:
-        return 0
+    """⌈Σ w / A⌉ of all groups, at equal prices or the best ones found."""
     first = np.unique(problem.group)
     time = np.zeros_like(problem.time)
     np.add.at(time, problem.group, problem.time)
@@ -51,13 +52,13 @@ def work(problem: PlacementProblem) -> int:
     time, allowed = time[first], allowed[first]
     if not allowed.any(axis=1).all():
         return 0
-    price = prices(problem, time, allowed)
-    return -(-int(costs(time, allowed, price).sum()) // int(price.sum()))
+    tried = np.ones(problem.devices, dtype=np.int64), prices(problem, time, allowed)
+    return max(-(-int(costs(time, allowed, price).sum()) // int(price.sum())) for price in tried)
 
 
 def interval(problem: PlacementProblem, w: HeadsAndTails) -> int:
-    """max over h, t of h + ⌈Σ w{e >= h, q >= t} / A⌉ + t, for some h; 0 where devices are alike."""
-    return 0 if alike(problem) else interval_with(problem, w)[0]
+    """max over h, t of h + ⌈Σ w{e >= h, q >= t} / A⌉ + t, for some h."""
+    return interval_with(problem, w)[0]
 
 
 def interval_with(problem: PlacementProblem, w: HeadsAndTails) -> tuple[int, IntArray]:

@@ -9,8 +9,7 @@ Let p(v) be the least time of operation v on any allowed device and c(s) the lea
    from their heads, the val that follows) (after Papadimitriou and Yannakakis, 1990). To look at some ancestors only
    is a relaxation: the :data:`NEAREST` last ones in topological order are. **Tails** q(v) <= T1 - end(v) likewise, on
    the reversed graph.
-2. **Path**: max e + p + q. **Interval**: the operations with e >= h and q >= t run between h and T1 - t on D devices.
-   **Group**: those that share a device (C1) run on one.
+2. **Path**: max e + p + q. **Group**: operations that share a device (C1) run on one.
 3. **Target**: if T1 <= T, no edge with e(u) + p(u) + c + p(w) + q(w) > T joins two devices. What such edges join is
    on one device, which limits T. The greatest T that this refutes is found by bisection.
 
@@ -25,11 +24,12 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.placement.shared import joined
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.kernels import njit
 
-#: So many ancestors are looked at, and so many thresholds on heads in the interval bound.
-NEAREST, THRESHOLDS = 64, 96
+#: So many ancestors are looked at.
+NEAREST = 64
 #: More than any time: c where there is no route.
 NO_WAY = 2**61
 #: Operations per call of compiled code, after which the clock is looked at.
@@ -68,9 +68,8 @@ def least_sends(problem: PlacementProblem) -> IntArray:
 
 def edges(problem: PlacementProblem, reverse: bool) -> Edges:
     """What each operation waits for; ``reverse``: its readers."""
-    counts = np.diff(problem.storages.reader_at)
-    producer, send = np.repeat(problem.storages.producer, counts), np.repeat(least_sends(problem), counts)
-    here, there = (producer, problem.storages.readers) if reverse else (problem.storages.readers, producer)
+    storages, send = problem.storages, least_sends(problem)[problem.storages.read]
+    here, there = (storages.sources, storages.readers)[:: 1 if reverse else -1]
     order = np.argsort(here, kind="stable")
     at = np.searchsorted(here[order], np.arange(problem.operations + 1)).astype(np.int64)
     return Edges(at, there[order], send[order])
@@ -88,12 +87,12 @@ def directions(problem: PlacementProblem) -> Iterator[tuple[IntArray, IntArray, 
 def heads_and_tails(problem: PlacementProblem, deadline: Deadline) -> HeadsAndTails:
     """Heads and tails; where the deadline passes, those not reached are 0."""
     time, found = least_times(problem), []
-    for order, place, joined in directions(problem):
+    for order, place, waits in directions(problem):
         head = np.zeros(problem.operations, dtype=np.int64)
         for low in range(0, problem.operations, CHUNK):
             if not deadline.keep_going():
                 break
-            heads(order[low : low + CHUNK], place, joined, time, head)
+            heads(order[low : low + CHUNK], place, waits, time, head)
         found.append(head)
     return HeadsAndTails(found[0], time, found[1])
 
@@ -168,11 +167,6 @@ def path(w: HeadsAndTails) -> int:
     return int((w.head + w.time + w.tail).max(initial=0))
 
 
-def average(problem: PlacementProblem) -> int:
-    """Σ p over D, rounded up; a bound on T1 and T2."""
-    return -(-int(least_times(problem).sum()) // problem.devices)
-
-
 def group(problem: PlacementProblem, w: HeadsAndTails | None = None) -> int:
     """The operations of a group one after the other on the device that suits them: least head + Σ p + least tail."""
     count = problem.operations
@@ -190,28 +184,17 @@ def group(problem: PlacementProblem, w: HeadsAndTails | None = None) -> int:
     return int((around[some] + least[some]).max(initial=0))
 
 
-def interval(problem: PlacementProblem, w: HeadsAndTails) -> int:
-    """max over h, t of h + ⌈Σ p{e >= h, q >= t} / D⌉ + t, for some h."""
-    if not problem.operations:
-        return 0
-    distinct = np.unique(w.head)
-    picked = distinct[np.unique(np.linspace(0, max(0, len(distinct) - 1), THRESHOLDS).astype(np.int64))]
-    by_tail = np.argsort(-w.tail, kind="stable")
-    best = 0
-    for h in picked:
-        chosen = by_tail[w.head[by_tail] >= h]
-        sums = np.cumsum(w.time[chosen])
-        if sums.size:
-            best = max(best, int((h - (-sums // problem.devices) + w.tail[chosen]).max()))
-    return best
+def _needed(problem: PlacementProblem, w: HeadsAndTails) -> IntArray:
+    """T1 at least if what each of ``storages.readers`` reads comes from another device."""
+    u, v = problem.storages.sources, problem.storages.readers
+    send = least_sends(problem)[problem.storages.read]
+    found: IntArray = w.head[u] + w.time[u] + send + w.time[v] + w.tail[v]
+    return found
 
 
 def target(problem: PlacementProblem, w: HeadsAndTails, low: int, high: int, deadline: Deadline) -> int:
     """The smallest target T in low … high that isn't refuted; all smaller ones are, so that it is a bound."""
-    u = np.repeat(problem.storages.producer, np.diff(problem.storages.reader_at))
-    v = problem.storages.readers
-    send = np.repeat(least_sends(problem), np.diff(problem.storages.reader_at))
-    value = w.head[u] + w.time[u] + send + w.time[v] + w.tail[v]
+    u, v, value = problem.storages.sources, problem.storages.readers, _needed(problem, w)
     by_head = np.argsort(-w.head, kind="stable")
     while low < high and deadline.keep_going():
         middle = (low + high) // 2
@@ -225,30 +208,11 @@ def target(problem: PlacementProblem, w: HeadsAndTails, low: int, high: int, dea
 
 def parts(problem: PlacementProblem, w: HeadsAndTails, limit: int) -> IntArray:
     """For each operation the least one with which it shares a device in every schedule with T1 <= ``limit`` [N]."""
-    u = np.repeat(problem.storages.producer, np.diff(problem.storages.reader_at))
-    v = problem.storages.readers
-    send = np.repeat(least_sends(problem), np.diff(problem.storages.reader_at))
-    uncut = w.head[u] + w.time[u] + send + w.time[v] + w.tail[v] > limit
-    part = np.arange(problem.operations)
-    joined(u[uncut], v[uncut], problem.group, part)
-    return part
-
-
-@njit(cache=True, nogil=True)
-def joined(u: IntArray, v: IntArray, group_of: IntArray, part: IntArray) -> None:
-    """Make ``part`` (at first each its own) the least operation that edges (u, v) and groups join each one with."""
-    count = len(group_of)
-    for i in range(len(u) + count):
-        a, b = (u[i], v[i]) if i < len(u) else (i - len(u), group_of[i - len(u)])
-        while part[a] != a:
-            part[a] = part[part[a]]
-            a = part[a]
-        while part[b] != b:
-            part[b] = part[part[b]]
-            b = part[b]
-        part[max(a, b)] = min(a, b)
-    for a in range(count):  # the least of all is met first
-        part[a] = part[part[a]]
+    uncut = _needed(problem, w) > limit
+    found: IntArray = joined(
+        problem.group, problem.storages.sources[uncut], problem.storages.readers[uncut], w.time, NO_WAY
+    )
+    return found
 
 
 @njit(cache=True, nogil=True)
@@ -257,8 +221,7 @@ def refuted(
 ) -> bool:
     """Whether T1 <= ``limit`` is impossible if each edge (u, v) and each group is on one device."""
     count = len(group_of)
-    part = np.arange(count)
-    joined(u, v, group_of, part)
+    part = joined(group_of, u, v, w.time, NO_WAY)
     work, tail = np.zeros(count, np.int64), np.full(count, NO_WAY, np.int64)
     for one in by_head:  # from the latest head on: those so far all start at this head or later
         a = part[one]
@@ -268,8 +231,3 @@ def refuted(
             return True
     largest = np.sort(work)[::-1]
     return len(largest) > devices and largest[devices - 1] + largest[devices] > limit
-
-
-def load(problem: PlacementProblem) -> int:
-    """A bound on T2: Σ p over D, and each group on the device that suits it."""
-    return max(average(problem), group(problem))

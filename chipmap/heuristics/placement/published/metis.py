@@ -80,7 +80,6 @@ def graph(problem: PlacementProblem, kind: str) -> Graph:
     storages, devices = problem.storages, problem.devices
     _, of = np.unique(problem.group, return_inverse=True)
     count = int(of.max(initial=-1)) + 1
-    sizes = np.diff(storages.reader_at)
     if kind == "time":
         cost = mean_sends(problem)
         load, speed = problem.time.min(axis=1), 1 / np.maximum(1, problem.time.sum(axis=0))
@@ -90,7 +89,7 @@ def graph(problem: PlacementProblem, kind: str) -> Graph:
         speed = problem.memory if (problem.memory > 0).all() else np.ones(devices)
     vertex = np.zeros(count, dtype=np.int64)
     np.add.at(vertex, of, load)
-    u, v, cost = of[np.repeat(storages.producer, sizes)], of[storages.readers], np.repeat(cost, sizes)
+    u, v, cost = of[storages.sources], of[storages.readers], cost[storages.read]
     cut = u != v
     ends = (np.concatenate([u[cut], v[cut]]), np.concatenate([v[cut], u[cut]]))
     both = coo_array((np.concatenate([cost[cut], cost[cut]]), ends), shape=(count, count)).tocsr()

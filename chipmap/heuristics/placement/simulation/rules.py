@@ -42,21 +42,12 @@ def decoded(problem: PlacementProblem, devices: IntArray, where: str = "devices"
         for name, keys, ready in rules(problem):
             step = int(simulate(t, devices, keys, ready, none, NEVER, work))
             if step < 0:
-                raise _no_route(problem, devices, where)
+                u, v = problem.without_route(devices) or (0, 0)
+                (a, b), names = (problem.device_names[d] for d in devices[[u, v]].tolist()), problem.names
+                what = f"{names[v]!r} on {b!r} reads what {names[u]!r} on {a!r} makes, and no route leads there"
+                raise InputError(what, where, "Give one, or plan other devices.")
             found = (int(excess(t, sizes, devices, work)), step)
             if best is None or found < best[0]:
                 best = found, schedule(problem, devices, work).replace(keys=name)
     assert best is not None
     return best[1]
-
-
-def _no_route(problem: PlacementProblem, devices: IntArray, where: str) -> InputError:
-    """What the plan sends where no route leads."""
-    storages, network, names = problem.storages, problem.network, problem.device_names
-    for s, u in enumerate(storages.producer.tolist()):
-        for v in storages.read_by(s):
-            a, b = int(devices[u]), int(devices[v])
-            if a != b and network.kind[a, b] < 0:
-                what = f"{problem.names[v]!r} on {names[b]!r} reads what {problem.names[u]!r} on {names[a]!r} makes"
-                return InputError(f"{what}, and no route leads there", where, "Give one, or plan other devices.")
-    return InputError("sends something along a route that isn't there", where, "Plan other devices.")

@@ -20,7 +20,7 @@ import numpy as np
 from chipmap.heuristics.placement.simulation.checkpoints import BITS, Mark, due, keep, move, move_kept, restore
 from chipmap.heuristics.placement.simulation.heaps import LOW, SIZE, empty, following, happen, part, pop, push
 from chipmap.heuristics.placement.simulation.tables import LAST, Tables, Work
-from chipmap.instances.placement.instance import PlacementSolution, Transfer
+from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.kernels import njit
 
@@ -281,14 +281,7 @@ def take(t: Tables, device: IntArray, key: IntArray, tail: IntArray, w: Work, mo
 def schedule(problem: PlacementProblem, device: IntArray, w: Work) -> PlacementSolution:
     """The schedule that the last simulation, of ``device``, left in ``w``."""
     storages, count = problem.storages, problem.devices
-    home = np.repeat(device[storages.producer], np.diff(storages.reader_at))
-    to, number = device[storages.readers], np.repeat(np.arange(len(storages)), np.diff(storages.reader_at))
-    codes = np.unique((number * count + to)[to != home])
-    tensors, names = storages.tensor[codes // count].tolist(), problem.device_names
-    moves = zip(tensors, (codes % count).tolist(), w.sent[codes].tolist(), strict=True)
-    return PlacementSolution(
-        instance=problem.instance.name,
-        devices=problem.names_of(device),
-        start=dict(zip(problem.names, w.start.tolist(), strict=True)),
-        transfers=tuple(Transfer(tensor=tensor, to=names[d], start=start) for tensor, d, start in moves),
-    )
+    to = device[storages.readers]
+    codes = np.unique((storages.read * count + to)[to != device[storages.sources]])
+    moves = zip((codes // count).tolist(), (codes % count).tolist(), w.sent[codes].tolist(), strict=True)
+    return problem.solution(device, w.start.tolist(), moves)

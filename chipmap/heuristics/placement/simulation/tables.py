@@ -114,8 +114,7 @@ def tables(problem: PlacementProblem) -> Tables:
     kinds = [one.kind for one in problem.instance.system.devices]
     classes = list(dict.fromkeys(kinds))
     made_at, made = _inverse(storages.producer, np.arange(len(storages)), problem.operations)
-    number = np.repeat(np.arange(len(storages)), np.diff(storages.reader_at))
-    read_at, read = _inverse(storages.readers, number, problem.operations)
+    read_at, read = _inverse(storages.readers, storages.read, problem.operations)
     return Tables(
         time=np.ascontiguousarray(problem.time),
         pace=np.ascontiguousarray(problem.time[:, [kinds.index(one) for one in classes]]),

@@ -1,7 +1,7 @@
 """ETF, and m-ETF of Baechi: again and again the ready operation that can start first, wherever that is.
 
-ETF (Hwang et al., 1989) takes routes as free of contention. Of equal starts the operation of the higher upward rank
-goes first, and devices on which the static bytes still fit are preferred.
+ETF (Hwang et al., 1989) takes routes as free of contention: none has a channel. Of equal starts the operation of the
+higher upward rank goes first, and devices on which the static bytes still fit are preferred.
 
 m-ETF (Jeon et al., *Baechi*, 2020) knows devices with memory and links that carry one tensor after the other:
 
@@ -25,7 +25,7 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.placement.keys import topological, upward_rank
 from chipmap.heuristics.placement.shared import common_devices
 from chipmap.heuristics.placement.simulation.tables import Tables
-from chipmap.heuristics.placement.starts.list_scheduling import LATE, arrival, room
+from chipmap.heuristics.placement.starts.list_scheduling import LATE, room
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.kernels import njit
 
@@ -37,7 +37,8 @@ class Progress(NamedTuple):
     """Where ETF stands.
 
     Of each operation [N]: ``device``, ``end``, ``home`` (of the group of that number), ``missing`` (inputs that aren't
-    placed). ``free`` [D]; ``ready[:size[0]]`` are the ready operations, ``arrival`` [N, D] when their inputs are there.
+    placed). ``free`` [D]; ``ready[:size[0]]`` are the ready operations, ``arrival`` [N, D] when their
+    inputs are there at the earliest (-1: not known).
     """
 
     device: IntArray
@@ -51,13 +52,15 @@ class Progress(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Memory in m-ETF.
+    """Memory.
 
-    ``rule``: 0 none, 1 static, 2 live. Bytes: ``resting`` [N] of each group, by its number, for the whole step;
-    ``size`` [S] of storages; ``left`` [D]. ``kept`` [S]: never freed. ``readers`` [S]: how many aren't placed.
+    ``live``: what is read is freed. ``most``: more bytes too many are no worse. Bytes: ``resting`` [N] of each group,
+    by its number, for the whole step; ``size`` [S] of storages; ``left`` [D]. ``kept`` [S]: never freed. ``readers``
+    [S]: how many aren't placed.
     """
 
-    rule: int
+    live: bool
+    most: int
     resting: IntArray
     size: IntArray
     left: IntArray
@@ -79,53 +82,58 @@ def _begin(t: Tables, count: int) -> Progress:
         free=np.zeros(devices, dtype=np.int64),
         ready=ready,
         size=np.array([len(first)]),
-        arrival=np.zeros((count, devices), dtype=np.int64),
+        arrival=np.full((count, devices), -1, dtype=np.int64),
     )
 
 
 def etf(problem: PlacementProblem, t: Tables, deadline: Deadline = Deadline()) -> IntArray:
     """The devices that ETF chooses [N]."""
-    (need, memory), now = room(problem, problem.group), _begin(t, problem.operations)
-    rank, allowed, left = upward_rank(problem), common_devices(problem), memory
-    while now.size[0]:
-        deadline.check()
-        _etf(t, rank, allowed, problem.group, need, left, now, STEPS)
-    return now.device
+    (need, memory), storages = room(problem, problem.group), problem.storages
+    free = np.zeros_like(storages.bytes)
+    memory_of = Room(False, 1, need, free, memory, storages.resident, storages.resident, free.copy())
+    return _chosen(
+        problem, t._replace(channel_at=np.zeros_like(t.channel_at)), -upward_rank(problem), memory_of, deadline
+    )
 
 
 def m_etf(problem: PlacementProblem, t: Tables, deadline: Deadline = Deadline()) -> IntArray:
     """The devices that m-ETF chooses [N]."""
-    now, storages = _begin(t, problem.operations), problem.storages
+    storages, rule = problem.storages, problem.instance.task.memory
     resting = np.zeros(problem.operations, dtype=np.int64)
     np.add.at(resting, problem.group, problem.weights)
     np.add.at(resting, problem.group[storages.producer], np.where(storages.resident, storages.bytes, 0))
     memory = Room(
-        rule={"none": 0, "static": 1, "live": 2}[problem.instance.task.memory],
+        live=rule == "live",
+        most=LATE,
         resting=resting,
         size=storages.bytes,
-        left=np.where(problem.memory >= 0, problem.memory, LATE),
+        left=np.where((problem.memory >= 0) & (rule != "none"), problem.memory, LATE),
         kept=storages.resident | storages.output,
         resident=storages.resident,
         readers=np.diff(storages.reader_at),
     )
-    sent = np.full(len(storages) * problem.devices, -1, dtype=np.int64)
+    return _chosen(problem, t, topological(problem), memory, deadline)
+
+
+def _chosen(problem: PlacementProblem, t: Tables, place: IntArray, memory: Room, deadline: Deadline) -> IntArray:
+    """The devices [N]; of equal starts the operation of the least ``place`` [N] goes first."""
+    now, allowed = _begin(t, problem.operations), common_devices(problem)
+    sent = np.full(len(problem.storages) * problem.devices, -1, dtype=np.int64)
     channel = np.zeros(max(1, problem.network.count), dtype=np.int64)
-    place, allowed = topological(problem), common_devices(problem)
     while now.size[0]:
         deadline.check()
-        _m_etf(t, place, allowed, problem.group, memory, sent, channel, now, STEPS)
+        _place(t, place, allowed, problem.group, memory, sent, channel, now, STEPS)
     return now.device
 
 
 @njit(cache=True, nogil=True)
-def _placed(t: Tables, v: int, d: int, start: int, at: int, now: Progress) -> int:
-    """Operation ``v``, at place ``at`` of ``ready``, runs on ``d``. How many become ready, at the end of ``ready``."""
+def _placed(t: Tables, v: int, d: int, start: int, at: int, now: Progress) -> None:
+    """Operation ``v``, at place ``at`` of ``ready``, runs on ``d``."""
     now.size[0] -= 1
     now.ready[at] = now.ready[now.size[0]]
     now.device[v] = d
     now.end[v] = min(LATE, start + t.time[v, d])
     now.free[d] = now.end[v] + (t.gap[d] if t.time[v, d] > 0 else 0)
-    fresh = 0
     for i in range(t.made_at[v], t.made_at[v + 1]):
         for j in range(t.reader_at[t.made[i]], t.reader_at[t.made[i] + 1]):
             w = t.readers[j]
@@ -133,46 +141,6 @@ def _placed(t: Tables, v: int, d: int, start: int, at: int, now: Progress) -> in
             if now.missing[w] == 0:
                 now.ready[now.size[0]] = w
                 now.size[0] += 1
-                fresh += 1
-    return fresh
-
-
-@njit(cache=True, nogil=True)
-def _etf(
-    t: Tables,
-    rank: IntArray,
-    allowed: NDArray[np.bool_],
-    group: IntArray,
-    need: IntArray,
-    memory: IntArray,
-    now: Progress,
-    steps: int,
-) -> None:
-    devices = len(t.gap)
-    while now.size[0] > 0 and steps > 0:
-        steps -= 1
-        best, at, where, cramped = LATE * 2, -1, -1, True
-        for i in range(now.size[0]):
-            v = now.ready[i]
-            home = now.home[group[v]]
-            wanted = need[group[v]] if home < 0 else 0
-            for d in range(devices):
-                if not allowed[v, d] or (home >= 0 and home != d):
-                    continue
-                start, tight = max(now.arrival[v, d], now.free[d]), memory[d] < wanted
-                if (
-                    at < 0
-                    or (cramped and not tight)
-                    or (cramped == tight and (start < best or (start == best and rank[v] > rank[now.ready[at]])))
-                ):
-                    best, at, where, cramped = start, i, d, tight
-        v = now.ready[at]
-        memory[where] -= need[group[v]] if now.home[group[v]] < 0 else 0
-        now.home[group[v]] = where
-        fresh = _placed(t, v, where, best, at, now)
-        for i in range(now.size[0] - fresh, now.size[0]):
-            for d in range(devices):
-                now.arrival[now.ready[i], d] = arrival(t, now.ready[i], d, now.device, now.end)
 
 
 @njit(cache=True, nogil=True)
@@ -195,8 +163,6 @@ def _arrives(t: Tables, s: int, d: int, now: Progress, sent: IntArray, channel: 
 @njit(cache=True, nogil=True)
 def _lacking(t: Tables, v: int, d: int, group: int, b: Room, now: Progress, sent: IntArray) -> int:
     """Bytes that device ``d`` is short of for operation ``v``."""
-    if b.rule == 0:
-        return 0
     wanted = b.resting[group] if now.home[group] < 0 else 0
     for i in range(t.made_at[v], t.made_at[v + 1]):
         wanted += 0 if b.resident[t.made[i]] else b.size[t.made[i]]
@@ -204,7 +170,7 @@ def _lacking(t: Tables, v: int, d: int, group: int, b: Room, now: Progress, sent
         s = t.read[i]
         if now.device[t.producer[s]] != d and sent[s * len(t.gap) + d] < 0:
             wanted += b.size[s]
-    return max(0, wanted - b.left[d])
+    return min(b.most, max(0, wanted - b.left[d]))
 
 
 @njit(cache=True, nogil=True)
@@ -250,7 +216,7 @@ def _release(t: Tables, v: int, b: Room, now: Progress, sent: IntArray) -> None:
     for i in range(t.read_at[v], t.read_at[v + 1]):
         s = t.read[i]
         b.readers[s] -= 1
-        if b.readers[s] == 0 and b.rule == 2:
+        if b.readers[s] == 0 and b.live:
             if not b.kept[s]:
                 b.left[now.device[t.producer[s]]] += b.size[s]
             for d in range(devices):
@@ -259,7 +225,7 @@ def _release(t: Tables, v: int, b: Room, now: Progress, sent: IntArray) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _m_etf(
+def _place(
     t: Tables,
     place: IntArray,
     allowed: NDArray[np.bool_],
@@ -270,7 +236,7 @@ def _m_etf(
     now: Progress,
     steps: int,
 ) -> None:
-    devices, trial = len(t.gap), channel.copy()
+    devices, trial, contended = len(t.gap), channel.copy(), t.channel_at[-1] > 0
     while now.size[0] > 0 and steps > 0:
         steps -= 1
         best, at, where, short = LATE * 2, -1, -1, LATE * 2
@@ -287,8 +253,9 @@ def _m_etf(
                 lacks = _lacking(t, v, d, group[v], b, now, sent)
                 if lacks > short:
                     continue
-                start = max(start, _fetch(t, v, d, now, sent, channel, trial))
-                now.arrival[v, d] = start
+                if contended or now.arrival[v, d] < 0:
+                    start = max(start, _fetch(t, v, d, now, sent, channel, trial))
+                    now.arrival[v, d] = start
                 first = start < best or (start == best and at >= 0 and place[v] < place[now.ready[at]])
                 if lacks < short or first:
                     best, at, where, short = start, i, d, lacks
@@ -299,7 +266,7 @@ def _m_etf(
             b.left[where] -= b.resting[group[v]]
         for i in range(t.made_at[v], t.made_at[v + 1]):
             s = t.made[i]
-            if not b.resident[s] and (b.rule != 2 or b.readers[s] > 0 or b.kept[s]):
+            if not b.resident[s] and (not b.live or b.readers[s] > 0 or b.kept[s]):
                 b.left[where] -= b.size[s]
         _release(t, v, b, now, sent)
         _placed(t, v, where, best, at, now)

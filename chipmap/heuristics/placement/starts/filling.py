@@ -13,7 +13,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from chipmap.heuristics.placement.shared import common_devices, part_bytes
-from chipmap.heuristics.placement.starts.in_order import made_by
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 
 #: Bytes of a device without a limit.
@@ -47,7 +46,7 @@ class _Filling:
         self.bytes, self.producer = storages.bytes.tolist(), storages.producer.tolist()
         self.resident, self.output = storages.resident.tolist(), storages.output.tolist()
         self.left = np.diff(storages.reader_at).tolist()
-        self.made, self.reads = made_by(problem), problem.producers
+        self.made, self.reads = problem.made, problem.producers
         self.rests, self.live = [0] * problem.devices, [0] * problem.devices
         self.peak, self.device = [0] * problem.devices, [-1] * problem.operations
         self.of_group: dict[int, int] = {}

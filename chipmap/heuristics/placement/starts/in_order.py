@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.instances.placement.instance import PlacementSolution, Transfer
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 
 
@@ -22,17 +21,6 @@ class Times(NamedTuple):
     start: list[int]
     moves: list[tuple[int, int, int]]
     step: int
-
-
-def solution_of(problem: PlacementProblem, device: IntArray, times: Times) -> PlacementSolution:
-    """The schedule as a record."""
-    tensors, names = problem.storages.tensor.tolist(), problem.device_names
-    return PlacementSolution(
-        instance=problem.instance.name,
-        devices=problem.names_of(device),
-        start=dict(zip(problem.names, times.start, strict=True)),
-        transfers=tuple(Transfer(tensor=tensors[s], to=names[d], start=leaves) for s, d, leaves in times.moves),
-    )
 
 
 def times_in_order(problem: PlacementProblem, device: IntArray, order: Iterable[int]) -> Times | None:
@@ -46,7 +34,7 @@ def times_in_order(problem: PlacementProblem, device: IntArray, order: Iterable[
     kinds, rests = network.kind.tolist(), network.gap.tolist()
     low, channels = network.channel_at.tolist(), network.channels.tolist()
     homes, gap = device.tolist(), problem.gap.tolist()
-    busy, made = busy_on(problem, device), made_by(problem)
+    busy, made = busy_on(problem, device), problem.made
     ready, start, moves, step = [0] * len(homes), [0] * len(homes), list[tuple[int, int, int]](), 0
     free, held = [0] * count, [0] * max(1, network.count)
     for v in order:
@@ -114,11 +102,3 @@ def busy_on(problem: PlacementProblem, device: IntArray) -> list[int]:
     """The time of each operation on its device [N], ns."""
     found: list[int] = np.take_along_axis(problem.time, device[:, None], axis=1)[:, 0].tolist()
     return found
-
-
-def made_by(problem: PlacementProblem) -> list[list[int]]:
-    """The storages that each operation makes."""
-    made: list[list[int]] = [[] for _ in range(problem.operations)]
-    for s, u in enumerate(problem.storages.producer.tolist()):
-        made[u].append(s)
-    return made

@@ -68,8 +68,7 @@ class PartitionState(NamedTuple):
 def nets(problem: PlacementProblem) -> StorageNets:
     """The nets of ``problem``."""
     storages, copies = problem.storages, problem.copies
-    sizes = np.diff(storages.reader_at)
-    number = np.concatenate([np.arange(len(storages)), np.repeat(np.arange(len(storages)), sizes)])
+    number = np.concatenate([np.arange(len(storages)), storages.read])
     who = np.concatenate([storages.producer, storages.readers])
     for k, (_, readers) in enumerate(copies):
         number = np.concatenate([number, np.full(len(readers), len(storages) + k)])

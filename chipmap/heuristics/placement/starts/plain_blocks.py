@@ -12,7 +12,6 @@ import numpy as np
 
 from chipmap.heuristics.placement.shared import common_devices
 from chipmap.heuristics.placement.starts.filling import ENDLESS
-from chipmap.heuristics.placement.starts.in_order import made_by
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.instances.units import units_in_order
 
@@ -43,14 +42,9 @@ class _Cutter:
     def __init__(self, problem: PlacementProblem) -> None:
         self.problem = problem
         storages, backward = problem.storages, problem.backward
-        members: dict[int, list[int]] = {}
-        for v, g in enumerate(problem.group.tolist()):
-            members.setdefault(g, []).append(v)
-        u = np.repeat(storages.producer, np.diff(storages.reader_at)).tolist()
-        flows = [
-            (a, b) for a, b in zip(u, storages.readers.tolist(), strict=True) if a not in backward and b not in backward
-        ]
-        order = units_in_order(problem.operations, flows, [one for one in members.values() if len(one) > 1])
+        pairs = zip(storages.sources.tolist(), storages.readers.tolist(), strict=True)
+        flows = [(a, b) for a, b in pairs if a not in backward and b not in backward]
+        order = units_in_order(problem.operations, flows, [group for group in problem.groups if len(group) > 1])
         self.units = [unit for unit in order if not backward.issuperset(unit)]
         self.free = [unit for unit in order if backward.issuperset(unit)]
         self.time: list[list[int]] = [problem.time[unit].sum(axis=0).tolist() for unit in self.units]
@@ -60,7 +54,7 @@ class _Cutter:
         limited = problem.instance.task.memory != "none"
         self.room = [m if m >= 0 and limited else ENDLESS for m in problem.memory.tolist()]
         self.bytes, self.producer = storages.bytes.tolist(), storages.producer.tolist()
-        self.weights, self.made, self.reads = problem.weights.tolist(), made_by(problem), problem.producers
+        self.weights, self.made, self.reads = problem.weights.tolist(), problem.made, problem.producers
         self.constants: list[list[int]] = [[] for _ in range(problem.operations)]
         for number, (_, readers) in enumerate(problem.copies):
             for v in readers:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.placement.search.annealing import seed_with
 from chipmap.instances.placement.load_graph import LoadGraph
 from chipmap.instances.placement.problem import IntArray
 from chipmap.kernels import njit
@@ -68,7 +69,7 @@ def search(
     lower bound. None where there is none.
     """
     arrays, place, found = _arrays(graph), _place(graph), None
-    _seed(seed)
+    seed_with(seed)
     for number in range(rounds):
         _reset(arrays, place, start if found is None else found)
         done = 0
@@ -107,11 +108,6 @@ def _place(graph: LoadGraph) -> Place:
     unit, device = np.zeros(units, dtype=np.int64), np.zeros(devices, dtype=np.int64)
     count, touched = np.zeros((nets, devices), dtype=np.int64), np.zeros(nets, dtype=np.int64)
     return Place(unit, unit.copy(), count, touched, device, device.copy(), device.copy())
-
-
-@njit(cache=True, long=True)
-def _seed(seed: int) -> None:
-    np.random.seed(seed)
 
 
 @njit(cache=True)
