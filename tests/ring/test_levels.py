@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from chipmap.heuristics.ring.local_search.levels import LevelSearch, widest
-from chipmap.heuristics.ring.local_search.levels_kernel import Levels, anneal_levels
+from chipmap.heuristics.ring.local_search.levels_kernel import Levels
 from chipmap.heuristics.ring.local_search.loads_kernel import Goal, broken, excess
-from chipmap.heuristics.ring.local_search.moves_kernel import Heat
+from chipmap.heuristics.ring.local_search.moves_kernel import Heat, anneal
 from chipmap.heuristics.ring.local_search.search import LocalSearch
 from chipmap.inputs.reading import generate
 from chipmap.instances.ring import RingInstance, RingSolution
@@ -68,7 +68,7 @@ def test_moves_keep_c1_and_c3_and_what_follows_from_the_mapping(seed: int) -> No
     goal = Goal(1, MODES.index(problem.cost_mode), problem.sram_bytes, 0.0, 0.0)
     first = np.searchsorted(of, np.arange(of[-1] + 2))
     heat = Heat(np.array([1e9]), 1.0, np.array([seed], dtype=np.uint64))
-    anneal_levels(search.net, place, goal, Levels(of, first, np.zeros(len(chip), dtype=np.int64)), heat, 3000)
+    anneal(search.net, place, goal, Levels(of, first, np.zeros(len(chip), dtype=np.int64)), heat, 3000)
     chips = np.zeros(problem.n, dtype=np.int64)
     chips[search.operations] = place.chip
     for u, v in problem.flows.tolist():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from chipmap.heuristics.ring.greedy import greedy
+from chipmap.heuristics.ring.local_search.levels_kernel import NO_LEVELS
 from chipmap.heuristics.ring.local_search.loads_kernel import Goal, broken, excess
 from chipmap.heuristics.ring.local_search.moves_kernel import Heat, anneal
 from chipmap.heuristics.ring.local_search.search import Effort, LocalSearch
@@ -46,7 +47,7 @@ def test_moves_keep_c1_and_what_follows_from_the_mapping(seed: int) -> None:
     mode = MODES.index(problem.cost_mode)
     place = search.place(np.zeros(len(search.operations), dtype=np.int64))
     goal = Goal(1, mode, problem.sram_bytes, 0.001, 0.001)
-    anneal(search.net, place, goal, Heat(np.array([1e9]), 1.0, np.array([seed], dtype=np.uint64)), 3000)
+    anneal(search.net, place, goal, NO_LEVELS, Heat(np.array([1e9]), 1.0, np.array([seed], dtype=np.uint64)), 3000)
     chips = np.zeros(problem.n, dtype=np.int64)
     chips[search.operations] = place.chip
     assert all(chips[u] <= chips[v] for u, v in problem.flows.tolist())

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 from chipmap.heuristics.engines.ideals import all_ideals
-from chipmap.heuristics.ring.bounds.cuts import bottleneck_bound, link_bound
-from chipmap.heuristics.ring.bounds.lattice_bound import contracted_bound
 from chipmap.heuristics.ring.bounds.simple import average, largest, packing, skip
 from chipmap.heuristics.ring.programs.flow_graph import flow_graph
 from chipmap.heuristics.ring.programs.program import Programs
@@ -88,11 +86,6 @@ BOUNDS: dict[str, tuple[Callable[[RingProblem], int], RingInstance]] = {
         lambda problem: least_target(problem, 0, HIGH),
         made((10, 10), [(0, 1)], link=6.25),
     ),
-    "minimum cuts": (lambda problem: link_bound(problem, 0, HIGH), LINKS),
-    "bottleneck block: sum": (lambda problem: bottleneck_bound(problem, 0, HIGH), SUM),
-    "bottleneck block: forward": (lambda problem: bottleneck_bound(problem, 0, HIGH), FORWARD),
-    "contracted lattice: work": (lambda problem: contracted_bound(problem, flow_graph(problem), 0, HIGH), ORDER),
-    "contracted lattice: links": (lambda problem: contracted_bound(problem, flow_graph(problem), 0, HIGH), LINKS),
 }
 
 
@@ -181,8 +174,7 @@ def test_ring_bounds_reports_each_of_them() -> None:
         "packing": 0,
         "skip": 0,
         "station windows": 20,
-        "bottleneck block": 20,
     }
     assert {bound.source: bound.value for bound in run.bounds} == known | dict.fromkeys(
-        ("minimum cuts", "contracted lattice", "program free", "program n1"), optimum(instance)
+        ("prefix cuts", "program free", "program n1"), optimum(instance)
     )

@@ -20,7 +20,6 @@ from tests.wafer import tiny
 from tests.wafer.cases import IMPOSSIBLE, SEEDS, WORSE, best, instance, line
 
 CHOICES: tuple[dict[str, Any], ...] = (
-    {"boxes": "optional"},
     {"labels": "assume"},
     {"cuts": ()},
     {"cuts": ("area",)},
@@ -125,18 +124,6 @@ def test_the_short_list_is_a_restriction_that_costs_something() -> None:
         assert tiny.valid(problem, solution) and tiny.score(problem, solution) == outcome.objective
         assert outcome.objective >= best(seed)[0] and (not free or outcome.objective == best(seed)[0])
         assert seed not in WORSE or outcome.objective > best(seed)[0]
-
-
-def test_blocks_of_the_caller_hold() -> None:
-    """A lower bound on the wires of a group: true ones change nothing, and one above the optimum's wires costs."""
-    seed = 5
-    optimum, solution = best(seed)
-    problem = wafer_problem(instance(seed))
-    wire = evaluate(problem, tiny.ordered(problem, solution)).wire
-    everyone = tuple(range(problem.n))
-    check(seed, build(instance(seed), WaferCpChoices(blocks=((everyone, wire),))))
-    outcome = solved(build(instance(seed), WaferCpChoices(blocks=((everyone, wire + 2),))))
-    assert outcome.objective is None or outcome.objective >= optimum
 
 
 def test_two_fabrics_in_one_model() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from chipmap.family import Standing
 from chipmap.formulations.built import Built
-from chipmap.formulations.wafer.mip import WaferMipChoices, add_wafer, build, decode
+from chipmap.formulations.wafer.choices import WaferChoices
+from chipmap.formulations.wafer.mip import add_wafer, build, decode
 from chipmap.instances.wafer import Fabric, Weights
 from chipmap.instances.wafer.problem import wafer_problem
 from chipmap.records import InputError
@@ -19,7 +20,6 @@ from tests.wafer import tiny
 from tests.wafer.cases import IMPOSSIBLE, SEEDS, best, instance, line
 
 CHOICES: tuple[dict[str, Any], ...] = (
-    {"order": "sequences"},
     {"cuts": ()},
     {"cuts": ("pairwise",)},
     {"cuts": ("area", "triangle")},
@@ -84,22 +84,14 @@ def test_a_start_is_accepted_and_comes_back(seed: int) -> None:
 def test_cutoff_and_target_time() -> None:
     for seed in FEW:
         optimum, _ = best(seed)
-        check(seed, build(instance(seed), WaferMipChoices(upper=optimum)), "highs")
+        check(seed, build(instance(seed), WaferChoices(upper=optimum)), "highs")
         if optimum:
-            below = solved(build(instance(seed), WaferMipChoices(upper=optimum - 1)), "highs")
+            below = solved(build(instance(seed), WaferChoices(upper=optimum - 1)), "highs")
             assert below.termination.reason == "infeasible"
         late = build(instance(seed), {"tau": 10**4})
         outcome = solved(late, "highs")
         assert late.standing is Standing.AUXILIARY and outcome.value_of is not None
         assert tiny.score(wafer_problem(instance(seed)), late.decode(outcome.value_of)) >= optimum
-
-
-def test_blocks_of_the_caller_hold() -> None:
-    both = line(Weights(time=0, wire=1), 12)
-    for solver in SOLVERS:
-        free = solved(build(both), solver).objective
-        bound = solved(build(both, WaferMipChoices(blocks=(((0, 1), 11),))), solver).objective
-        assert free is not None and free < 22 and bound == pytest.approx(22)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -39,10 +39,10 @@ class RingCpChoices:
     """How the CP-SAT model is stated.
 
     ``objective``: ``minimise`` the period, or find any ``feasible`` mapping (with ``upper``: one at most that long).
-    ``cuts``, ``windows``, ``upper`` as for the MIP. ``labels``: ``assume`` gives every label a literal in
-    ``assumptions``, so that an infeasible model names the constraints that clash (windows are left out).
-    ``around``: only the operations on some adjacent chips of a mapping move, among these chips; ``upper`` and the
-    period speak of these chips (and the links between them) alone.
+    ``cuts``: ``n1``, the necessary part of C3 as redundant clauses. ``windows``, ``upper`` as for the MIP. ``labels``:
+    ``assume`` gives every label a literal in ``assumptions``, so that an infeasible model names the constraints that
+    clash (windows are left out). ``around``: only the operations on some adjacent chips of a mapping move, among these
+    chips; ``upper`` and the period speak of these chips (and the links between them) alone.
     """
 
     objective: Literal["minimise", "feasible"] = "minimise"

@@ -27,16 +27,14 @@ class WaferChoices:
     ``cuts``, redundant rows: ``area`` leaves out times at which the least areas of all kernels don't fit the fabric;
     ``pairwise``: centres of kernels that don't overlap are at least half the sum of their shorter sides apart (wafer
     page, "Bounds"); ``triangle``: three connected kernels need half a perimeter of that sum and the shortest again.
-    ``blocks``: (kernels, half tiles) pairs: the wires between these kernels are at least so long, as the caller has
-    proved for this tau or upper. ``symmetry``: of the floorplans that reflections of the fabric make of each other,
-    keep one; choose ``none`` if constraints of your own tell left from right.
+    ``symmetry``: of the floorplans that reflections of the fabric make of each other, keep one; choose ``none`` if
+    constraints of your own tell left from right.
     """
 
     tau: int | None = None
     upper: int | None = None
     options: Kept = "all"
     cuts: tuple[Cut, ...] = ("area", "pairwise", "triangle")
-    blocks: tuple[tuple[tuple[int, ...], int], ...] = ()
     symmetry: Literal["reflections", "none"] = "reflections"
 
     def scope(self, problem: WaferProblem) -> Scope:

@@ -25,7 +25,6 @@ from chipmap.formulations.wafer.cpsat_boxes import (
     sym_reflections,
 )
 from chipmap.formulations.wafer.cpsat_terms import (
-    cut_blocks,
     cut_pairwise,
     cut_triangles,
     t1_time,
@@ -40,12 +39,10 @@ from chipmap.instances.wafer.problem import wafer_problem
 class WaferCpChoices(WaferChoices):
     """What only CP-SAT can be asked for, beside :class:`chipmap.formulations.wafer.choices.WaferChoices`.
 
-    ``boxes``: ``variable``, one interval per kernel and direction whose size follows the option; ``optional``, one of
-    fixed size per option. ``labels``: ``assume`` gives C1, C2 and C3 a literal each in ``assumptions``, so that an
-    infeasible model names those that clash.
+    ``labels``: ``assume`` gives C1, C2 and C3 a literal each in ``assumptions``, so that an infeasible model names
+    those that clash.
     """
 
-    boxes: Literal["variable", "optional"] = "variable"
     labels: Literal["plain", "assume"] = "plain"
 
 
@@ -117,7 +114,7 @@ def add_wafer(
     state(c3_memory, builder)
     def_box(builder)
     state(c1_inside, builder)
-    state(c2_no_overlap, builder, choices.boxes)
+    state(c2_no_overlap, builder)
     if choices.symmetry == "reflections" and not assume:  # it must not stand for C1
         sym_reflections(builder)
     wires = state(t2_wire, builder)
@@ -126,7 +123,6 @@ def add_wafer(
         cut_pairwise(builder, wires)
     if "triangle" in choices.cuts:
         cut_triangles(builder, wires)
-    cut_blocks(builder, wires)
     if choices.upper is not None:
         model.add(variables.cost <= choices.upper)
     return variables

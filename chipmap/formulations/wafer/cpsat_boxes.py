@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from ortools.sat.python import cp_model
 
@@ -76,18 +76,12 @@ def c1_inside(builder: Builder) -> None:
         builder.enforce("c1_inside", builder.model.add(builder.y[v] + builder.height[v] <= problem.height))
 
 
-def c2_no_overlap(builder: Builder, boxes: Literal["variable", "optional"]) -> None:
+def c2_no_overlap(builder: Builder) -> None:
     """C2: the boxes don't overlap."""
     x_intervals: list[Any] = []
     y_intervals: list[Any] = []
     assumed = builder.assumption("c2_no_overlap")
     for v in range(builder.problem.n):
-        if boxes == "optional" and not assumed:
-            for i, (option, literal) in enumerate(zip(builder.sizing.options[v], builder.option[v], strict=True)):
-                new = builder.model.new_optional_fixed_size_interval_var
-                x_intervals.append(new(builder.x[v], option.width, literal, f"{builder.prefix}across[{v},{i}]"))
-                y_intervals.append(new(builder.y[v], option.height, literal, f"{builder.prefix}up[{v},{i}]"))
-            continue
         for start, sizes, intervals, end in (
             (builder.x[v], builder.width[v], x_intervals, "right"),
             (builder.y[v], builder.height[v], y_intervals, "top"),

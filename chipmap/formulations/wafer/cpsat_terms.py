@@ -81,11 +81,3 @@ def cut_triangles(builder: Builder, wires: list[Any]) -> None:
     for a, b, c in triangles(builder.problem):
         length = joined[frozenset((a, b))] + joined[frozenset((b, c))] + joined[frozenset((a, c))]
         builder.model.add(length >= triangle_length([thinnest[a], thinnest[b], thinnest[c]]))
-
-
-def cut_blocks(builder: Builder, wires: list[Any]) -> None:
-    """The wires between the kernels of a block are at least what the caller has proved."""
-    for kernels, length in builder.sizing.choices.blocks:
-        inside = set(kernels)
-        between = [w for edge, w in zip(builder.problem.edges.tolist(), wires, strict=True) if inside.issuperset(edge)]
-        builder.model.add(sum(between) >= length)

@@ -66,7 +66,7 @@ def window(problem: WaferProblem, placements: list[Placement], menu: Menu, tau: 
         if v not in menu:
             builder.model.add(builder.x[v] == placement.x)
             builder.model.add(builder.y[v] == placement.y)
-    builder.statement(c2_no_overlap, builder, "variable")
+    builder.statement(c2_no_overlap, builder)
     return _finish(builder, placements)
 
 

@@ -1,16 +1,13 @@
 """The MIP of family ``wafer``: one Pyomo block, to be built alone or inside a larger model.
 
 Statement: ``docs/families/wafer.md``. Shapes are disaggregated: kernel v picks one of its options by a binary, and box,
-time and labels are linear in these. Two kernels are apart in one of four directions, by one binary each or by their
-places in a sequence pair (Murata, Fujiyoshi, Nakatake and Kajitani, VLSI module placement based on rectangle-packing by
-the sequence-pair, 1996).
+time and labels are linear in these. Two kernels are apart in one of four directions, by one binary each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
@@ -26,7 +23,6 @@ from chipmap.formulations.wafer.mip_boxes import (
     sym_reflections,
 )
 from chipmap.formulations.wafer.mip_terms import (
-    cut_blocks,
     cut_pairwise,
     cut_triangles,
     t1_time,
@@ -37,20 +33,9 @@ from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import wafer_problem
 
 
-@dataclass(frozen=True)
-class WaferMipChoices(WaferChoices):
-    """What only the MIP can be asked for, beside :class:`chipmap.formulations.wafer.choices.WaferChoices`.
-
-    ``order``: how two kernels are kept apart: ``directions``, four binaries of which one is at least 1; ``sequences``,
-    two binaries that say who is first in each sequence of a sequence pair.
-    """
-
-    order: Literal["directions", "sequences"] = "directions"
-
-
-def build(instance: WaferInstance, choices: WaferMipChoices | Mapping[str, Any] = WaferMipChoices()) -> Built:
+def build(instance: WaferInstance, choices: WaferChoices | Mapping[str, Any] = WaferChoices()) -> Built:
     """The MIP of ``instance``, minimising ``wafer.cost``, its score in ticks."""
-    chosen = stated(WaferMipChoices, choices)
+    chosen = stated(WaferChoices, choices)
     model = pyo.ConcreteModel(name=instance.name)
     model.wafer = pyo.Block()
     add_wafer(model.wafer, instance, chosen)
@@ -69,7 +54,7 @@ def decode(block: pyo.Block, value: Callable[[Any], float]) -> WaferSolution:
     return decisions_of(block).decode(value)
 
 
-def add_wafer(block: pyo.Block, instance: WaferInstance, choices: WaferMipChoices = WaferMipChoices()) -> None:
+def add_wafer(block: pyo.Block, instance: WaferInstance, choices: WaferChoices = WaferChoices()) -> None:
     """Fill the empty ``block`` with the MIP of ``instance``, without an Objective.
 
     Afterwards the block has the variables ``x[v]``, ``y[v]`` (lower left corners) and ``option[v, i]`` (1 where kernel
@@ -87,13 +72,13 @@ def add_wafer(block: pyo.Block, instance: WaferInstance, choices: WaferMipChoice
         state(c3_memory, block, made)
         def_box(block, made)
         state(c1_inside, block, made)
-        state(c2_no_overlap, block, made, choices.order)
+        state(c2_no_overlap, block, made)
         if choices.symmetry == "reflections":
             sym_reflections(block, made)
         _terms(block, made, choices)
 
 
-def _terms(block: pyo.Block, made: Sizing, choices: WaferMipChoices) -> None:
+def _terms(block: pyo.Block, made: Sizing, choices: WaferChoices) -> None:
     weights = made.problem.instance.weights
     state = block.statement
     time = state(t1_time, block, made)
@@ -103,7 +88,6 @@ def _terms(block: pyo.Block, made: Sizing, choices: WaferMipChoices) -> None:
         cut_pairwise(block, made)
     if "triangle" in choices.cuts:
         cut_triangles(block, made)
-    cut_blocks(block, made)
     terms = {"T1": time, "T2": pyo.quicksum(block.wire.values()), "T3": adapters}
     block.terms = pyo.Expression(("T1", "T2", "T3"), rule=lambda b, term: terms[term])
     scales = {"T1": weights.time, "T2": 2 * weights.wire, "T3": 4 * weights.adapter}

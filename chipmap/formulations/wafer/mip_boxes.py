@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import pyomo.environ as pyo
 
@@ -53,49 +53,26 @@ def c1_inside(block: pyo.Block, made: Sizing) -> None:
         rows[v, "y"] = block.y[v] + block.height[v] <= made.problem.height
 
 
-def c2_no_overlap(block: pyo.Block, made: Sizing, order: Literal["directions", "sequences"]) -> None:
-    """C2: of two kernels one is left of, right of, below or above the other.
+def c2_no_overlap(block: pyo.Block, made: Sizing) -> None:
+    """C2: of two kernels one is left of, right of, below or above the other: ``before[a, b, direction]``, at least one.
 
     x_u + width_u <= x_v + M · (1 - [u left of v]); the others alike. M = W + the greatest width of u, so that the row
     is slack where the bracket is 0 without C1, too (or an infeasible model couldn't tell C1 and C2 apart).
     """
     pairs = [(u, v) for v in range(made.problem.n) for u in range(v)]
-    apart = _directions(block, pairs) if order == "directions" else _sequences(block, pairs)
+    before = block.before = pyo.Var(
+        [(*key, name) for u, v in pairs for key in ((u, v), (v, u)) for name in "xy"], domain=pyo.Binary
+    )
+    apart = block.c2_no_overlap_apart = pyo.Constraint(pyo.Any)
     rows = block.c2_no_overlap = pyo.Constraint(pyo.Any)
     for u, v in pairs:
+        apart[u, v] = pyo.quicksum(before[a, b, name] for a, b in ((u, v), (v, u)) for name in "xy") >= 1
         for a, b in ((u, v), (v, u)):
             look()
             wide = made.problem.width + max((option.width for option in made.options[a]), default=0)
             high = made.problem.height + max((option.height for option in made.options[a]), default=0)
-            rows[a, b, "x"] = block.x[a] + block.width[a] <= block.x[b] + wide * (1 - apart[a, b, "x"])
-            rows[a, b, "y"] = block.y[a] + block.height[a] <= block.y[b] + high * (1 - apart[a, b, "y"])
-
-
-def _directions(block: pyo.Block, pairs: list[tuple[int, int]]) -> dict[tuple[int, int, str], Any]:
-    """[a before b in that direction], one binary each, at least one per pair."""
-    listed = [(a, b, name) for u, v in pairs for a, b in ((u, v), (v, u)) for name in "xy"]
-    block.before = pyo.Var(listed, domain=pyo.Binary)
-    rows = block.c2_no_overlap_apart = pyo.Constraint(pyo.Any)
-    for u, v in pairs:
-        look()
-        rows[u, v] = pyo.quicksum(block.before[a, b, name] for a, b in ((u, v), (v, u)) for name in "xy") >= 1
-    return {key: block.before[key] for key in listed}
-
-
-def _sequences(block: pyo.Block, pairs: list[tuple[int, int]]) -> dict[tuple[int, int, str], Any]:
-    """u is left of v if before it in both sequences, above it if only in the first; one is always so.
-
-    The expressions reach 1 exactly there and are 0 or less elsewhere. Orders that no sequence has break no floorplan
-    and allow none that overlaps, so transitivity isn't asked for.
-    """
-    block.first = pyo.Var(pairs, domain=pyo.Binary)
-    block.second = pyo.Var(pairs, domain=pyo.Binary)
-    apart: dict[tuple[int, int, str], Any] = {}
-    for u, v in pairs:
-        p, q = block.first[u, v], block.second[u, v]
-        apart[u, v, "x"], apart[v, u, "x"] = p + q - 1, 1 - p - q
-        apart[v, u, "y"], apart[u, v, "y"] = p - q, q - p
-    return apart
+            rows[a, b, "x"] = block.x[a] + block.width[a] <= block.x[b] + wide * (1 - before[a, b, "x"])
+            rows[a, b, "y"] = block.y[a] + block.height[a] <= block.y[b] + high * (1 - before[a, b, "y"])
 
 
 def sym_reflections(block: pyo.Block, made: Sizing) -> None:

@@ -82,13 +82,3 @@ def cut_triangles(block: pyo.Block, made: Sizing) -> None:
         look()
         length = pyo.quicksum(block.distance[u, v, name] for u, v in ((a, b), (b, c), (a, c)) for name in "xy")
         rows[a, b, c] = length >= triangle_length([thinnest[a], thinnest[b], thinnest[c]])
-
-
-def cut_blocks(block: pyo.Block, made: Sizing) -> None:
-    """The wires between the kernels of a block are at least what the caller has proved."""
-    rows = block.cut_blocks = pyo.Constraint(pyo.Any)
-    for number, (kernels, length) in enumerate(made.choices.blocks):
-        look()
-        inside = set(kernels)
-        between = [block.wire[e] for e, edge in enumerate(made.problem.edges.tolist()) if inside.issuperset(edge)]
-        rows[number] = pyo.quicksum(between) >= length if between else pyo.Constraint.Feasible

@@ -95,6 +95,7 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
     """Every lower bound of the page that applies, each under its own name; no solution is looked for."""
 
     from chipmap.heuristics.ring.bounds.spectral import spectral_bound
+    from chipmap.methods.ring.block_steps import block_steps
 
     def work() -> None:
         """Each bound in turn; a graph with too many ideals has none of the programs'."""
@@ -102,7 +103,10 @@ def bounds(instance: RingInstance, run: Run) -> Termination:
         simple_bounds(state)
         window_bound(state)
         spectral_bound(state.problem, run.deadline, lambda bound: run.bound(bound, "eigenvalues"))
-        cut_bounds(state)
+        if state.problem.has("C1"):
+            prefix_cuts(state, CUT_NODES, run.deadline)
+            patient = run.options.deterministic
+            block_steps(state, run.deadline if patient else run.deadline.within(BLOCK_SECONDS), patient)
         try:
             for rule in ("free", "n1"):
                 run.checkpoint()
@@ -135,25 +139,6 @@ def simple_bounds(state: RingChainState) -> None:
     if reasons := under_a_skip(state.problem, graph):
         state.run.infeasible(*reasons)
         state.run.checkpoint()
-
-
-def cut_bounds(state: RingChainState) -> None:
-    """Links' minimum cuts, the bottleneck block, the contracted lattice, cuts of prefixes, programs of one block."""
-    from chipmap.heuristics.ring.bounds.cuts import bottleneck_bound, link_bound
-    from chipmap.heuristics.ring.bounds.lattice_bound import contracted_bound
-    from chipmap.methods.ring.block_steps import block_steps
-
-    problem, run = state.problem, state.run
-    if not problem.has("C1"):
-        return
-    worst = problem.total_ticks + 2 * sum(storage.ticks for storage in problem.storages)
-    high = run.upper if run.upper is not None else worst
-    run.bound(link_bound(problem, 0, high, run.deadline), "minimum cuts")
-    run.bound(bottleneck_bound(problem, 0, high, run.deadline), "bottleneck block")
-    run.bound(contracted_bound(problem, flow_graph(problem), 0, high, run.deadline), "contracted lattice")
-    prefix_cuts(state, CUT_NODES, run.deadline)
-    patient = run.options.deterministic
-    block_steps(state, run.deadline if patient else run.deadline.within(BLOCK_SECONDS), patient)
 
 
 def window_bound(state: RingChainState) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.heuristics.ring.bounds.cuts import INFINITE, MOST
 from chipmap.heuristics.ring.programs.flow_graph import FlowGraph
 from chipmap.instances.ring.problem import IntArray, RingProblem
 
 BoolArray = NDArray[np.bool_]
+#: An arc that no minimum cut takes, and what all other capacities sum up to at most: flows are computed in 32 bits.
+INFINITE, MOST = 1 << 30, 1 << 29
 
 
 def relation(masks: tuple[int, ...], n: int) -> BoolArray:

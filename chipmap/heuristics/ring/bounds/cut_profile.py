@@ -39,8 +39,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.ring.bounds.closure_cuts import BoolArray, ClosureCuts, relation
-from chipmap.heuristics.ring.bounds.cuts import MOST
+from chipmap.heuristics.ring.bounds.closure_cuts import MOST, BoolArray, ClosureCuts, relation
 from chipmap.heuristics.ring.programs.flow_graph import FlowGraph
 from chipmap.instances.ring.problem import IntArray, RingProblem
 

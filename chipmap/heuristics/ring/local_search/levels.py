@@ -26,10 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.ring.local_search.levels_kernel import Levels, anneal_levels
-from chipmap.heuristics.ring.local_search.search import CHUNK, Effort, LocalSearch, closed
+from chipmap.heuristics.ring.local_search.levels_kernel import Levels
+from chipmap.heuristics.ring.local_search.search import Effort, LocalSearch, closed
 from chipmap.instances.ring.loads import terms
 from chipmap.instances.ring.problem import IntArray, RingProblem
+from chipmap.instances.units import components
+from chipmap.networks.graph import neighbours
 
 #: First temperatures of the tries, in turn, in operations of mean length over the target.
 HOT = (0.3, 3.0, 1.0)
@@ -47,34 +49,20 @@ def widest(problem: RingProblem, operations: list[int]) -> IntArray:
     The greatest such levels where those operations at which the longest paths of a connected part begin have level 0:
     shortest distances when a flow has length 1 forward and 0 backward.
     """
-    number = {v: i for i, v in enumerate(operations)}
-    n = len(operations)
-    after: list[list[int]] = [[] for _ in range(n)]
-    before: list[list[int]] = [[] for _ in range(n)]
-    for u, v in problem.flows.tolist():
-        after[number[u]].append(number[v])
-        before[number[v]].append(number[u])
+    number, n = {v: i for i, v in enumerate(operations)}, len(operations)
+    flows = [(number[u], number[v]) for u, v in problem.flows.tolist()]
+    back = [(v, u) for u, v in flows]
+    after, before = neighbours(n, flows), neighbours(n, back)
     height = [0] * n
     for u in reversed(range(n)):
         height[u] = max((height[v] + 1 for v in after[u]), default=0)
     level = np.full(n, -1, dtype=np.int64)
+    part = components(n, flows + back)
+    members = neighbours(n, ((part[u], u) for u in range(n)))
     for u in sorted(range(n), key=lambda u: -height[u]):
         if level[u] < 0:
-            part = _part(u, after, before)
-            _spread([v for v in part if height[v] == height[u]], after, before, level)
+            _spread([v for v in members[part[u]] if height[v] == height[u]], after, before, level)
     return level
-
-
-def _part(u: int, after: list[list[int]], before: list[list[int]]) -> set[int]:
-    """The operations connected to u."""
-    found, left = {u}, [u]
-    while left:
-        v = left.pop()
-        for w in (*after[v], *before[v]):
-            if w not in found:
-                found.add(w)
-                left.append(w)
-    return found
 
 
 def _spread(starts: list[int], after: list[list[int]], before: list[list[int]], level: IntArray) -> None:
@@ -155,19 +143,10 @@ class LevelSearch:
         deadline: Deadline,
     ) -> tuple[IntArray, IntArray] | None:
         """One try from a mapping ``chip`` and ``level`` per operation: one with an objective <= ``target``, or None."""
-        search = self.search
         of, chip = self._dealt(chip, level)
-        first = np.searchsorted(of, np.arange(of[-1] + 2))
-        levels = Levels(of, first, np.zeros(len(chip), dtype=np.int64))
-        goal = search.goal(target, 0.0)
-        place = search.place(chip)
-        heat = search.heat(target, effort, random)
-        for done in range(0, effort.moves, CHUNK):
-            if not deadline.keep_going():
-                return None
-            if anneal_levels(search.net, place, goal, levels, heat, min(CHUNK, effort.moves - done)) == 0.0:
-                return closed(place.chip), closed(of[place.chip])
-        return None
+        levels = Levels(of, np.searchsorted(of, np.arange(of[-1] + 2)), np.zeros(len(chip), dtype=np.int64))
+        found = self.search.attempt(chip, target, effort, random, deadline, levels)
+        return None if found is None else (closed(found), closed(of[found]))
 
     def _dealt(self, chip: IntArray, level: IntArray) -> tuple[IntArray, IntArray]:
         """(the level of each of all chips, the mapping ``chip`` with the chips that it leaves over among them)."""

@@ -1,4 +1,4 @@
-"""The compiled annealing of a mapping whose chips stand in levels (numba): moves that keep C1 and C3 by construction.
+"""Moves of a mapping whose chips stand in levels (numba): they keep C1 and C3 by construction.
 
 What levels are, :mod:`chipmap.heuristics.ring.local_search.levels` says.
 """
@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.ring.local_search.loads_kernel import Goal, Net, Place, excess, over
-from chipmap.heuristics.ring.local_search.moves_kernel import MOST_TOGETHER, NEVER, SMALL, Heat, _move, _reach
+from chipmap.heuristics.ring.local_search.loads_kernel import MOST_TOGETHER, Net, Place
 from chipmap.kernels import njit
 from chipmap.kernels.annealing import uniform
 
@@ -20,12 +19,16 @@ SIDEWAYS = 0.15
 
 class Levels(NamedTuple):
     """The level ``of`` each chip [C], ascending; level k has the chips ``first[k]`` … ``first[k + 1] - 1``. ``to`` [n]
-    holds where an operation is about to move.
+    holds where an operation is about to move. Without any, chips stand in no levels.
     """
 
     of: Any
     first: Any
     to: Any
+
+
+#: Chips that stand in no levels.
+NO_LEVELS = Levels(*np.zeros((3, 0), dtype=np.int64))
 
 
 @njit(cache=True)
@@ -76,7 +79,7 @@ def _along(net: Net, place: Place, levels: Levels, v: int, d: int, found: Any) -
 
 
 @njit(cache=True)
-def _draw(net: Net, place: Place, levels: Levels, random: Any, found: Any, to: Any) -> int:
+def draw_in_levels(net: Net, place: Place, levels: Levels, random: Any, found: Any, to: Any) -> int:
     """A random move: the operations ``found`` and their chips ``to``; their number, 0 for none."""
     v = int(uniform(random) * len(net.ticks))
     c = place.chip[v]
@@ -94,42 +97,3 @@ def _draw(net: Net, place: Place, levels: Levels, random: Any, found: Any, to: A
     for i in range(count):
         to[i] = levels.to[found[i]]
     return count
-
-
-@njit(cache=True, long=True)
-def anneal_levels(net: Net, place: Place, goal: Goal, levels: Levels, heat: Heat, moves: int) -> float:
-    """Draw so many random moves; the excess at the end. Ends at once when it is 0.
-
-    A move that makes it grow by d happens with probability exp(-d / temperature).
-    """
-    found, to = np.empty((2, MOST_TOGETHER), dtype=np.int64)
-    before = np.empty(MOST_TOGETHER, dtype=np.int64)
-    total = excess(place, goal)
-    for _ in range(moves):
-        if total < SMALL:
-            total = excess(place, goal)
-            if total == 0.0:
-                return total
-        heat.temperature[0] *= heat.factor
-        count = _draw(net, place, levels, heat.random, found, to)
-        if not count:
-            continue
-        first, last = len(place.work), 0
-        for i in range(count):
-            before[i] = place.chip[found[i]]
-            a, b = _reach(net, place, found[i])
-            first, last = min(first, a, to[i]), max(last, b, to[i])
-        _move(net, place, found, to, count)
-        last = min(last + 1, len(place.work) - 1)  # in mode sum_forward a chip pays for the link before it
-        worse = 0.0
-        for c in range(first, last + 1):
-            worse += over(place, goal, c) - place.over[c]
-        if worse > 0.0 and (
-            worse > NEVER * heat.temperature[0] or uniform(heat.random) >= np.exp(-worse / heat.temperature[0])
-        ):
-            _move(net, place, found, before, count)
-            continue
-        for c in range(first, last + 1):
-            place.over[c] = over(place, goal, c)
-        total += worse
-    return excess(place, goal)

@@ -14,6 +14,8 @@ import numpy as np
 from chipmap.kernels import njit
 
 ONE, NOTHING = np.uint64(1), np.uint64(0)
+#: Operations that move at once, at most.
+MOST_TOGETHER = 40
 
 
 class Net(NamedTuple):

@@ -1,7 +1,7 @@
 """The compiled annealing of a mapping (numba): moves of operations between chips that keep C1.
 
-Which kinds of moves there are, :mod:`chipmap.heuristics.ring.local_search.search` says. What a mapping puts on chips
-and links stands in :mod:`.loads_kernel`.
+Which kinds of moves there are, :mod:`chipmap.heuristics.ring.local_search.search` says; those of chips in levels stand
+in :mod:`.levels_kernel`. What a mapping puts on chips and links stands in :mod:`.loads_kernel`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.ring.local_search.loads_kernel import Goal, Net, Place, broken, excess, over, shift
+from chipmap.heuristics.ring.local_search.levels_kernel import Levels, draw_in_levels
+from chipmap.heuristics.ring.local_search.loads_kernel import (
+    MOST_TOGETHER,
+    Goal,
+    Net,
+    Place,
+    broken,
+    excess,
+    over,
+    shift,
+)
 from chipmap.kernels import njit
 from chipmap.kernels.annealing import uniform
 
 #: How far one operation moves, and one that takes others along, in chips.
 FAR, FAR_TOGETHER = 3, 2
-#: Operations that move at once, at most.
-MOST_TOGETHER = 40
 #: Shares of the moves: of one operation, of one with those that C1 forces along; the rest swaps two chips.
 SINGLE, TOGETHER = 0.6, 0.37
 #: A move that is worse by more temperatures than that isn't made, without a look at C3.
@@ -159,8 +167,8 @@ def _move(net: Net, place: Place, found: Any, to: Any, count: int) -> bool:
 
 
 @njit(cache=True, long=True)
-def anneal(net: Net, place: Place, goal: Goal, heat: Heat, moves: int) -> float:
-    """Draw so many random moves; the excess at the end. Ends at once when it is 0.
+def anneal(net: Net, place: Place, goal: Goal, levels: Levels, heat: Heat, moves: int) -> float:
+    """Draw so many random moves, in levels if there are any; the excess at the end. Ends at once when it is 0.
 
     A move that makes it grow by d happens with probability exp(-d / temperature).
     """
@@ -173,7 +181,10 @@ def anneal(net: Net, place: Place, goal: Goal, heat: Heat, moves: int) -> float:
             if total == 0.0:
                 return total
         heat.temperature[0] *= heat.factor
-        count = _draw(net, place, heat.random, found, to)
+        if len(levels.of):
+            count = draw_in_levels(net, place, levels, heat.random, found, to)
+        else:
+            count = _draw(net, place, heat.random, found, to)
         if not count:
             continue
         first, last = len(place.work), 0

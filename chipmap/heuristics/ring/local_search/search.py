@@ -23,13 +23,15 @@ many moves.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate, product
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.ring.incidence import incidence
+from chipmap.heuristics.ring.local_search.levels_kernel import NO_LEVELS, Levels
 from chipmap.heuristics.ring.local_search.loads_kernel import Goal, Net, Place, fill
 from chipmap.heuristics.ring.local_search.moves_kernel import Heat, anneal
 from chipmap.instances.ring.loads import terms
@@ -110,8 +112,9 @@ class LocalSearch:
                 step, tries, failed = max(STEPS[1], step / 2), tries + 1, failed + 1
                 moves *= 1 if failed % (len(HOT) * len(PRICES)) else 2
                 continue
-            mapping = self.mapping(found)
-            best, value = found, max(terms(self.problem, np.maximum(mapping, 0)))
+            best = closed(found)
+            mapping = self.mapping(best)
+            value = max(terms(self.problem, np.maximum(mapping, 0)))
             step, failed = min(STEPS[0], 1.5 * step), 0
             if not take(tuple(mapping.tolist())):
                 return
@@ -127,24 +130,30 @@ class LocalSearch:
             target = max(1, share * self.problem.least_ticks)
             found = self.attempt(start, target, Effort(hot, price, moves), random, deadline)
             if found is not None:
-                return tuple(self.mapping(found).tolist())
+                return tuple(self.mapping(closed(found)).tolist())
             if not deadline.keep_going():
                 break
         return None
 
     def attempt(
-        self, start: IntArray, target: int, effort: Effort, random: NDArray[np.uint64], deadline: Deadline = Deadline()
+        self,
+        start: IntArray,
+        target: int,
+        effort: Effort,
+        random: NDArray[np.uint64],
+        deadline: Deadline = Deadline(),
+        levels: Levels = NO_LEVELS,
     ) -> IntArray | None:
         """One try from the mapping ``start`` (of the computing operations in topological order): one with an objective
-        <= ``target`` without empty chips, or None.
+        <= ``target``, which may leave chips empty, or None.
         """
         moves = effort.moves
         place, goal, heat = self.place(start), self.goal(target, effort.price), self.heat(target, effort, random)
         for done in range(0, moves, CHUNK):
             if not deadline.keep_going():
                 return None
-            if anneal(self.net, place, goal, heat, min(CHUNK, moves - done)) == 0.0:
-                return closed(place.chip)
+            if anneal(self.net, place, goal, levels, heat, min(CHUNK, moves - done)) == 0.0:
+                return np.asarray(place.chip)
         return None
 
     def goal(self, target: int, price: float) -> Goal:
@@ -191,33 +200,16 @@ def closed(numbers: IntArray) -> IntArray:
 
 def _net(problem: RingProblem, operations: list[int]) -> Net:
     """The problem's arrays, its computing operations in the order of ``operations``."""
-    number = {v: i for i, v in enumerate(operations)}
-    storages, n = problem.storages, len(operations)
-    made: list[list[int]] = [[] for _ in range(n)]
-    reads: list[list[int]] = [[] for _ in range(n)]
-    shared: list[list[int]] = [[] for _ in range(n)]
-    for s, storage in enumerate(storages):
-        made[number[storage.producer]].append(s)
-        for v in storage.readers:
-            reads[number[v]].append(s)
-    for s, constant in enumerate(problem.shared):
-        for v in constant.readers:
-            shared[number[v]].append(s)
+    on = incidence(problem, operations)
     return Net(
         problem.ticks[operations],
         problem.weight_bytes[operations],
-        *_rows(made),
-        *_rows(reads),
-        *_rows(shared),
-        *_rows([[number[v] for v in storage.readers] for storage in storages]),
-        producer=np.array([number[storage.producer] for storage in storages], dtype=np.int64),
-        link=np.array([storage.ticks for storage in storages], dtype=np.int64),
-        bytes=np.array([storage.bytes for storage in storages], dtype=np.int64),
-        shared_bytes=np.array([constant.bytes for constant in problem.shared], dtype=np.int64),
+        *on.made,
+        *on.reads,
+        *on.shared,
+        *on.readers,
+        producer=on.producer,
+        link=on.ticks,
+        bytes=on.bytes,
+        shared_bytes=on.shared_bytes,
     )
-
-
-def _rows(lists: list[list[int]]) -> tuple[IntArray, IntArray]:
-    """(where each list begins, and the last one ends; all of them in a row)."""
-    first = np.array([0, *accumulate(map(len, lists))], dtype=np.int64)
-    return first, np.array([item for one in lists for item in one], dtype=np.int64)

@@ -11,7 +11,7 @@ from chipmap.kernels import njit
 
 
 @njit(cache=True)
-def _read_outside(readers: Any, inside: Any) -> bool:
+def read_outside(readers: Any, inside: Any) -> bool:
     """Whether some reader isn't in the ideal."""
     outside = False
     for w in range(len(inside)):
@@ -32,16 +32,16 @@ def cut_ticks(words: Any, first: Any, added: Any, target: Any, storages: Storage
         if cut[i] < 0:
             cut[i] = 0
             for s in range(len(storages.producer)):
-                if has(words[i], storages.producer[s]) and _read_outside(readers[s], words[i]):
+                if has(words[i], storages.producer[s]) and read_outside(readers[s], words[i]):
                     cut[i] += ticks[s]
         for step in range(first[i], first[i + 1]):
             j, v = target[step], added[step]
             if cut[j] < 0:
                 cut[j] = cut[i]
                 for m in range(made_first[v], made_first[v + 1]):
-                    if _read_outside(readers[made[m]], words[j]):
+                    if read_outside(readers[made[m]], words[j]):
                         cut[j] += ticks[made[m]]
                 for r in range(read_first[v], read_first[v + 1]):
-                    if not _read_outside(readers[reads[r]], words[j]):
+                    if not read_outside(readers[reads[r]], words[j]):
                         cut[j] -= ticks[reads[r]]
     return cut

@@ -129,6 +129,18 @@ def find_readers(pattern: Any, readers: Any, out: Any) -> None:
 
 
 @njit(cache=True)
+def _senders(groups: int, group_readers: Any, inside: Any, target: Any) -> Any:
+    """The groups with a reader in the block target \\ inside, as bits."""
+    sending = ZERO
+    for g in range(groups):
+        for w in range(len(inside)):
+            if group_readers[g, w] & target[w] & ~inside[w] != 0:
+                sending |= ONE << np.uint64(g)
+                break
+    return sending
+
+
+@njit(cache=True)
 def extend(pattern: Any, group_readers: Any, inside: Any, target: Any, still_open: Any, out: Any) -> int:
     """The pattern after the block target \\ inside, into ``out``: its length, 0 if C3 breaks, or TOO_MANY_GROUPS.
 
@@ -136,13 +148,7 @@ def extend(pattern: Any, group_readers: Any, inside: Any, target: Any, still_ope
     """
     width = len(inside)
     groups = int(np.int64(pattern[0]))
-    # sending: the groups with a reader in the block
-    sending = ZERO
-    for g in range(groups):
-        for w in range(width):
-            if group_readers[g, w] & target[w] & ~inside[w] != 0:
-                sending |= ONE << np.uint64(g)
-                break
+    sending = _senders(groups, group_readers, inside, target)
     # C3 breaks if one of them reaches another
     reach_at = 1 + groups * width
     for g in range(groups):

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.engines.ideals import IdealFamily, bits, to_words
+from chipmap.heuristics.ring.incidence import Rows, incidence
 from chipmap.heuristics.ring.programs.cut import cut_ticks
 from chipmap.heuristics.ring.programs.flow_graph import FlowGraph, flow_graph
 from chipmap.heuristics.ring.programs.kernel import (
@@ -80,7 +81,7 @@ class Programs:
             raise ValueError("C4 in grade full with pins needs C2 here")
         self.problem = problem
         self.graph = graph or flow_graph(problem)
-        self.operations, self.storages = _operations(problem, self.graph), _storages(problem, self.graph)
+        self.operations, self.storages = _arrays(problem, self.graph)
         #: Further conditions on the pairs (:mod:`chipmap.heuristics.ring.programs.screens`); need C2.
         self.screens: list[Screen] = []
         #: Further ticks of the pairs, in every rule; with pins they need C2.
@@ -163,50 +164,24 @@ class Programs:
             yield start, sweep(lattice, self.operations, storages, terms, collect, start, stop, given)
 
 
-def _operations(problem: RingProblem, graph: FlowGraph) -> Operations:
+def _arrays(problem: RingProblem, graph: FlowGraph) -> tuple[Operations, Storages]:
+    """What the compiled sweep knows of operations and storages."""
     positions, n = list(graph.operation), graph.n
+    on = incidence(problem, positions)
     allowed = [problem.allowed[v] for v in positions]
     masks = [(1 << 64) - 1 if chips is None else sum(1 << c for c in chips) for chips in allowed]
-    return Operations(
+    operations = Operations(
         ticks=problem.ticks[positions],
         weights=problem.weight_bytes[positions],
-        constants=_constants(problem, graph),
+        constants=Constants(_words(on.shared_readers, n), on.shared_bytes, *on.shared),
         allowed=np.array(masks, dtype=np.uint64),
         producers=to_words(graph.producers, n),
         ancestors=to_words(graph.ancestors, n),
         descendants=to_words(graph.descendants, n),
     )
+    return operations, Storages(on.producer, _words(on.readers, n), on.ticks, on.bytes, *on.reads, *on.made)
 
 
-def _constants(problem: RingProblem, graph: FlowGraph) -> Constants:
-    index = {v: i for i, v in enumerate(graph.operation)}
-    reads: list[list[int]] = [[] for _ in range(graph.n)]
-    for s, constant in enumerate(problem.shared):
-        for v in constant.readers:
-            reads[index[v]].append(s)
-    return Constants(
-        readers=to_words([sum(1 << index[v] for v in constant.readers) for constant in problem.shared], graph.n),
-        bytes=np.array([constant.bytes for constant in problem.shared], dtype=np.int64),
-        first=np.cumsum([0, *map(len, reads)]).astype(np.int64),
-        reads=np.array([s for row in reads for s in row], dtype=np.int32),
-    )
-
-
-def _storages(problem: RingProblem, graph: FlowGraph) -> Storages:
-    index = {v: i for i, v in enumerate(graph.operation)}
-    reads: list[list[int]] = [[] for _ in range(graph.n)]
-    made: list[list[int]] = [[] for _ in range(graph.n)]
-    for s, storage in enumerate(problem.storages):
-        made[index[storage.producer]].append(s)
-        for v in storage.readers:
-            reads[index[v]].append(s)
-    return Storages(
-        producer=np.array([index[s.producer] for s in problem.storages], dtype=np.int32),
-        readers=to_words([sum(1 << index[v] for v in s.readers) for s in problem.storages], graph.n),
-        ticks=np.array([s.ticks for s in problem.storages], dtype=np.int64),
-        bytes=np.array([s.bytes for s in problem.storages], dtype=np.int64),
-        read_first=np.cumsum([0, *map(len, reads)]).astype(np.int64),
-        reads=np.array([s for row in reads for s in row], dtype=np.int32),
-        made_first=np.cumsum([0, *map(len, made)]).astype(np.int64),
-        made=np.array([s for row in made for s in row], dtype=np.int32),
-    )
+def _words(rows: Rows, n: int) -> NDArray[np.uint64]:
+    """The rows as bit sets [rows, w]."""
+    return to_words([sum(1 << v for v in rows.items[a:b].tolist()) for a, b in pairwise(rows.first.tolist())], n)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.heuristics.engines.ideals import IdealFamily, to_words
+from chipmap.heuristics.ring.programs.cut import read_outside
 from chipmap.heuristics.ring.programs.flow_graph import FlowGraph
 from chipmap.heuristics.ring.programs.kernel import INFINITE, ONE, Operations, Storages, has, in_block
 from chipmap.kernels import njit
@@ -168,14 +169,6 @@ def relax_pairs(start: int, count: Any, target: Any, cost: Any, chips: Any, best
 
 
 @njit(cache=True)
-def _read_outside(readers: Any, words: Any) -> bool:
-    outside = False
-    for w in range(len(words)):
-        outside = outside or readers[w] & ~words[w] != 0
-    return outside
-
-
-@njit(cache=True)
 def block_bytes(words: Any, source: Any, target: Any, operations: Operations, storages: Storages, last: Any) -> Any:
     """[p] bytes of SRAM that the block of each pair needs; ``last`` [s] is the last reader of each storage."""
     weights, constants = operations.weights, operations.constants
@@ -195,10 +188,10 @@ def block_bytes(words: Any, source: Any, target: Any, operations: Operations, st
         steps[:] = 0
         for s in range(len(producer)):
             if has(inside, producer[s]):
-                if _read_outside(readers[s], inside):
+                if read_outside(readers[s], inside):
                     total += 2 * size[s]
             elif has(end, producer[s]):
-                if _read_outside(readers[s], end):
+                if read_outside(readers[s], end):
                     total += 2 * size[s]
                 else:
                     steps[producer[s]] += size[s]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.heuristics.ring.incidence import incidence
 from chipmap.instances.ring.problem import IntArray, RingProblem
 from chipmap.kernels import njit
 
@@ -56,7 +57,7 @@ class Evaluator:
 
     def __init__(self, problem: RingProblem) -> None:
         self.problem = problem
-        storages, chips = problem.storages, problem.chips
+        storages, chips, on = problem.storages, problem.chips, incidence(problem, range(problem.n))
         rank = {v: 2 * i for i, v in enumerate(problem.order)}
         made = [(rank[s.producer], i, 1) for i, s in enumerate(storages)]
         freed = [(max(rank[v] for v in s.readers) + 1, i, 0) for i, s in enumerate(storages)]
@@ -66,13 +67,13 @@ class Evaluator:
             full=problem.full_memory,
             ticks=problem.ticks,
             weights=problem.weight_bytes,
-            storages=np.array([(s.producer, s.ticks, s.bytes) for s in storages], dtype=np.int64).reshape(-1, 3),
-            at=np.concatenate(([0], np.cumsum([len(s.readers) for s in storages]))).astype(np.int64),
-            readers=np.array([v for s in storages for v in s.readers], dtype=np.int64),
+            storages=np.stack((on.producer, on.ticks, on.bytes), axis=1),
+            at=on.readers.first,
+            readers=on.readers.items,
             events=np.array(sorted(made + freed), dtype=np.int64).reshape(-1, 3)[:, 1:].copy(),
-            constants=np.array([c.bytes for c in problem.shared], dtype=np.int64),
-            users_at=np.concatenate(([0], np.cumsum([len(c.readers) for c in problem.shared]))).astype(np.int64),
-            users=np.array([v for c in problem.shared for v in c.readers], dtype=np.int64),
+            constants=on.shared_bytes,
+            users_at=on.shared_readers.first,
+            users=on.shared_readers.items,
         )
         self._room = Room(
             work=np.zeros(chips, dtype=np.int64),

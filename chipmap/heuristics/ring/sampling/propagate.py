@@ -20,17 +20,18 @@ That is sound but not complete: the search takes back what leads nowhere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from chipmap.heuristics.ring.incidence import incidence
 from chipmap.heuristics.ring.sampling.propagate_kernel import COUNT, LEAST, NO_PREFIX, propagate
 from chipmap.heuristics.ring.sampling.propagate_state import Constants, Net, PropagationState, Room, Sizes, push
 from chipmap.instances.ring.contraction import computing_only
 from chipmap.instances.ring.precedence import between, flow_reachable, skips
 from chipmap.instances.ring.problem import IntArray, RingProblem
+from chipmap.instances.units import components
 from chipmap.records import InputError
 
 #: Which mappings are drawn: those under the ``path`` rule, or all that C1 to C3 (as far as in force) admit.
@@ -158,57 +159,23 @@ def _allowed(problem: RingProblem) -> IntArray:
 
 def _sizes(problem: RingProblem) -> Sizes:
     """What C4 adds up, where it is in force and can bind."""
-    storages = problem.storages
+    on = incidence(problem, range(problem.n))
     binds = problem.has("C4") and problem.chips <= MOST_CHIPS and problem.most_bytes > problem.sram_bytes
-    reads: list[list[int]] = [[] for _ in range(problem.n)]
-    for i, storage in enumerate(storages):
-        for v in storage.readers:
-            reads[v].append(i)
-    reader_at, readers = _flat([storage.readers for storage in storages])
-    in_at, ins = _flat(reads)
     return Sizes(
-        weights=problem.weight_bytes,
-        constants=_constants(problem),
-        makers=np.array([s.producer for s in storages], dtype=np.int64),
-        bytes=np.array([s.bytes for s in storages], dtype=np.int64),
-        reader_at=reader_at,
-        readers=readers,
-        in_at=in_at,
-        ins=ins,
+        problem.weight_bytes,
+        Constants(on.shared_bytes, *on.shared_readers, *on.shared),
+        on.producer,
+        on.bytes,
+        *on.readers,
+        *on.reads,
         order=np.array(problem.order, dtype=np.int64),
         sram=np.array([problem.sram_bytes if binds else -1], dtype=np.int64),
     )
 
 
-def _constants(problem: RingProblem) -> Constants:
-    reads: list[list[int]] = [[] for _ in range(problem.n)]
-    for s, constant in enumerate(problem.shared):
-        for v in constant.readers:
-            reads[v].append(s)
-    reader_at, readers = _flat([constant.readers for constant in problem.shared])
-    sizes = np.array([constant.bytes for constant in problem.shared], dtype=np.int64)
-    return Constants(sizes, reader_at, readers, *_flat(reads))
-
-
-def _flat(lists: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
-    """(starts, all items) of lists one after the other."""
-    starts = np.concatenate(([0], np.cumsum([len(items) for items in lists]))).astype(np.int64)
-    return starts, np.array([item for items in lists for item in items], dtype=np.int64)
-
-
 def _parts(problem: RingProblem) -> int:
     """Weakly connected parts of the flow graph."""
-    parent = list(range(problem.n))
-
-    def find(v: int) -> int:
-        while parent[v] != v:
-            parent[v] = parent[parent[v]]
-            v = parent[v]
-        return v
-
-    for u, v in problem.flows.tolist():
-        parent[find(u)] = find(v)
-    return sum(find(v) == v for v in range(problem.n))
+    return len(set(components(problem.n, [*problem.flows.tolist(), *problem.flows[:, ::-1].tolist()])))
 
 
 def _state(net: Net, root: IntArray | None) -> PropagationState:

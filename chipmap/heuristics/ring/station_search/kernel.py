@@ -334,17 +334,9 @@ def expand(
         if not has(block[depth], v):
             pending[:] = 0
             pending[v >> 6] = ONE << np.uint64(v & 63)
+            forced, senders = total[depth], sending[depth]
             total[deeper], sending[deeper] = force(
-                pending,
-                limit,
-                total[depth],
-                sending[depth],
-                block[deeper],
-                below[deeper],
-                late,
-                relations,
-                signals,
-                sent,
+                pending, limit, forced, senders, block[deeper], below[deeper], late, relations, signals, sent
             )
             if total[deeper] < 0:
                 position[depth] += 1
