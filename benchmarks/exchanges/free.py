@@ -1,0 +1,65 @@
+"""A layer with free schemes: what chipmap calls its best mapping, timed with the exchanges that it needs."""
+
+from __future__ import annotations
+
+from benchmarks.exchanges.cases import CHIPS, schemes
+from benchmarks.exchanges.charged import charged_schemes
+from benchmarks.exchanges.compared import with_cheaper_updates
+from benchmarks.exchanges.plan import Policy
+from benchmarks.exchanges.steps import layer_of
+from benchmarks.exchanges.timed import Timed, timed
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees, Task
+from chipmap.instances.dataflow.systems import system
+from chipmap.instances.dataflow.workload import Scheme
+from chipmap.instances.dataflow.workloads.llama import llama_network
+from chipmap.solve import solve
+
+
+def h100_layer(**task: object) -> DataflowInstance:
+    """Llama3-8B forward and backward, 2,048 tokens, on a switch of eight H100 that don't fuse, without latencies."""
+    degrees = Degrees(tensor=CHIPS, pipeline=1, data=1, dimensions=("tensor",))
+    chips = system("h100", (CHIPS,))
+    chips = chips.replace(
+        chip=chips.chip.replace(fused=False),
+        memory=chips.memory.replace(capacity_bytes=None),
+        network=tuple(one.replace(topology="switch", latency_ns=0.0) for one in chips.network),
+    )
+    workload = llama_network(step="forward", backward=True, split_tokens=True)
+    return DataflowInstance.make(
+        name="h100-llama3-8b",
+        workload=workload,
+        system=chips,
+        task=Task(degrees=degrees, micro_batch=1, fused=False, **task),  # type: ignore[arg-type]
+    )
+
+
+def _solved(instance: DataflowInstance, seconds: float) -> tuple[DataflowSolution, str]:
+    result = solve(instance, time_limit=seconds)
+    if not isinstance(result.solution, DataflowSolution):
+        raise RuntimeError(f"no mapping within {seconds:.0f} s")
+    return result.solution, result.status
+
+
+def _line(name: str, status: str, one: Timed) -> str:
+    return f"| {name} | {status} | " + " | ".join(f"{time:.2f}" for time in one) + " |\n"
+
+
+def free_schemes(seconds: float) -> str:
+    """A section of the page: the best mapping with free schemes, and tensor parallelism with sequences split."""
+    text = (
+        "## Free schemes\nA layer of Llama3-8B on a switch of eight H100, forward and backward, us per layer. A sum of "
+        "products that are added up counts with the last of them, or with the kernel that adds. Updates are by rows or "
+        "by columns, whichever moves less.\n\n"
+        "| mapping | | charged | needed, layouts kept | sums with the adder | made again backward | with the adder |\n"
+        "|---|---|--:|--:|--:|--:|--:|\n"
+    )
+    instance = h100_layer()
+    layer = layer_of(instance.workload.replace(layers=1))
+    pinned = charged_schemes(instance.workload, schemes(instance.workload, "TP + SP"))
+    for name, one in (("free", instance), ("TP + SP", h100_layer(schemes=pinned))):
+        solution, status = _solved(one, seconds)
+        names = (kernel.name for kernel in one.workload.kernels)
+        own: dict[str, Scheme] = dict(zip(names, solution.schemes, strict=True))
+        own = with_cheaper_updates(layer, own, CHIPS, Policy())
+        text += _line(name, status, timed(one, solution, layer, own))
+    return text + "\n"
