@@ -17,11 +17,12 @@ last all nodes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.engines.growing_lp import EmptyProgram, Master, MasterOptimum, smoothed
 from chipmap.heuristics.multimodel.columns.pricing import Floats, PricedWindow, Pricing
 from chipmap.heuristics.multimodel.windows.any_windows import SAFE
 
@@ -49,24 +50,6 @@ class Column(NamedTuple):
     nodes: tuple[tuple[int, int], ...]
 
 
-class Optimum(Protocol):
-    """What :class:`Program` finds."""
-
-    @property
-    def value(self) -> float: ...
-    @property
-    def prices(self) -> Floats: ...
-    @property
-    def amounts(self) -> Floats: ...
-
-
-class Program(Protocol):
-    """A linear program min cost · x over rows of equations that grows by columns."""
-
-    def add(self, columns: Sequence[dict[int, float]]) -> None: ...
-    def minimise(self, cost: Floats, seconds: float) -> Optimum | None: ...
-
-
 #: For each model the price of its nodes [L + 1].
 Prices = list[Floats]
 
@@ -79,7 +62,7 @@ class WindowColumns:
         layers: Sequence[int],
         windows: int,
         pricing: Pricing,
-        program: Callable[[Sequence[float]], Program],
+        program: EmptyProgram,
     ) -> None:
         self.layers, self.windows, self.pricing, self.empty = list(layers), windows, pricing, program
         self.columns: list[Column] = []
@@ -98,15 +81,11 @@ class WindowColumns:
         """
         self.shares = shares
         self.rows = np.cumsum([0, *(share.shape[1] - 1 for share in shares)])
-        right = np.zeros(self.rows[-1] + 1)
-        right[self.rows[1:] - 1], right[-1] = 1.0, self.windows
-        self.program = self.empty([float(amount) for amount in right])
+        right = np.zeros(self.rows[-1])
+        right[self.rows[1:] - 1] = 1.0
         # flow into and out of each knot at a high cost; idle windows at none
-        last = int(self.rows[-1])
-        self.artificial = 2 * last
-        self.program.add([*({row: sign} for row in range(last) for sign in (1.0, -1.0)), {last: 1.0}])
-        if self.columns:
-            self.program.add([self._entries(column) for column in self.columns])
+        self.master = Master(self.empty, right.tolist(), [self.windows])
+        self.master.add([self._entries(column) for column in self.columns])
 
     def _knots(self, count: int, prices: Prices) -> None:
         """Begin a program with so many knots for each model, at equal steps of its prices; or with all nodes."""
@@ -125,7 +104,7 @@ class WindowColumns:
         if new:
             self._known.update(new)
             self.columns += new
-            self.program.add([self._entries(column) for column in new])
+            self.master.add([self._entries(column) for column in new])
         return len(new)
 
     def _entries(self, column: Column) -> dict[int, float]:
@@ -198,7 +177,7 @@ class WindowColumns:
     ) -> tuple[float, Prices]:
         """Rounds of program and prices from ``centre`` on, until the program lies ``near`` the bound."""
         trial, missing = centre, MISSING
-        optimum: Optimum | None = None
+        optimum: MasterOptimum | None = None
         mixed = False
         while True:
             deadline.check()
@@ -209,31 +188,31 @@ class WindowColumns:
                 report(best * (1 - SAFE))
             new = self.add(found)
             if optimum is not None and (optimum.value * self.unit <= best + near * abs(best) or not (new or mixed)):
-                if not optimum.amounts[: self.artificial].sum() > 1e-6 or missing >= MOST_MISSING:
+                if not optimum.missing > 1e-6 or missing >= MOST_MISSING:
                     break
                 missing *= 10
             if best > ENDLESS:
                 break
-            optimum = self.program.minimise(self._cost(rate, best, missing), deadline.seconds)
+            cost = self._cost(rate, best)
+            penalty = missing * max(1e3, float(cost.max(initial=0.0)))
+            optimum = self.master.minimise(cost, penalty, deadline.seconds)
             if optimum is None:
                 break
             self.point = self._point(optimum)
             current = self._prices(optimum.prices * self.unit)
             mixed = bool(new)
-            trial = [SMOOTH * x + (1 - SMOOTH) * y for x, y in zip(centre, current, strict=True)] if mixed else current
+            trial = smoothed(centre, current, SMOOTH) if mixed else current
         return best, centre
 
-    def _point(self, optimum: Optimum) -> tuple[float, float]:
-        self._amounts = amounts = optimum.amounts[self.artificial + 1 :]
+    def _point(self, optimum: MasterOptimum) -> tuple[float, float]:
+        self._amounts = amounts = optimum.amounts
         terms = np.array([(column.time, column.energy) for column in self.columns]).reshape(-1, 2)
         time, energy = amounts @ terms
         return float(time), float(energy)
 
-    def _cost(self, rate: float, value: float, missing: float) -> Floats:
+    def _cost(self, rate: float, value: float) -> Floats:
         self.unit = max(1.0, abs(value)) / 1e3
-        own = np.array([rate * column.time + column.energy for column in self.columns]) / self.unit
-        penalty = missing * max(1e3, float(own.max()) if len(own) else 0.0)
-        return np.concatenate([np.full(self.artificial, penalty), [0.0], own])
+        return np.array([rate * column.time + column.energy for column in self.columns]) / self.unit
 
 
 def _lowest(sums: Floats, count: int) -> list[int]:
