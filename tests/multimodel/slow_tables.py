@@ -9,7 +9,8 @@ from itertools import combinations
 import numpy as np
 
 from chipmap.heuristics.multimodel.baselines import fits
-from chipmap.heuristics.multimodel.columns.pricing import Entries, Places
+from chipmap.heuristics.multimodel.tables.ranges import Table
+from chipmap.heuristics.multimodel.tables.sets import Places
 from chipmap.instances.multimodel.problem import MultiProblem, Segment, energy, latency
 
 
@@ -70,7 +71,7 @@ def slow_places(problem: MultiProblem) -> tuple[Places, dict[tuple[int, ...], in
     return Places(masks, signatures, len(numbers), problem.chiplets), numbers
 
 
-def slow_table(problem: MultiProblem, m: int, edges: list[int], numbers: dict[tuple[int, ...], int]) -> Entries:
+def slow_table(problem: MultiProblem, m: int, edges: list[int], numbers: dict[tuple[int, ...], int]) -> Table:
     """The table of one model, exact at every edge."""
     of = kinds(problem)
     least: dict[tuple[int, int, int, int], int] = {}
@@ -88,7 +89,7 @@ def slow_table(problem: MultiProblem, m: int, edges: list[int], numbers: dict[tu
                 least[key] = min(cost, least.get(key, cost))
     rows = sorted(least.items(), key=lambda row: (row[0][1:], row[0][0]))  # by layers
     columns = [np.array([key[i] for key, _ in rows], dtype=np.int16) for i in range(4)]
-    return Entries(columns[0], columns[1], columns[2], columns[3], np.array([float(cost) for _, cost in rows]))
+    return Table(columns[0], columns[1], columns[2], columns[3], np.array([float(cost) for _, cost in rows]))
 
 
 def latencies(problem: MultiProblem) -> list[int]:

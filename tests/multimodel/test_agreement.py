@@ -153,7 +153,7 @@ def test_no_table_lies_above_a_segmentation() -> None:
                 lat = latency(problem, segments)
                 if lat <= edges[-1] and all(fits(problem, segment) for segment in segments):
                     compared += 1
-                    assert bound_of(table, paths, segments, lat) <= energy(problem, segments)
+                    assert bound_of(table, edges, paths, segments, lat) <= energy(problem, segments)
     assert compared > 1000
 
 

@@ -10,13 +10,14 @@ import pytest
 
 from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.multimodel.baselines import whole_models
-from chipmap.heuristics.multimodel.columns.pricing import Entries, Pricing
+from chipmap.heuristics.multimodel.columns.pricing import Pricing
 from chipmap.heuristics.multimodel.tables.paths import module_paths
 from chipmap.heuristics.multimodel.tables.ranges import build
+from chipmap.heuristics.multimodel.tables.sets import places
 from chipmap.heuristics.multimodel.windows.boundaries import Boundaries, improve, shaken
 from chipmap.instances.multimodel.generators import random_instance
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, schedule, terms
-from chipmap.methods.multimodel.programs import grid, places
+from chipmap.methods.multimodel.programs import grid
 from chipmap.validation.multimodel.checker import check
 
 
@@ -33,8 +34,7 @@ def searched(seed: int, windows: int = 3, objective: str = "edp") -> tuple[Multi
     edges, rate = grid(time, 3 * time, 0.05), energy / time
     rates = None if objective == "latency" else [rate]
     tables = [build(problem, m, paths, edges, rates, Deadline()) for m in range(len(problem.models))]
-    entries = [Entries(one.signature, one.first, one.last, one.cell, one.energy) for one in tables]
-    return problem, Boundaries(problem, paths, Pricing(entries, places(paths), edges), Deadline()), rate
+    return problem, Boundaries(problem, paths, Pricing(tables, places(paths), edges), Deadline()), rate
 
 
 def cost(program: Boundaries, nodes: list[list[int]], rate: float) -> float:
@@ -122,6 +122,5 @@ def test_tables_too_short_for_any_schedule_end_the_search() -> None:
     assert start is not None and paths is not None
     edges = np.array([0, 1, 2])
     tables = [build(problem, m, paths, edges, [rate], Deadline()) for m in range(len(problem.models))]
-    entries = [Entries(one.signature, one.first, one.last, one.cell, one.energy) for one in tables]
-    program = Boundaries(problem, paths, Pricing(entries, places(paths), edges), Deadline())
+    program = Boundaries(problem, paths, Pricing(tables, places(paths), edges), Deadline())
     assert list(improve(program, start, 0, 5)) == []

@@ -131,7 +131,7 @@ def test_moves_keep_to_the_rules_and_count_right(shares: tuple[float, ...]) -> N
             pass
         search.tables = search.tables._replace(shares=np.cumsum(shares))
         for _ in range(30):
-            anneal(search.tables, search.state, search.best, search.room, 25, 0.5, 1.0, 0.1)
+            anneal(search.tables, search.state, search.best, search.room, 25, 0.5, 0.5, 0.1)
             windows = segments(search.state)
             certificate = check(instance, schedule(problem, windows))
             assert certificate.feasible, certificate.violations
@@ -151,7 +151,7 @@ def test_the_value_counts_limits_and_deadlines() -> None:
             continue
         search = Annealing(problem, start, 1)
         for _ in range(40):
-            anneal(search.tables, search.state, search.best, search.room, 5, 0.5, 1.0, 0.1)
+            anneal(search.tables, search.state, search.best, search.room, 5, 0.5, 0.5, 0.1)
             certificate = check(instance, schedule(problem, segments(search.state)))
             time, energy = terms(problem, segments(search.state))
             watts = instance.task.watts

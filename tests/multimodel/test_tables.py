@@ -14,7 +14,7 @@ from chipmap.heuristics.multimodel.tables.paths import Paths, module_paths
 from chipmap.heuristics.multimodel.tables.ranges import Table, bottlenecks, build
 from chipmap.heuristics.multimodel.tables.segmentation import Chain
 from chipmap.instances.multimodel.generators import scenario
-from chipmap.instances.multimodel.problem import MultiProblem, Segment, energy, latency, multi_problem
+from chipmap.instances.multimodel.problem import IntArray, MultiProblem, Segment, energy, latency, multi_problem
 from tests.multimodel.random_instances import made
 
 #: Each feature that the tables must mind, in a small instance: rows, columns, layers and what else.
@@ -58,12 +58,12 @@ def random_segments(problem: MultiProblem, m: int, random: Random) -> list[Segme
     return [(m, starts[i], starts[i + 1] - 1, c) for i, c in enumerate(path)]
 
 
-def bound_of(table: Table, paths: Paths, segments: list[Segment], lat: int) -> float:
+def bound_of(table: Table, edges: IntArray, paths: Paths, segments: list[Segment], lat: int) -> float:
     """What the table says of windows that these segments fit into."""
     mask = sum(1 << c for _, _, _, c in segments)
     within = np.array([bool(((own & mask) == own).any()) for own in paths.masks])
     at = (table.first == segments[0][1]) & (table.last == segments[-1][2])
-    at &= table.cell <= max(0, int(np.searchsorted(table.edges, lat)) - 1)
+    at &= table.cell <= max(0, int(np.searchsorted(edges, lat)) - 1)
     at &= within[table.signature]
     return float(table.energy[at].min(initial=np.inf))
 
@@ -84,7 +84,7 @@ def test_no_entry_lies_above_a_real_segmentation(feature: str) -> None:
                 segments = random_segments(problem, m, random)
                 lat = latency(problem, segments)
                 if lat <= edges[-1] and all(fits(problem, segment) for segment in segments):
-                    assert bound_of(table, paths, segments, lat) <= energy(problem, segments)
+                    assert bound_of(table, edges, paths, segments, lat) <= energy(problem, segments)
 
 
 @pytest.mark.parametrize("feature", FEATURES)
@@ -103,7 +103,7 @@ def test_tables_of_time_alone_say_where_a_range_first_fits(feature: str) -> None
                 segments = random_segments(problem, m, random)
                 lat = latency(problem, segments)
                 if lat <= edges[-1] and all(fits(problem, segment) for segment in segments):
-                    assert bound_of(table, paths, segments, lat) == 0
+                    assert bound_of(table, edges, paths, segments, lat) == 0
             shortest = np.full((2, model.layers, model.layers), len(edges))
             for k, one in enumerate((table, full)):
                 np.minimum.at(shortest[k], (one.first, one.last), one.cell)
@@ -120,7 +120,7 @@ def test_scenario_8_holds() -> None:
     for _ in range(500):
         segments = random_segments(problem, 1, random)
         lat, cost = latency(problem, segments), energy(problem, segments)
-        bound = bound_of(table, paths, segments, lat)
+        bound = bound_of(table, edges, paths, segments, lat)
         assert bound <= cost
         near = max(near, bound / cost)
     assert near > 0.9

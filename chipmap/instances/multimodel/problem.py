@@ -24,8 +24,6 @@ FloatArray = NDArray[np.float64]
 UNLIMITED = 2**62
 #: (least tick of EDP in ns · pJ, ticks that models whole stay below) from a scale of COARSE_FROM ns · pJ on, and below.
 COARSE_FROM, COARSE, FINE = 10**13, (10**9, 10**18), (1, 10**15)
-#: (least tick of EDP in ns · pJ, ticks that models whole stay below) from a scale of COARSE_FROM ns · pJ on, and below.
-COARSE_FROM, COARSE, FINE = 10**13, (10**9, 10**18), (1, 10**15)
 #: A segment: model, first and last layer, chiplet (all positions).
 Segment = tuple[int, int, int, int]
 

@@ -14,9 +14,10 @@ import numpy as np
 
 from chipmap.deadline import Stop
 from chipmap.heuristics.multimodel.columns.column_generation import KNOTS, NEAR, Column, Prices, WindowColumns
-from chipmap.heuristics.multimodel.columns.pricing import Entries, Places, Pricing
+from chipmap.heuristics.multimodel.columns.pricing import Pricing
 from chipmap.heuristics.multimodel.tables.paths import Paths, module_paths
 from chipmap.heuristics.multimodel.tables.ranges import build
+from chipmap.heuristics.multimodel.tables.sets import places
 from chipmap.heuristics.multimodel.windows.any_windows import (
     SAFE,
     AnyWindows,
@@ -170,10 +171,8 @@ class ColumnBound:
         edges = grid(max(1, self.time), max(1, self.longest()), ratio * FINER)
         rates = None if latency else [share * self.ratio for share in RATES]
         started = time.monotonic()
-        tables = []
-        for m in range(len(self.problem.models)):
-            table = build(self.problem, m, self.paths, edges, rates, self.turn.deadline, coarse)
-            tables.append(Entries(table.signature, table.first, table.last, table.cell, table.energy))
+        models, deadline = range(len(self.problem.models)), self.turn.deadline
+        tables = [build(self.problem, m, self.paths, edges, rates, deadline, coarse) for m in models]
         self.entries = sum(len(table.energy) for table in tables)
         self.spent = time.monotonic() - started, 0.0
         self.near, self.fine = max(NEAR, ratio * NEAR_CELLS), ratio <= FINE
@@ -292,10 +291,3 @@ def grid(usual: float, longest: float, ratio: float) -> IntArray:
     while edges[-1] < longest:
         edges.append(edges[-1] + max(1.0, ratio * edges[-1], min(ratio * LEAST * usual, GROWTH * edges[-1])))
     return np.unique(np.ceil(np.array(edges)).astype(np.int64))
-
-
-def places(paths: Paths) -> Places:
-    """Masks of all paths with their signatures."""
-    counts = [len(masks) for masks in paths.masks]
-    signatures = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
-    return Places(np.concatenate(paths.masks).astype(np.int64), signatures, len(counts), len(paths.types))

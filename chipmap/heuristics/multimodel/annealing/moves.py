@@ -1,6 +1,7 @@
 """The moves of the annealing: each changes a model's segments in a window or two, and the loop that tries them.
 
-A move fills slots (:mod:`..annealing_state`) and says whether it has something to propose.
+A move fills slots (:mod:`chipmap.heuristics.multimodel.annealing.state`), of which ``i`` has its model, and says
+whether it has something to propose.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from chipmap.heuristics.multimodel.annealing.state import (
     taken,
     uniform,
 )
+from chipmap.kernels.annealing import temperature
 
 
 @compiled
@@ -58,10 +60,9 @@ def optimise(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
 
 
 @compiled
-def cut(p: Tables, s: ScheduleState, k: Slots) -> bool:
+def cut(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
     """Move the cut between two segments."""
-    i = pick(s, k)
-    if i < 0 or k.size[i] < 2:
+    if k.size[i] < 2:
         return False
     j = below(k, k.size[i] - 1)
     low, high = (k.end[i, j - 1] if j > 0 else k.first[i]) + 1, k.end[i, j + 1] - 1
@@ -74,12 +75,9 @@ def cut(p: Tables, s: ScheduleState, k: Slots) -> bool:
 
 
 @compiled
-def grow(p: Tables, s: ScheduleState, k: Slots) -> bool:
+def grow(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
     """A chiplet more at an end of a path: a free one, or one that ends another model's path."""
-    i, tail = pick(s, k), uniform(k) < 0.5
-    if i < 0:
-        return False
-    n, w = k.size[i], k.window[i]
+    n, w, tail = k.size[i], k.window[i], uniform(k) < 0.5
     here = k.chip[i, n - 1 if tail else 0]
     if p.degree[here] == 0:
         return False
@@ -105,22 +103,18 @@ def grow(p: Tables, s: ScheduleState, k: Slots) -> bool:
 
 
 @compiled
-def shrink(p: Tables, s: ScheduleState, k: Slots) -> bool:
+def shrink(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
     """A chiplet less at an end of a path."""
-    i = pick(s, k)
-    if i < 0 or k.size[i] < 2:
+    if k.size[i] < 2:
         return False
     drop(k, i, uniform(k) < 0.5)
     return uniform(k) < 0.5 or rebalance(p, s, k, i, k.end[i, k.size[i] - 1])
 
 
 @compiled
-def slide(p: Tables, s: ScheduleState, k: Slots) -> bool:
+def slide(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
     """A path one chiplet on or back; the cuts stay or are made anew."""
-    i, on = pick(s, k), uniform(k) < 0.5
-    if i < 0:
-        return False
-    n = k.size[i]
+    n, on = k.size[i], uniform(k) < 0.5
     here = k.chip[i, n - 1 if on else 0]
     if p.degree[here] == 0:
         return False
@@ -139,11 +133,8 @@ def slide(p: Tables, s: ScheduleState, k: Slots) -> bool:
 
 
 @compiled
-def place(p: Tables, s: ScheduleState, k: Slots) -> bool:
+def place(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
     """Another chiplet for a segment, or two segments exchange theirs."""
-    i = pick(s, k)
-    if i < 0:
-        return False
     w, m, n = k.window[i], k.model[i], k.size[i]
     j = below(k, n)
     to = below(k, len(p.sram))
@@ -164,11 +155,8 @@ def place(p: Tables, s: ScheduleState, k: Slots) -> bool:
 
 
 @compiled
-def rewalk(p: Tables, s: ScheduleState, k: Slots) -> bool:
+def rewalk(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
     """A new random path: as long as before, or a chiplet more or less, or in one of five cases of any length."""
-    i = pick(s, k)
-    if i < 0:
-        return False
     n, high = k.size[i], k.end[i, k.size[i] - 1]
     longer = 1 + below(k, len(p.sram)) if uniform(k) < 0.2 else n - 1 + int(3 * uniform(k))
     if not walk(p, s, k, i, max(1, longer)):
@@ -177,21 +165,15 @@ def rewalk(p: Tables, s: ScheduleState, k: Slots) -> bool:
 
 
 @compiled
-def detour(p: Tables, s: ScheduleState, k: Slots) -> bool:
+def detour(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
     """A detour or a shortcut on the way of a path, with new cuts."""
-    i = pick(s, k)
-    if i < 0:
-        return False
     high = k.end[i, k.size[i] - 1]
     return bend(p, s, k, i) and rebalance(p, s, k, i, high)
 
 
 @compiled
-def reverse(p: Tables, s: ScheduleState, k: Slots) -> bool:
+def reverse(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
     """The path from its other end, or two models exchange their paths."""
-    i = pick(s, k)
-    if i < 0:
-        return False
     m = s.owner[k.window[i], below(k, len(p.sram))]
     if m < 0 or m == k.model[i]:
         n = k.size[i]
@@ -249,11 +231,8 @@ def since(p: Tables, s: ScheduleState, k: Slots, i: int, low: int) -> bool:
 
 
 @compiled
-def shift(p: Tables, s: ScheduleState, k: Slots) -> bool:
+def shift(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
     """Give layers of a model's range, or all of it, to the window before or behind."""
-    i = pick(s, k)
-    if i < 0:
-        return False
     w, m = k.window[i], k.model[i]
     v = w + 1 if uniform(k) < 0.5 else w - 1
     if not 0 <= v < len(s.longest):
@@ -280,10 +259,9 @@ def shift(p: Tables, s: ScheduleState, k: Slots) -> bool:
 
 
 @compiled
-def reoptimise(p: Tables, s: ScheduleState, k: Slots) -> bool:
+def reoptimise(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
     """The best cuts of a range on its chiplets."""
-    i = pick(s, k)
-    if i < 0 or k.size[i] < 2:
+    if k.size[i] < 2:
         return False
     length = k.end[i, k.size[i] - 1] - k.first[i]
     return (length < 100 or uniform(k) < 1e4 / length**2) and optimise(p, s, k, i)
@@ -313,32 +291,35 @@ def swap_empty_window(s: ScheduleState, k: Slots) -> None:
 
 @inlined
 def propose(p: Tables, s: ScheduleState, k: Slots) -> bool:
-    """A random move into the slots."""
+    """A random move into the slots, of a random model in a random window."""
     r = uniform(k)
     k.used[0] = 0
+    if r >= p.shares[9]:
+        if len(s.longest) > 1:
+            swap_empty_window(s, k)
+        return False
+    i = pick(s, k)
+    if i < 0:
+        return False
     if r < p.shares[0]:
-        return cut(p, s, k)
+        return cut(p, s, k, i)
     if r < p.shares[1]:
-        return grow(p, s, k)
+        return grow(p, s, k, i)
     if r < p.shares[2]:
-        return shrink(p, s, k)
+        return shrink(p, s, k, i)
     if r < p.shares[3]:
-        return slide(p, s, k)
+        return slide(p, s, k, i)
     if r < p.shares[4]:
-        return place(p, s, k)
+        return place(p, s, k, i)
     if r < p.shares[5]:
-        return rewalk(p, s, k)
+        return rewalk(p, s, k, i)
     if r < p.shares[6]:
-        return reverse(p, s, k)
+        return reverse(p, s, k, i)
     if r < p.shares[7]:
-        return shift(p, s, k)
+        return shift(p, s, k, i)
     if r < p.shares[8]:
-        return reoptimise(p, s, k)
-    if r < p.shares[9]:
-        return detour(p, s, k)
-    if len(s.longest) > 1:
-        swap_empty_window(s, k)
-    return False
+        return reoptimise(p, s, k, i)
+    return detour(p, s, k, i)
 
 
 @called
@@ -349,16 +330,15 @@ def anneal(
     k: Slots,
     moves: int,
     hot: float,
-    factor: float,
+    cold: float,
     latency_weight: float,
-) -> float:
-    """So many moves from temperature ``hot`` (a share of the value), times ``factor`` after each; the last one.
+) -> None:
+    """So many moves from temperature ``hot`` to ``cold``, shares of the value.
 
     Values are compared with all latencies, ``latency_weight`` times, beside T1.
     """
     now = s.value[0] * (1 + latency_weight * s.totals[2] / max(1, s.totals[0]))
-    for _ in range(moves):
-        hot *= factor
+    for move in range(moves):
         if not propose(p, s, k):
             continue
         value = judge(p, s, k)
@@ -366,9 +346,8 @@ def anneal(
             continue
         weighted = value * (1 + latency_weight * k.totals[2] / max(1, k.totals[0]))
         rise = weighted / max(now, 1e-300) - 1
-        if rise <= 0 or rise < -hot * np.log(1 - uniform(k)):
+        if rise <= 0 or rise < -temperature(hot, cold, move / moves) * np.log(1 - uniform(k)):
             accept(s, k, value)
             now = weighted
             if value < best.value[0] * (1 - 1e-12):
                 copy(s, best)
-    return hot

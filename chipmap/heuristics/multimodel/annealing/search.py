@@ -25,6 +25,7 @@ from chipmap.instances.multimodel.problem import (
     sums,
     watts,
 )
+from chipmap.kernels.annealing import seeded, temperature
 
 #: Rounds in turns: from the best schedule (else from the start), first and last temperature as shares of the objective.
 #: Tuned on scenarios 8 to 10 in both readings and the four models.
@@ -54,10 +55,11 @@ class Annealing:
 
     def run(self, moves: int, deadline: Deadline, hot: float = 0.1, cold: float = 1e-4) -> Iterator[Windows]:
         """Anneal for so many moves, or until the deadline, from temperature ``hot`` to ``cold``."""
-        factor, done = (cold / hot) ** (1 / max(1, moves)), 0
+        done = 0
         while done < moves and deadline.keep_going():
             known, chunk = self.best.value[0], min(CHUNK, moves - done)
-            hot = anneal(self.tables, self.state, self.best, self.room, chunk, hot, factor, BLUR * hot)
+            first, last = (temperature(hot, cold, part / moves) for part in (done, done + chunk))
+            anneal(self.tables, self.state, self.best, self.room, chunk, first, last, BLUR * first)
             done += chunk
             if self.best.value[0] < known:
                 yield segments(self.best)
@@ -163,9 +165,8 @@ def _room(problem: MultiProblem, seed: int) -> Slots:
     small, large = (problem.windows, models), (SLOTS, chiplets)
     shapes: list[Any] = [1, *7 * [SLOTS], large, large, 3, 1, (problem.windows, chiplets), small, small]
     width = max(model.layers for model in problem.models) + 2
-    random = np.array([(seed + 1) * 0x9E3779B97F4A7C15 % 2**64 or 1], dtype=np.uint64)
     rows = np.zeros((2, width)), np.zeros((chiplets, width), dtype=np.int64)
-    return Slots._make([*(np.zeros(shape, dtype=np.int64) for shape in shapes), random, *rows])
+    return Slots._make([*(np.zeros(shape, dtype=np.int64) for shape in shapes), seeded(seed), *rows])
 
 
 def segments(made: ScheduleState) -> Windows:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from chipmap.instances.multimodel.problem import FloatArray, IntArray
 from chipmap.kernels import njit
+from chipmap.kernels.annealing import uniform as next_uniform
 
 #: How many times a share above a limit counts.
 PENALTY = 10.0
@@ -96,8 +97,8 @@ class Slots(NamedTuple):
     ``used`` [1]: slots in use. By slot ``window``, ``model``, ``first``, ``size``, ``latency``, ``energy``,
     ``longest`` (of its window), and ``end``, ``chip`` [slots, C]. ``totals`` [3] as those of a state. ``serial`` [1]
     numbers the proposals: ``mark`` [W, C] and ``changed`` [W, M] hold that of the last one that used a chiplet, or
-    changed a model; ``slot`` [W, M] says in which slot. ``seed`` [1] of random numbers. ``least`` [2, most layers +
-    2] and ``cut`` [C, most layers + 2] are rows of :func:`recut`.
+    changed a model; ``slot`` [W, M] says in which slot. ``random`` [1]: the generator's state. ``least`` [2, most
+    layers + 2] and ``cut`` [C, most layers + 2] are rows of :func:`recut`.
     """
 
     used: IntArray
@@ -115,20 +116,15 @@ class Slots(NamedTuple):
     mark: IntArray
     changed: IntArray
     slot: IntArray
-    seed: NDArray[np.uint64]
+    random: NDArray[np.uint64]
     least: FloatArray
     cut: IntArray
 
 
 @compiled
 def uniform(k: Slots) -> float:
-    """A random number from 0 to below 1 (xorshift)."""
-    x = k.seed[0]
-    x ^= x << np.uint64(13)
-    x ^= x >> np.uint64(7)
-    x ^= x << np.uint64(17)
-    k.seed[0] = x
-    return float(x >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+    """A random number from 0 to below 1."""
+    return float(next_uniform(k.random))
 
 
 @compiled

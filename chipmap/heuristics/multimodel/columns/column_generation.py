@@ -23,7 +23,7 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.engines.growing_lp import EmptyProgram, Master, MasterOptimum, smoothed
-from chipmap.heuristics.multimodel.columns.pricing import Floats, PricedWindow, Pricing
+from chipmap.heuristics.multimodel.columns.pricing import Floats, Pricing
 from chipmap.heuristics.multimodel.windows.any_windows import SAFE
 
 #: Share of the best prices so far in those that are priced next (Wentges 1997).
@@ -125,7 +125,8 @@ class WindowColumns:
     def price(self, prices: Prices, rate: float) -> tuple[float, list[Column]]:
         """The bound on rate · T1 + T2 under these prices, and the windows of least reduced cost."""
         sums = self.pricing.price(prices, prices) + rate * (self.pricing.edges[:-1] + 1)
-        found = [self._column(self.pricing.window(cell, float(sums[cell]))) for cell in _lowest(sums, ADDED)]
+        times = [(float(self.pricing.edges[cell] + 1), cell) for cell in _lowest(sums, ADDED)]
+        found = [Column(time, *self.pricing.window(cell)) for time, cell in times]
         least = min(0.0, float(sums.min()))
         return self.windows * least + sum(float(nodes[-1]) for nodes in prices), found
 
@@ -141,10 +142,6 @@ class WindowColumns:
     def used(self) -> list[Column]:
         """The columns of the program's last optimum."""
         return [column for column, amount in zip(self.columns, self._amounts, strict=False) if amount > 1e-6]
-
-    def _column(self, window: PricedWindow) -> Column:
-        nodes = tuple((one.first, one.last + 1) for one in window.ranges)
-        return Column(float(self.pricing.edges[window.cell] + 1), window.energy, nodes)
 
     def bound(
         self,

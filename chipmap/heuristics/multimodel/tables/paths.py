@@ -55,6 +55,10 @@ class Paths:
             s = int(self.parent[s])
         return tuple(reversed(found))
 
+    def way(self, s: int, mask: int) -> tuple[int, ...]:
+        """The path of signature s over the chiplets of ``mask``."""
+        return self.ways[s][int(np.searchsorted(self.masks[s], mask))]
+
 
 def types_of(problem: MultiProblem) -> IntArray:
     """The type of each chiplet: equal numbers where every cost and the SRAM are equal."""

@@ -17,7 +17,7 @@ met where each cell holds one bottleneck and the rates reach each best pair (S, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -48,8 +48,7 @@ from chipmap.kernels import njit
 CELLS, NUMBERS = 128, 2**25
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
+class Table(NamedTuple):
     """Entries of one model: layers ``first`` to ``last`` on a path of ``signature`` in a window of ``cell`` or a longer
     one take at least ``energy`` pJ.
 
@@ -58,8 +57,6 @@ class Table:
     energy, and a signature with a mask within that set. Entries are sorted by layers.
     """
 
-    model: int
-    edges: IntArray
     signature: NDArray[np.int16]
     first: NDArray[np.int16]
     last: NDArray[np.int16]
@@ -129,7 +126,7 @@ def build(
     if alone:
         cell = np.maximum(np.searchsorted(edges, energy) - 1, 0).astype(np.int16)
         energy[:] = 0.0
-    return Table(m, edges, signature, first, last, cell, energy - program.loose)
+    return Table(signature, first, last, cell, energy - program.loose)
 
 
 class RangeTable(NamedTuple):

@@ -14,15 +14,17 @@ step. What the tables say is a lower bound; :meth:`Boundaries.windows` looks for
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.annealing.search import Annealing
-from chipmap.heuristics.multimodel.columns.pricing import Floats, Pricing, divide, side_by_side
+from chipmap.heuristics.multimodel.columns.pricing import Floats, Pricing
 from chipmap.heuristics.multimodel.tables.paths import Paths
 from chipmap.heuristics.multimodel.tables.segmentation import Chain
+from chipmap.heuristics.multimodel.tables.sets import divide, side_by_side, together
 from chipmap.instances.multimodel.problem import MultiProblem, Segment, terms, watts
 from chipmap.kernels import njit
 
@@ -183,12 +185,10 @@ class Boundaries:
 
     def _others(self, m: int, w: int, nodes: Nodes) -> Floats:
         """The least energy of the models other than m in window w, by set of chiplets and cell."""
-        total: Floats | None = None
-        for k, own in enumerate(nodes):
-            if k != m and own[w] < own[w + 1]:
-                sets = self.range(k, own[w], own[w + 1]).sets
-                total = sets if total is None else side_by_side(total, sets)
-        return np.zeros_like(self.pricing.sets[m]) if total is None else total
+        moved = [(k, own[w], own[w + 1]) for k, own in enumerate(nodes) if k != m and own[w] < own[w + 1]]
+        if not moved:
+            return np.zeros_like(self.pricing.sets[m])
+        return reduce(side_by_side, [self.range(*part).sets for part in moved])
 
     def range(self, m: int, low: int, high: int) -> Sets:
         """What the table says of the range of model m from node ``low`` to ``high``."""
@@ -213,10 +213,7 @@ class Boundaries:
 
     def _window(self, parts: list[tuple[int, int, int]], rate: float) -> list[Segment] | None:
         known = [self.range(*part) for part in parts]
-        total = known[0].sets
-        for one in known[1:]:
-            total = side_by_side(total, one.sets)
-        sums = total[-1] + rate * self.pricing.edges[1:]
+        sums = together([one.sets for one in known]) + rate * self.pricing.edges[1:]
         for t in np.argsort(sums)[:3]:
             if not np.isfinite(sums[t]):
                 return None
@@ -231,18 +228,14 @@ class Boundaries:
     ) -> list[Segment] | None:
         places, window = self.pricing.places, list[Segment]()
         for part, own, mask in zip(parts, known, masks, strict=True):
-            inside = (places.mask & ~mask) == 0
-            values = np.where(inside, own.values[places.signature, t], np.inf)
-            for at in np.argsort(values)[:4]:
+            for hoped, at in places.within(mask, own.values[:, t], 4):
                 s = int(places.signature[at])
-                if not np.isfinite(values[at]):
-                    return None
-                starts = self._starts(part, s, t, float(values[at]), rate)
+                starts = self._starts(part, s, t, hoped, rate)
                 if starts is not None:
                     break
             else:
                 return None
-            way = self.paths.ways[s][int(np.searchsorted(self.paths.masks[s], places.mask[at]))]
+            way = self.paths.way(s, int(places.mask[at]))
             ends = [*starts[1:], part[2]]
             window += [(part[0], a, b - 1, c) for a, b, c in zip(starts, ends, way, strict=True)]
         return window

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +22,8 @@ from chipmap.heuristics.multimodel.tables.kernel import NONE, FloatArray
 from chipmap.heuristics.multimodel.tables.paths import Paths
 from chipmap.heuristics.multimodel.tables.ranges import build_range, part_of
 from chipmap.heuristics.multimodel.tables.segmentation import Chain, Segmentation
+from chipmap.heuristics.multimodel.tables.sets import divide, places, side_by_side, together
 from chipmap.instances.multimodel.problem import IntArray, MultiProblem, Segment
-from chipmap.kernels import njit
 
 #: Widths of the cells of windows and bottlenecks, as shares, round by round.
 RATIOS = (0.04, 0.012, 0.004)
@@ -251,12 +252,9 @@ class _Cells:
 
     def __init__(self, program: OneWindow, edges: IntArray, tables: list[FloatArray]) -> None:
         self.program, self.edges, self.tables = program, edges, tables
-        self.full = (1 << program.problem.chiplets) - 1
-        self.by_mask = [by_mask(program.paths, table) for table in tables]
-        self.behind = [self.by_mask[-1]]
-        for values in self.by_mask[-2::-1]:
-            self.behind.insert(0, beside(values, self.behind[0]))
-        self.energy = self.behind[0][self.full]
+        self.places = places(program.paths)
+        self.sets = [self.places.least(table) for table in tables]
+        self.energy = together(self.sets)
 
     def bound(self, t: int) -> int:
         """No window of cell t is better."""
@@ -274,38 +272,25 @@ class _Cells:
 
     def choice(self, t: int) -> list[tuple[int, tuple[int, ...]]]:
         """Signature and path of each part at the least energy of cell t."""
-        found, left = [], self.full
-        for p, table in enumerate(self.tables):
-            if p + 1 < len(self.tables):
-                own, rest, mask = self.by_mask[p][:, t], self.behind[p + 1][:, t], left
-                subsets = np.array([sub for sub in range(left + 1) if sub & mask == sub])
-                taken = int(subsets[np.argmin(own[subsets] + rest[left ^ subsets])])
-            else:
-                taken = left
-            ways = [
-                (float(table[s, t]), s, int(np.argmax((masks & taken) == masks)))
-                for s, masks in enumerate(self.program.paths.masks)
-                if ((masks & taken) == masks).any()
-            ]
-            _, s, at = min(ways)
-            way = self.program.paths.ways[s][at]
-            found.append((s, way))
-            left ^= taken
+        found, paths = [], self.program.paths
+        masks = divide(np.stack([np.ascontiguousarray(one[:, t]) for one in self.sets]))
+        for table, mask in zip(self.tables, masks, strict=True):
+            [(_, at)] = self.places.within(int(mask), table[:, t], 1)
+            s = int(self.places.signature[at])
+            found.append((s, paths.way(s, int(self.places.mask[at]))))
         return found
 
     def allowed(self, p: int) -> FloatArray:
         """[signatures, cells]: the most energy that part p may take for the window to be better than the best; −1 where
         its least is more."""
-        others: FloatArray | None = None
-        for r, values in enumerate(self.by_mask):
-            if r != p:
-                others = values if others is None else beside(others, values)
+        others = [sets for r, sets in enumerate(self.sets) if r != p]
+        rests = reduce(side_by_side, others)[::-1] if others else None
         budget = np.full(len(self.energy), -1.0)
         for t in self.alive():
             budget[t] = min(self.program.budget(int(self.edges[t]) + 1), NONE)
         found = np.full(self.tables[p].shape, -1.0)
         for s, masks in enumerate(self.program.paths.masks):
-            rest = np.zeros(len(budget)) if others is None else others[self.full ^ masks].min(axis=0)
+            rest = np.zeros(len(budget)) if rests is None else rests[masks].min(axis=0)
             room = budget - rest
             found[s] = np.where(self.tables[p][s] <= room, room, -1.0)
         return found
@@ -318,33 +303,3 @@ def geometric(low: int, high: int, ratio: float) -> IntArray:
     count = math.ceil(math.log(high / max(1, low)) / ratio)
     inner = np.geomspace(max(1, low), high, count + 1).round().astype(np.int64)
     return np.unique([low, *inner.clip(low, high).tolist()])
-
-
-def by_mask(paths: Paths, table: FloatArray) -> FloatArray:
-    """[sets of chiplets, cells]: least energy on paths within the set; ``table`` [signatures, cells]."""
-    chiplets, cells = len(paths.types), table.shape[1]
-    values = np.full((1 << chiplets, cells), NONE)
-    for s, masks in enumerate(paths.masks):
-        values[masks] = np.minimum(values[masks], table[s])
-    for c in range(chiplets):
-        halves = values.reshape(-1, 2, 1 << c, cells)
-        halves[:, 1] = np.minimum(halves[:, 1], halves[:, 0])
-    return values
-
-
-@njit(cache=True, nogil=True)
-def beside(one: FloatArray, other: FloatArray) -> FloatArray:
-    """[sets, cells]: the least sum over all ways to deal a set to both."""
-    masks, cells = one.shape
-    found = np.full((masks, cells), NONE)
-    for mask in range(masks):
-        sub = mask
-        while True:
-            for t in range(cells):
-                total = one[sub, t] + other[mask ^ sub, t]
-                if total < found[mask, t]:
-                    found[mask, t] = total
-            if sub == 0:
-                break
-            sub = (sub - 1) & mask
-    return found

@@ -1,0 +1,120 @@
+"""Sets of chiplets (bit masks): the least amount by set and cell, and models side by side on disjoint sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipmap.heuristics.multimodel.tables.paths import Paths
+from chipmap.instances.multimodel.problem import FloatArray
+from chipmap.kernels import njit
+
+
+class Places(NamedTuple):
+    """Where signatures lie: paths of signature ``signature[i]`` cover exactly the chiplets of ``mask[i]``."""
+
+    mask: NDArray[np.int64]
+    signature: NDArray[np.int64]
+    signatures: int
+    chiplets: int
+
+    def least(self, value: FloatArray, pause: float = np.inf) -> FloatArray:
+        """[set, cell]: the least of paths within the set, and of a pause; ``value`` [signature, cell]."""
+        sets = np.empty((1 << self.chiplets, value.shape[1]))
+        by_set(self.mask, self.signature, value, pause, sets)
+        return sets
+
+    def within(self, mask: int, value: FloatArray, most: int) -> list[tuple[float, int]]:
+        """(value, position of the place) of at most so many least places within a set; ``value`` [signature]."""
+        values = np.where((self.mask & ~mask) == 0, value[self.signature], np.inf)
+        return [(float(values[at]), int(at)) for at in np.argsort(values, kind="stable")[:most] if values[at] < np.inf]
+
+
+def places(paths: Paths) -> Places:
+    """Masks of all paths with their signatures."""
+    counts = [len(masks) for masks in paths.masks]
+    signatures = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+    return Places(np.concatenate(paths.masks).astype(np.int64), signatures, len(counts), len(paths.types))
+
+
+def together(sets: Sequence[FloatArray]) -> FloatArray:
+    """[cell]: the least sum over disjoint sets, one of each of ``sets`` [set, cell]."""
+    if len(sets) == 1:
+        return np.array(sets[0][-1])
+    return np.array(full(reduce(side_by_side, sets[:-1]), sets[-1]))
+
+
+@njit(nogil=True, cache=True)
+def by_set(mask, signature, value, pause, sets):  # type: ignore[no-untyped-def]
+    """Write to ``sets`` [set, cell] the least ``value`` [signature, cell] of paths within a set, at most ``pause``."""
+    sets[:] = pause
+    for i in range(len(mask)):
+        s, k = signature[i], mask[i]
+        for t in range(value.shape[1]):
+            sets[k, t] = min(sets[k, t], value[s, t])
+    size = sets.shape[0]
+    bit = 1
+    while bit < size:
+        for k in range(size):
+            if k & bit:
+                for t in range(sets.shape[1]):
+                    sets[k, t] = min(sets[k, t], sets[k ^ bit, t])
+        bit *= 2
+
+
+@njit(nogil=True, cache=True)
+def side_by_side(left, right):  # type: ignore[no-untyped-def]
+    """[set, cell]: the least left[a] + right[b] over disjoint a and b of each set."""
+    found = np.full_like(left, np.inf)
+    for k in range(left.shape[0]):
+        a = k
+        while True:
+            for t in range(left.shape[1]):
+                found[k, t] = min(found[k, t], left[a, t] + right[k ^ a, t])
+            if a == 0:
+                break
+            a = (a - 1) & k
+    return found
+
+
+@njit(nogil=True, cache=True)
+def full(left, right):  # type: ignore[no-untyped-def]
+    """As :func:`side_by_side` for the set of all chiplets only."""
+    found = np.full(left.shape[1], np.inf)
+    top = left.shape[0] - 1
+    for a in range(top + 1):
+        for t in range(left.shape[1]):
+            found[t] = min(found[t], left[a, t] + right[top ^ a, t])
+    return found
+
+
+@njit(nogil=True, cache=True)
+def divide(values):  # type: ignore[no-untyped-def]
+    """Which set each model gets, for costs ``values`` [model, mask] of one cell."""
+    models, size = values.shape
+    best = np.empty((models, size))
+    kept = np.zeros((models, size), dtype=np.int64)
+    for k in range(size):
+        best[0, k], kept[0, k] = values[0, k], k
+    for m in range(1, models):
+        for k in range(size):
+            best[m, k] = np.inf
+            a = k
+            while True:
+                cost = best[m - 1, a] + values[m, k ^ a]
+                if cost < best[m, k]:
+                    best[m, k] = cost
+                    kept[m, k] = k ^ a
+                if a == 0:
+                    break
+                a = (a - 1) & k
+    found = np.zeros(models, dtype=np.int64)
+    rest = size - 1
+    for m in range(models - 1, -1, -1):
+        found[m] = kept[m, rest]
+        rest ^= found[m]
+    return found
