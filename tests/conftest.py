@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
@@ -23,6 +25,9 @@ AS_USERS = ("runtime", "docs", "cli")
 
 # readline, which pytest loads, tells child processes a width of 80 even where there is no terminal
 os.environ.pop("COLUMNS", None)
+# without byte code on disk each of some hundred child processes compiles the sources again, 1 to 3 CPU seconds
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 #: What a test may skip for want of -> the extra of pyproject.toml that brings it.
 EXTRAS: dict[str, str] = {
@@ -144,6 +149,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = list(sampled(items))
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end, so the garbage collector needn't walk through it again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
 
 
 def sampled(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
