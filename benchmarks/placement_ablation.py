@@ -107,15 +107,18 @@ def cells(row: dict[str, Any]) -> list[str]:
     return made
 
 
-def totals(rows: dict[str, dict[str, Any]], event: str) -> Iterator[str]:
-    """By source: in how many instances it was the last after each of the marks, and in how many it gained anything."""
+def totals(rows: dict[str, dict[str, Any]], event: str, word: str, limit: float) -> Iterator[str]:
+    """A table by source: in how many instances it was the last after each of the marks, and in how many it gained."""
+    marks = [mark for mark in MARKS if mark <= limit]
+    yield f"| source | {' | '.join(f'{word} last, {mark} s' for mark in marks)} | instances with a gain |"
+    yield f"|{' --- |' * (len(marks) + 2)}"
     last: dict[str, list[int]] = {}
     gained: dict[str, int] = {}
     for row in rows.values():
-        for source, *_ in steps(row, event, row["limit"]):
+        for source, *_ in steps(row, event, limit):
             gained[source] = gained.get(source, 0) + 1
-            last.setdefault(source, [0] * len(MARKS))
-        for at, mark in enumerate(MARKS):
+            last.setdefault(source, [0] * len(marks))
+        for at, mark in enumerate(marks):
             if found := steps(row, event, mark):
                 last[found[-1][0]][at] += 1
     for source in sorted(last, key=lambda one: (*(-count for count in reversed(last[one])), -gained[one], one)):
@@ -145,9 +148,7 @@ def main() -> None:
     lines = [f"| {' | '.join(COLUMNS)} |", "|" + " --- |" * len(COLUMNS)]
     lines += [f"| {' | '.join(cells(row))} |" for row in rows.values()]
     for event, word in (("solution", "found"), ("bound", "bounded")):
-        marks = " | ".join(f"{word} last, {mark} s" for mark in MARKS)
-        lines += ["", f"| source | {marks} | instances with a gain |", f"|{' --- |' * (len(MARKS) + 2)}"]
-        lines += totals(rows, event)
+        lines += ["", *totals(rows, event, word, arguments.limit)]
     lines += ["", f"Limit {arguments.limit:g} s, {os.cpu_count()} cores, Python {platform.python_version()}."]
     print("\n".join(lines))
     if arguments.markdown:

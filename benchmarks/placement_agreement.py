@@ -35,7 +35,7 @@ sys.path.insert(0, str(ROOT))
 from chipmap import SolveOptions, solve  # noqa: E402
 from chipmap.deadline import Deadline  # noqa: E402
 from chipmap.family import get_family  # noqa: E402
-from chipmap.heuristics.placement.bounds import ancestors, same_device_bound  # noqa: E402
+from chipmap.heuristics.placement.bounds import ancestors, price_bound, same_device_bound  # noqa: E402
 from chipmap.heuristics.placement.bounds import simple as bounds  # noqa: E402
 from chipmap.heuristics.placement.bounds.packing import packing  # noqa: E402
 from chipmap.heuristics.placement.keys import default_keys, topological  # noqa: E402
@@ -78,16 +78,16 @@ class Row:
 def lower_bounds(problem: PlacementProblem) -> dict[str, int]:
     """Each bound by its name."""
     if not problem.timed:
-        return {"work": bounds.load(problem)}
+        return {"work": max(bounds.group(problem), price_bound.work(problem))}
     free = Deadline()
     first = bounds.heads_and_tails(problem, free)
-    found = {"work": bounds.load(problem), "path": bounds.path(first), "interval": bounds.interval(problem, first)}
-    found["groups"] = bounds.group(problem, first)
+    found = {"work": price_bound.work(problem), "path": bounds.path(first), "groups": bounds.group(problem, first)}
+    found["interval"] = price_bound.interval(problem, first)
     second = same_device_bound.raised(problem, first, False, free)
     third = ancestors.raised(problem, second, free)
     last = same_device_bound.raised(problem, third, True, free)
     for name, w in (("sides", second), ("ancestors", third), ("probing", last)):
-        found[name] = max(bounds.path(w), bounds.interval(problem, w))
+        found[name] = max(bounds.path(w), price_bound.interval(problem, w))
     found["target"] = bounds.target(problem, last, 0, problem.horizon, free)
     found["memory"] = packing(problem, last, 0, problem.horizon, free)
     return found

@@ -82,7 +82,8 @@ def row(system: str, name: str, limit: float) -> list[str]:
     ]
     if result.objective is None or result.solution is None:
         return [*cells, result.status, *[""] * 5]
-    equal = max(bounds.average(problem), bounds.group(problem))
+    shared = -(-int(bounds.least_times(problem).sum()) // problem.devices)
+    equal = max(shared, bounds.group(problem))
     cells += [f"{result.objective / 1e6:.1f}", f"{(result.bound or 0) / 1e6:.1f}", f"{equal / 1e6:.1f}"]
     cells += [f"{100 * (result.gap or 0.0):.1f}%", f"{baselines[first] / result.objective:.2f}"]
     return [*cells, shares(instance, PlacementSolution.make(**result.solution))]

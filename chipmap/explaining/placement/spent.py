@@ -77,7 +77,7 @@ def _path(line: Timeline) -> Iterator[Stretch]:
     """All parts, from the end on, waits in any order."""
     if not line.end:
         return
-    v = min(range(len(line.end)), key=lambda v: (-line.end[v], v))
+    v = line.last
     while v >= 0:
         yield Stretch("compute", line.start[v], line.end[v], v)
         ready, u, m = _last_input(line, v)

@@ -94,7 +94,7 @@ def _most(sums: Mapping[str, int], total: int) -> str:
 def _path(line: Timeline) -> Statement:
     path = path_of_data(line)
     sums = spent(path)
-    last = line.problem.names[min(range(len(line.end)), key=lambda v: (-line.end[v], v))]
+    last = line.problem.names[line.last]
     work, sent = (sum(one.kind == kind for one in path) for kind in ("compute", "transfer"))
     parts = {"computing": sums.compute, "transfers": sums.transfer, "waiting for a busy device": sums.device,
              "waiting for a busy channel": sums.channel, "waiting for one that rests": sums.rest,

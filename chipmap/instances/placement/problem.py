@@ -14,8 +14,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.instances.placement.exact import exact_times, transfer
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution, Transfer, allowed_devices
-from chipmap.instances.placement.system import DeviceClass, routes_of
+from chipmap.instances.placement.system import routes_of
 from chipmap.networks.graph import OperationGraph
 from chipmap.records import InputError, kept
 from chipmap.records.decimals import exact
@@ -245,7 +246,7 @@ def _build(instance: PlacementInstance) -> PlacementProblem:
     roles = ("compute", "constant") if variable else ("compute",)
     placed = [v for v, one in enumerate(graph.operations) if needed[v] and one.role in roles]
     index = {v: i for i, v in enumerate(placed)}
-    network, kinds = _network(instance)
+    network, kinds = network_of(instance)
     storages, copies = _storages(instance, index, kinds)
     order = [index[v] for v in graph.topological_order() if v in index]
     names = [device.name for device in instance.system.devices]
@@ -301,47 +302,7 @@ def live(graph: OperationGraph) -> list[bool]:
     return found
 
 
-def exact_times(instance: PlacementInstance, kind: DeviceClass, placed: list[int]) -> list[Fraction]:
-    """p of the placed operations on a class in ns, before it is rounded up."""
-    graph, measured = instance.graph, instance.time_ns.get(kind.name)
-    touched = [0] * len(graph.operations)
-    for tensor in graph.tensors:
-        for v in {tensor.producer, *tensor.readers}:
-            touched[v] += tensor.bytes
-    peak, memory, launch = exact(kind.flop_per_ns), exact(kind.memory_bytes_per_ns), exact(kind.launch_ns)
-    rates = {name: peak * exact(share) for name, share in kind.efficiency.items()}
-    found, known = [], dict[tuple[str, int, int], Fraction]()  # most operations of a large graph are like others
-    for v in placed:
-        one = graph.operations[v]
-        if one.role == "constant":
-            found.append(Fraction(0))
-        elif measured is not None and (given := measured[v]) is not None:
-            found.append(exact(given))
-        else:
-            moved = touched[v] + one.weight_bytes if one.moved_bytes is None else one.moved_bytes
-            like = (one.kind, one.flop, moved)
-            if like not in known:
-                known[like] = max(one.flop / rates.get(one.kind, peak), moved / memory) + launch
-            found.append(known[like])
-    return found
-
-
-def exact_transfers(instance: PlacementInstance, problem: PlacementProblem) -> list[list[Fraction]]:
-    """c of each storage over each kind of route in ns, before it is rounded up."""
-    kinds, given = _network(instance)[1], instance.transfer_ns
-    return [
-        [_transfer(size, *kind) for kind in kinds] or [Fraction(0)]
-        if not given or (measured := given[t]) is None
-        else [exact(measured)]
-        for t, size in zip(problem.storages.tensor.tolist(), problem.storages.bytes.tolist(), strict=True)
-    ]
-
-
-def _transfer(size: int, latency: Fraction, rate: Fraction | None) -> Fraction:
-    return latency + (0 if rate is None else size / rate)
-
-
-def _network(instance: PlacementInstance) -> tuple[Network, list[tuple[Fraction, Fraction | None]]]:
+def network_of(instance: PlacementInstance) -> tuple[Network, list[tuple[Fraction, Fraction | None]]]:
     """The routes, and (latency, rate) of each kind of them."""
     names = [device.name for device in instance.system.devices]
     count, routes = len(names), routes_of(instance.system)
@@ -375,7 +336,7 @@ def _storages(
     for t in mine:
         size, given = tensors[t].bytes, instance.transfer_ns[t] if instance.transfer_ns else None
         if size not in known:
-            known[size] = [math.ceil(_transfer(size, *kind)) for kind in kinds] or [0]
+            known[size] = [math.ceil(transfer(size, *kind)) for kind in kinds] or [0]
         times.append(known[size] if given is None else [math.ceil(exact(given)) if kinds else 0] * max(1, len(kinds)))
     storages = Storages(
         tensor=np.array(mine, dtype=np.int64),

@@ -118,9 +118,6 @@ def _between(problem: PlacementProblem, named: dict[str, str], given: Mapping[st
         return named
     split = {name_parts(key)[:length] for key in given for length in range(len(name_parts(key)))}
     found, position = dict(named), {name: v for v, name in enumerate(names)}
-    made: list[list[int]] = [[] for _ in names]
-    for s, u in enumerate(problem.storages.producer.tolist()):
-        made[u].append(s)
     left = list[int]()
     for v in problem.order.tolist():
         if names[v] in found or name_parts(instance.scopes[int(problem.position[v])]) not in split:
@@ -133,7 +130,7 @@ def _between(problem: PlacementProblem, named: dict[str, str], given: Mapping[st
         found |= {names[v]: known[0]} if known else {}
         left += [] if known else [v]
     for v in reversed(left):  # nothing before it computes
-        read = [names[w] for s in made[v] for w in problem.storages.read_by(s)]
+        read = [names[w] for s in problem.made[v] for w in problem.storages.read_by(s)]
         found[names[v]] = next((found[name] for name in read if name in found), next(iter(named.values())))
     return found
 

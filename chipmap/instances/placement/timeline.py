@@ -75,6 +75,11 @@ class Timeline:
         return max(self.end, default=0)
 
     @cached_property
+    def last(self) -> int:
+        """The operation that ends last, the first of several."""
+        return min(range(len(self.end)), key=lambda v: (-self.end[v], v))
+
+    @cached_property
     def queues(self) -> list[list[int]]:
         """The operations with p > 0 of each device, by their starts."""
         found: list[list[int]] = [[] for _ in range(self.problem.devices)]
@@ -152,7 +157,7 @@ def _chain(line: Timeline) -> tuple[Piece, ...]:
     if not line.start or not line.total:
         return ()
     found: list[Piece] = []
-    v, m = min(range(len(line.end)), key=lambda v: (-line.end[v], v)), -1
+    v, m = line.last, -1
     while True:
         start, end = (line.start[v], line.end[v]) if m < 0 else (line.moves[m].start, line.moves[m].end)
         time, behind, u, n = _before_operation(line, v) if m < 0 else _before_move(line, m)

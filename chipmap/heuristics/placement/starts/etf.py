@@ -248,7 +248,7 @@ def _place(
                     continue
                 # channels fill up: what was known before is a lower limit, and often enough
                 start = max(now.arrival[v, d], now.free[d])
-                if short == 0 and start > best:
+                if short == 0 and (start > best or (start == best and place[v] >= place[now.ready[at]])):
                     continue
                 lacks = _lacking(t, v, d, group[v], b, now, sent)
                 if lacks > short:
