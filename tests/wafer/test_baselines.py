@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 import pytest
 
 from chipmap.heuristics.wafer.published.divide import Divider, divide, halves
-from chipmap.heuristics.wafer.published.twin_binary import Annealer, twin_binary, twins
+from chipmap.heuristics.wafer.published.twin_binary import Annealer, twin_binary
 from chipmap.heuristics.wafer.published.twin_binary_kernel import intervals, turn
 from chipmap.heuristics.wafer.slicing.sizing import Sizing
 from chipmap.instances.wafer import WaferSolution
@@ -16,6 +17,31 @@ from chipmap.instances.wafer.problem import IntArray, wafer_problem
 from chipmap.validation.wafer.checker import check
 from tests.wafer.random_instances import variants
 from tests.wafer.shipped import shipped
+
+Bits = Sequence[int]
+
+
+def tree(alpha: Bits, beta: Bits) -> IntArray | None:
+    """Parent, left and right child [3, n + 1] of nodes 1..n for bits alpha [n - 1] and beta [n]; None if they fit no
+    tree. The root's bit must be 0."""
+    n = len(beta)
+    made = np.zeros((3, n + 1), dtype=np.int64)
+    stack: list[tuple[int, int]] = [(0, 0)]
+    for i in range(1, n + 1):
+        stack += [(-i, beta[i - 1]), (0, alpha[i - 1] if i < n else 1)]
+        while len(stack) >= 3 and stack[-1][1] == 1 and stack[-2][0] < 0 and stack[-3] == (max(0, stack[-3][0]), 0):
+            (right, _), (node, side), (left, _) = stack.pop(), stack.pop(), stack.pop()
+            made[1, -node], made[2, -node] = left, right
+            made[0, [left, right]] = -node
+            made[0, 0] = 0
+            stack.append((-node, side))
+    return made if len(stack) == 1 and stack[0][1] == 0 and n else None
+
+
+def twins(alpha: Bits, beta: Bits, beta2: Bits) -> IntArray | None:
+    """Both trees [2, 3, n + 1]; None if the sequences are no twins."""
+    first, second = tree(alpha, beta), tree([1 - bit for bit in alpha], beta2)
+    return None if first is None or second is None else np.stack([first, second])
 
 
 def sequences(trees: IntArray) -> tuple[list[int], list[int], list[int]]:
@@ -60,6 +86,14 @@ def test_sequences_are_the_mosaic_floorplans(n: int, count: int) -> None:
     for plan in plans:
         covered = sorted((x, y) for x1, y1, x2, y2 in plan for x in range(x1, x2) for y in range(y1, y2))
         assert covered == list(product(range(n), repeat=2))
+
+
+def test_it_begins_with_the_kernels_side_by_side() -> None:
+    annealer = Annealer(wafer_problem(shipped("ispd2020-K")), 1, 1)
+    n = annealer.problem.n
+    trees = twins([1] * (n - 1), [0] * n, [0, *[1] * (n - 1)])
+    assert trees is not None and (annealer.layouts.now.tree == trees).all()
+    assert rooms(trees) == [(i, 0, i + 1, n) for i in range(n)]
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])

@@ -19,6 +19,7 @@ from chipmap.heuristics.wafer.rows.single_row import RowProgram, best_row, path_
 from chipmap.heuristics.wafer.rows.times import Targets, TimeTrial, search_times
 from chipmap.instances.wafer.instance import Fabric, Placement, WaferInstance, Weights
 from chipmap.instances.wafer.problem import TICKS, WaferProblem, depth_first_order, evaluate, size, wafer_problem
+from chipmap.kernels.annealing import seeded
 from tests.wafer.rows_by_hand import DIAMOND, PATH, TRIANGLE, conv, legal, options, table, tiny
 
 
@@ -215,7 +216,7 @@ def test_annealing_finds_the_shortest_order() -> None:
     edges = np.array([[0, 3], [3, 5], [1, 4], [4, 0], [2, 5], [1, 2]], dtype=np.int64)
     centres = np.zeros(6, np.int64)
     wires = {p: row_wires(np.array(p), widths, edges, centres) for p in itertools.permutations(range(6))}
-    found = anneal_order(np.arange(6), widths, edges, 20_000, 1)
+    found = anneal_order(np.arange(6), widths, edges, 20_000, seeded(1))
     assert wires[tuple(int(i) for i in found)] == min(wires.values())
 
 

@@ -13,15 +13,15 @@ finite list of options. :func:`options` keeps those that an optimum can need:
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chipmap.instances.wafer.instance import Placement
-from chipmap.instances.wafer.problem import IntArray, WaferProblem, conv_time, least_k, least_ks, least_widths, memory_k
-from chipmap.instances.wafer.shapes import Shape, place, shapes
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, conv_time, least_k, least_ks, memory_k
+from chipmap.instances.wafer.shapes import Shape, least_tiles, place, shapes
 from chipmap.records import InputError
 
 #: ``all``: every option that an optimum can need. ``front``: one sizing for each Pareto-minimal box, whatever its
@@ -89,29 +89,18 @@ def least_time(problem: WaferProblem) -> int | None:
 
     None where no time is enough.
     """
-    low, high = 0, max(int(conv_time(conv, 1, 1, 1, 1)) for convs in problem.type_arrays for conv in convs)
-    if not _fits(problem, high):
-        return None
-    while low + 1 < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _fits(problem, middle) else (middle, high)
-    return high
 
+    def fits(tau: int) -> bool:
+        area = 0
+        for t, convs in enumerate(problem.type_arrays):
+            tiles = least_tiles(problem, convs, tau, problem.memory)
+            if not tiles:
+                return False
+            area += tiles * int((problem.types == t).sum())
+        return area <= problem.width * problem.height
 
-def _fits(problem: WaferProblem, tau: int) -> bool:
-    area = 0
-    for t, convs in enumerate(problem.type_arrays):
-        widths, _ = least_widths(convs, tau, problem.memory, max(problem.width, problem.height))
-        heights = np.flatnonzero(widths)
-        fits = _fit(problem, widths[heights], heights) | _fit(problem, heights, widths[heights])
-        if not fits.any():
-            return False
-        area += int((widths[heights] * heights)[fits].min()) * int((problem.types == t).sum())
-    return area <= problem.width * problem.height
-
-
-def _fit(problem: WaferProblem, width: IntArray, height: IntArray) -> NDArray[np.bool_]:
-    return (width <= problem.width) & (height <= problem.height)
+    high = problem.longest
+    return bisect_left(range(high), True, key=fits) if fits(high) else None
 
 
 def _front(problem: WaferProblem, t: int, boxes: IntArray, tau: int) -> tuple[Option, ...]:

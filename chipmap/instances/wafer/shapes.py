@@ -50,6 +50,21 @@ def front(problem: WaferProblem, widths: IntArray, how: IntArray) -> IntArray:
     return boxes[np.concatenate([[True], boxes[1:, 0] < narrowest[:-1]])]
 
 
+def fitting(problem: WaferProblem, convs: IntArray, tau: int, memory: int) -> tuple[IntArray, IntArray, IntArray]:
+    """The least widths by height, the arguments that give them, and the heights at which the box fits the fabric."""
+    widths, how = least_widths(convs, tau, memory, max(problem.width, problem.height))
+    heights = np.arange(len(widths))
+    upright = (widths <= problem.width) & (heights <= problem.height)
+    lying = (widths <= problem.height) & (heights <= problem.width)
+    return widths, how, np.flatnonzero((widths > 0) & (upright | lying))
+
+
+def least_tiles(problem: WaferProblem, convs: IntArray, tau: int, memory: int) -> int:
+    """The fewest tiles of a kernel within ``tau`` quarters and within the fabric, rotated or not; 0 if it can't."""
+    widths, _, fits = fitting(problem, convs, tau, memory)
+    return int((widths[fits] * fits).min()) if len(fits) else 0
+
+
 def ports(problem: WaferProblem, t: int, boxes: IntArray, tau: int) -> IntArray:
     """What adapters compare of every shape of type ``t`` [count, 4]: h, w, c in and c out."""
     found = boxes[:, [2, 3, 4, 4]]

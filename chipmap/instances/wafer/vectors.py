@@ -27,13 +27,20 @@ class Arguments(NamedTuple):
 @lru_cache(maxsize=4)
 def arguments(limit: int) -> Arguments:
     """All h, w and c with h · w · (c + 1) up to ``limit``."""
-    found = []
-    for h in range(1, limit // 2 + 1):
-        for w in range(1, limit // (2 * h) + 1):
-            c = np.arange(1, limit // (h * w), dtype=np.int64)
-            found.append(np.column_stack([np.full_like(c, h), np.full_like(c, w), c, h * w * (c + 1)]))
-    table = np.concatenate([np.zeros((0, 4), dtype=np.int64), *found])
-    return Arguments(*table[np.argsort(table[:, 3], kind="stable")].T)
+    h, w, c = triples(limit).T
+    height = h * w * (c + 1)
+    order = np.argsort(height, kind="stable")
+    return Arguments(h[order], w[order], c[order], height[order])
+
+
+def triples(limit: int) -> IntArray:
+    """[count, 3] all h, w and c with h · w · (c + 1) up to ``limit``, in that order."""
+    every = [(h, w) for h in range(1, limit // 2 + 1) for w in range(1, limit // (2 * h) + 1)]
+    pairs = np.array(every, dtype=np.int64).reshape(-1, 2)
+    counts = limit // pairs.prod(axis=1) - 1
+    before = np.cumsum(counts) - counts
+    c = np.arange(counts.sum(), dtype=np.int64) - np.repeat(before, counts) + 1
+    return np.column_stack([np.repeat(pairs, counts, axis=0), c])
 
 
 def least_widths(convs: IntArray, tau: int, memory: int, limit: int, some: Arguments) -> tuple[IntArray, IntArray]:

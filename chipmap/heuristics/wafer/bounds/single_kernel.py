@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.instances.wafer.problem import IntArray, WaferProblem, least_widths
+from chipmap.instances.wafer.problem import IntArray, WaferProblem
+from chipmap.instances.wafer.shapes import fitting, least_tiles
 from chipmap.result import Infeasibility
 
 
@@ -22,25 +23,6 @@ class SingleKernel(NamedTuple):
 ANY_MEMORY = 2**31
 
 
-def tiles(problem: WaferProblem, convs: IntArray, tau: int) -> int:
-    """The fewest tiles of a kernel within ``tau`` quarters and within the fabric, rotated or not; 0 if it can't."""
-    return _tiles(problem, convs, tau, problem.memory)
-
-
-def _tiles(problem: WaferProblem, convs: IntArray, tau: int, memory: int) -> int:
-    widths, _, fits = _fitting(problem, convs, tau, memory)
-    return int((widths[fits] * fits).min()) if len(fits) else 0
-
-
-def _fitting(problem: WaferProblem, convs: IntArray, tau: int, memory: int) -> tuple[IntArray, IntArray, IntArray]:
-    """The least widths by height, the arguments that give them, and the heights at which the box fits the fabric."""
-    widths, how = least_widths(convs, tau, memory, max(problem.width, problem.height))
-    heights = np.arange(len(widths))
-    upright = (widths <= problem.width) & (heights <= problem.height)
-    lying = (widths <= problem.height) & (heights <= problem.width)
-    return widths, how, np.flatnonzero((widths > 0) & (upright | lying))
-
-
 def single_kernels(
     problem: WaferProblem, deadline: Deadline = Deadline()
 ) -> tuple[list[SingleKernel], list[Infeasibility]]:
@@ -53,20 +35,20 @@ def single_kernels(
     for number, convs in enumerate(problem.type_arrays):
         deadline.check()
         high, low = problem.longest, 0
-        least = tiles(problem, convs, high)
+        least = least_tiles(problem, convs, high, problem.memory)
         if least == 0:
             reasons.append(_unplaceable(problem, number, convs))
             found.append(SingleKernel(0, 0))
             continue
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if tiles(problem, convs, middle) else (middle, high)
+            low, high = (low, middle) if least_tiles(problem, convs, middle, problem.memory) else (middle, high)
         found.append(SingleKernel(high, least))
     total = sum(found[int(t)].tiles for t in problem.types)
     if not reasons and total > problem.width * problem.height:
         room = problem.width * problem.height
         message = f"the {problem.n} kernels cover at least {total} tiles without overlap; the fabric has {room}"
-        each = [int(_tiles(problem, convs, problem.longest, ANY_MEMORY)) for convs in problem.type_arrays]
+        each = [int(least_tiles(problem, convs, problem.longest, ANY_MEMORY)) for convs in problem.type_arrays]
         alone = sum(each[int(t)] for t in problem.types) > room  # C1 and C2 suffice, whatever the memory
         reasons.append(_no_room(total, room, "tiles", message, ("C1", "C2") if alone else ("C1", "C2", "C3")))
     return found, reasons
@@ -97,17 +79,17 @@ def _unplaceable(problem: WaferProblem, number: int, convs: IntArray) -> Infeasi
 def _least_words(problem: WaferProblem, convs: IntArray) -> tuple[float, tuple[int, int, int]]:
     """The least memory limit (by bisection) with which some execution fits the fabric, and its h, w, c."""
 
-    def fitting(memory: int) -> tuple[int, int, int] | None:
-        _, how, fits = _fitting(problem, convs, problem.longest, memory)
+    def arguments(memory: int) -> tuple[int, int, int] | None:
+        _, how, fits = fitting(problem, convs, problem.longest, memory)
         return None if not len(fits) else (int(how[fits[0]][0]), int(how[fits[0]][1]), int(how[fits[0]][2]))
 
     low, high = problem.memory, 2 * problem.memory
-    while fitting(high) is None:
+    while arguments(high) is None:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if fitting(middle) else (middle, high)
-    return float(high), fitting(high) or (1, 1, 1)
+        low, high = (low, middle) if arguments(middle) else (middle, high)
+    return float(high), arguments(high) or (1, 1, 1)
 
 
 def _no_room(demand: int, limit: int, unit: str, message: str, labels: tuple[str, ...]) -> Infeasibility:

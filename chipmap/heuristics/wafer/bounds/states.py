@@ -10,6 +10,7 @@ import numpy as np
 from chipmap.heuristics.wafer.bounds.kernel import NEVER, boxes, next_time
 from chipmap.instances.wafer.problem import IntArray, WaferProblem
 from chipmap.instances.wafer.shapes import shapes
+from chipmap.instances.wafer.vectors import triples
 
 #: Beyond so many triples (h, w, c) adapters are left out of the bounds.
 MAX_TRIPLES = 200_000
@@ -39,7 +40,7 @@ class Tables:
     def __init__(self, problem: WaferProblem):
         self.problem = problem
         self.limit = max(problem.width, problem.height)
-        self.triples = _triples(self.limit) if problem.instance.weights.adapter else np.zeros((0, 3), np.int64)
+        self.triples = triples(self.limit) if problem.instance.weights.adapter else np.zeros((0, 3), np.int64)
         self.adapters = 0 < len(self.triples) <= MAX_TRIPLES
         self.numbers, self.groups = _groups(self.triples) if self.adapters else (np.zeros((1, 1), np.int64), 1)
         self._steps = [[_steps(conv) for conv in convs] for convs in problem.type_arrays]
@@ -72,17 +73,6 @@ class Tables:
 
 def _states(x: IntArray, y: IntArray, groups: IntArray) -> States:
     return States(np.ascontiguousarray(x), np.ascontiguousarray(y), np.ascontiguousarray(groups))
-
-
-def _triples(limit: int) -> IntArray:
-    """All (h, w, c) with h·w·(c + 1) <= limit."""
-    rows = [
-        np.column_stack([np.full(m, h), np.full(m, w), np.arange(1, m + 1)])
-        for h in range(1, limit // 2 + 1)
-        for w in range(1, limit // (2 * h) + 1)
-        if (m := limit // (h * w) - 1) > 0
-    ]
-    return np.concatenate(rows).astype(np.int64) if rows else np.zeros((0, 3), np.int64)
 
 
 def _groups(triples: IntArray) -> tuple[IntArray, int]:

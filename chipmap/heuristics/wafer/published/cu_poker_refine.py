@@ -17,6 +17,7 @@ from chipmap.deadline import Deadline
 from chipmap.instances.wafer.instance import Placement
 from chipmap.instances.wafer.problem import TICKS, WaferProblem, least_ks, size
 from chipmap.instances.wafer.shapes import centre
+from chipmap.kernels.annealing import temperature
 
 #: Moves of the annealing per kernel.
 MOVES = 300
@@ -152,8 +153,7 @@ class Refiner:
             before = self.cost([i])
             old = self.put(i, p)
             change = self.cost([i]) - before
-            temperature = hot * (cold / hot) ** (step / steps)
-            if change > 0 and draws[step, 3] >= exp(-change / temperature):
+            if change > 0 and draws[step, 3] >= exp(-change / temperature.py_func(hot, cold, step / steps)):
                 self.put(i, old)
                 continue
             now += change

@@ -12,7 +12,7 @@ nonslicing floorplan", IEEE TCAD 22(4), 2003, 457-469. Their moves here: another
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -21,8 +21,9 @@ from chipmap.heuristics.wafer.published import twin_binary_kernel as kernel
 from chipmap.heuristics.wafer.published.cu_poker import Found, best_over_times
 from chipmap.heuristics.wafer.slicing.sizing import Sizing
 from chipmap.instances.wafer.instance import Placement
-from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, depth_first_order
+from chipmap.instances.wafer.problem import TICKS, WaferProblem, depth_first_order
 from chipmap.instances.wafer.shapes import Shape, place, ports, shapes
+from chipmap.kernels.annealing import seeded
 
 #: Moves per kernel of one annealing.
 MOVES = 3000
@@ -32,31 +33,6 @@ STRETCH = (1.06, 1.1, 1.15, 1.2, 1.3, 1.45, 1.7, 2.2, 3.2, 5.0, 8.0, 16.0)
 HOT, COLD = (400.0, 1.0, 1.0), (4.0, 0.1, 0.01)
 #: A tile beyond the fabric costs a half tile of wire per edge, and an adapter per so many edges.
 ADAPTERS_OVER = 20
-
-Bits = Sequence[int]
-
-
-def tree(alpha: Bits, beta: Bits) -> IntArray | None:
-    """Parent, left and right child [3, n + 1] of nodes 1..n for bits alpha [n - 1] and beta [n]; None if they fit no
-    tree. The root's bit must be 0."""
-    n = len(beta)
-    made = np.zeros((3, n + 1), dtype=np.int64)
-    stack: list[tuple[int, int]] = [(0, 0)]
-    for i in range(1, n + 1):
-        stack += [(-i, beta[i - 1]), (0, alpha[i - 1] if i < n else 1)]
-        while len(stack) >= 3 and stack[-1][1] == 1 and stack[-2][0] < 0 and stack[-3] == (max(0, stack[-3][0]), 0):
-            (right, _), (node, side), (left, _) = stack.pop(), stack.pop(), stack.pop()
-            made[1, -node], made[2, -node] = left, right
-            made[0, [left, right]] = -node
-            made[0, 0] = 0
-            stack.append((-node, side))
-    return made if len(stack) == 1 and stack[0][1] == 0 and n else None
-
-
-def twins(alpha: Bits, beta: Bits, beta2: Bits) -> IntArray | None:
-    """Both trees [2, 3, n + 1]; None if the sequences are no twins."""
-    first, second = tree(alpha, beta), tree([1 - bit for bit in alpha], beta2)
-    return None if first is None or second is None else np.stack([first, second])
 
 
 class Annealer:
@@ -71,7 +47,7 @@ class Annealer:
         side = np.array([problem.width, problem.height], dtype=np.int64)
         self.task = kernel.Task(problem.types, problem.edges, side, ticks)
         hot, cold = (tiles * wire + share * adapter + rest for tiles, share, rest in (HOT, COLD))
-        self.schedule = kernel.Schedule(moves * n, seed, hot, cold)
+        self.schedule = kernel.Schedule(moves * n, seeded(seed), hot, cold)
         self.layouts = kernel.Layouts(self._chain(), self._chain(), self._chain())
         sizes: tuple[tuple[int, ...], ...] = ((2, 2, n + 1), (n + 2,), (2, n + 1), (n,), (n,))
         self.room = kernel.Room(*(np.zeros(size, np.int64) for size in sizes))
@@ -79,8 +55,8 @@ class Annealer:
     def _chain(self) -> kernel.TwinTreeState:
         """The kernels side by side in depth-first order."""
         n = self.problem.n
-        trees = twins([1] * (n - 1), [0] * n, [0, *[1] * (n - 1)])
-        assert trees is not None
+        up, down, none = [0, *range(2, n + 1), 0], [0, *range(n)], [0] * (n + 1)
+        trees = np.array([[up, down, none], [down, none, up]], dtype=np.int64)
         order = np.append(np.zeros(1, np.int64), depth_first_order(self.problem))
         return kernel.TwinTreeState(trees, order, np.zeros(n, dtype=np.int64))
 

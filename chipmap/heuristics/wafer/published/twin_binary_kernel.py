@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from chipmap.heuristics.wafer.slicing.moves_kernel import below
 from chipmap.instances.wafer.problem import IntArray
 from chipmap.kernels import njit
-from chipmap.kernels.annealing import temperature
+from chipmap.kernels.annealing import temperature, uniform
 
 #: How often a move takes another shape of a kernel, and how often it swaps two kernels; else it rotates a tree.
 RESHAPE, SWAP = 0.4, 0.3
@@ -50,10 +51,10 @@ class Layouts(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """``steps`` moves by the random numbers of ``seed``; the temperature (ticks) falls from ``hot`` to ``cold``."""
+    """``steps`` moves by the generator ``random``; the temperature (ticks) falls from ``hot`` to ``cold``."""
 
     steps: int
-    seed: int
+    random: Any
     hot: float
     cold: float
 
@@ -174,29 +175,29 @@ def _copy(target: TwinTreeState, source: TwinTreeState) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _move(task: Task, state: TwinTreeState, fronts: Fronts) -> bool:
+def _move(task: Task, state: TwinTreeState, fronts: Fronts, random: Any) -> bool:
     """A random move: a shape near the present one or any, a swap of two kernels, or a rotation."""
     n = len(task.types)
-    draw = np.random.random()
+    draw = uniform(random)
     if draw < RESHAPE or n == 1:
-        k = np.random.randint(n)
+        k = below(random, n)
         low, high = fronts.first[task.types[k]], fronts.first[task.types[k] + 1]
-        shape = np.random.randint(low, high)
-        if np.random.random() < NEAR:
-            shape = min(high - 1, max(low, state.shape[k] + np.random.randint(-REACH, REACH + 1)))
+        shape = low + below(random, high - low)
+        if uniform(random) < NEAR:
+            shape = min(high - 1, max(low, state.shape[k] - REACH + below(random, 2 * REACH + 1)))
         if shape == state.shape[k]:
             return False
         state.shape[k] = shape
         return True
     if draw < RESHAPE + SWAP:
-        i, j = np.random.randint(1, n + 1), np.random.randint(1, n + 1)
-        if np.random.random() < NEXT:
+        i, j = 1 + below(random, n), 1 + below(random, n)
+        if uniform(random) < NEXT:
             j = i % n + 1
         if i == j:
             return False
         state.order[i], state.order[j] = state.order[j], state.order[i]
         return True
-    return turn(state.tree, np.random.randint(2), np.random.randint(1, n + 1), np.random.randint(1, 3)) > 0
+    return turn(state.tree, below(random, 2), 1 + below(random, n), 1 + below(random, 2)) > 0
 
 
 @njit(cache=True, nogil=True, long=True)
@@ -207,17 +208,17 @@ def anneal(task: Task, fronts: Fronts, layouts: Layouts, room: Room, schedule: S
     it fits.
     """
     now, trial, best = layouts
-    np.random.seed(schedule.seed)
+    random = schedule.random
     value, fits = cost(task, now, fronts, room)
     _copy(best, now)
     least, least_fits = value, fits
     for step in range(schedule.steps):
         _copy(trial, now)
-        if not _move(task, trial, fronts):
+        if not _move(task, trial, fronts, random):
             continue
         new, new_fits = cost(task, trial, fronts, room)
         heat = temperature(schedule.hot, schedule.cold, step / schedule.steps)
-        if new > value and np.random.random() >= np.exp((value - new) / heat):
+        if new > value and uniform(random) >= np.exp((value - new) / heat):
             continue
         _copy(now, trial)
         value = new

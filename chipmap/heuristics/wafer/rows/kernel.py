@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.instances.wafer.problem import IntArray, least_k
+from chipmap.instances.wafer.vectors import triples
 from chipmap.kernels import njit
 
 #: Larger than any cost, and small enough to be added a few times.
@@ -41,13 +42,9 @@ class Grid(NamedTuple):
 
 def grid(limit: int) -> Grid:
     """The grid for a fabric whose longer side is ``limit`` tiles."""
-    pairs = [(h, w) for h in range(1, limit // 2 + 1) for w in range(1, limit // (2 * h) + 1)]
-    counts = np.array([limit // (h * w) - 1 for h, w in pairs], dtype=np.int64)
-    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    both = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    h, w = np.repeat(both[:, 0], counts), np.repeat(both[:, 1], counts)
-    c = np.arange(start[-1], dtype=np.int64) - np.repeat(start[:-1], counts) + 1
-    return Grid(limit, start, both, h, w, c)
+    table = triples(limit)
+    first = np.flatnonzero(table[:, 2] == 1)
+    return Grid(limit, np.append(first, len(table)), table[first, :2], *np.ascontiguousarray(table.T))
 
 
 @njit(cache=True, nogil=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from chipmap.instances.wafer.problem import IntArray
 from chipmap.kernels import njit
-from chipmap.kernels.annealing import temperature
+from chipmap.kernels.annealing import temperature, uniform
 
 
 @njit(cache=True, nogil=True)
@@ -41,9 +43,8 @@ def _move(order: IntArray, kind: int, i: int, j: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def anneal_order(order: IntArray, widths: IntArray, edges: IntArray, moves: int, seed: int) -> IntArray:
+def anneal_order(order: IntArray, widths: IntArray, edges: IntArray, moves: int, random: Any) -> IntArray:
     """The best order found from ``order`` by ``moves`` random moves, cooling from the mean wire to half a tile."""
-    np.random.seed(seed)
     n = len(order)
     now, trial, best = order.copy(), order.copy(), order.copy()
     centres = np.zeros(n, np.int64)
@@ -51,11 +52,11 @@ def anneal_order(order: IntArray, widths: IntArray, edges: IntArray, moves: int,
     hot = max(1.0, value / max(1, len(edges)))
     for step in range(moves):
         heat = temperature(hot, 0.5, step / moves)
-        i, j = np.random.randint(n), np.random.randint(n)
+        i, j = int(uniform(random) * n), int(uniform(random) * n)
         trial[:] = now
-        _move(trial, np.random.randint(3), i, j)
+        _move(trial, int(uniform(random) * 3), i, j)
         cost = row_wires(trial, widths, edges, centres)
-        if cost <= value or np.random.random() < np.exp((value - cost) / heat):
+        if cost <= value or uniform(random) < np.exp((value - cost) / heat):
             value = cost
             now[:] = trial
             if value < least:

@@ -28,6 +28,7 @@ from chipmap.heuristics.wafer.rows.times import Targets, TimeTrial, search_times
 from chipmap.instances.wafer.instance import Placement, WaferSolution
 from chipmap.instances.wafer.problem import Parts, WaferProblem, depth_first_order, evaluate
 from chipmap.instances.wafer.shapes import shapes
+from chipmap.kernels.annealing import seeded
 
 Placements = tuple[Placement, ...]
 Improved = Callable[[int, Placements], None]
@@ -198,5 +199,5 @@ def short_order(problem: WaferProblem, order: Sequence[int], tau: int, moves: in
     """An order of short wires, annealed from ``order`` with every kernel's narrowest width at ``tau`` quarters."""
     narrowest = [int(boxes[-1, 0]) for boxes in shapes(problem, tau)]
     widths = np.array([narrowest[int(t)] for t in problem.types], dtype=np.int64)
-    found = anneal_order(np.array(order, dtype=np.int64), widths, problem.edges, moves, 0)
+    found = anneal_order(np.array(order, dtype=np.int64), widths, problem.edges, moves, seeded(0))
     return tuple(int(kernel) for kernel in found)

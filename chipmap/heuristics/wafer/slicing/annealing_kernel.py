@@ -13,6 +13,7 @@ from chipmap.heuristics.wafer.slicing import moves_kernel as mk
 from chipmap.heuristics.wafer.slicing.kernel import SideArray, add, copy, invert
 from chipmap.heuristics.wafer.slicing.moves_kernel import Floor, Ints, SlicingTreeState
 from chipmap.kernels import njit
+from chipmap.kernels.annealing import temperature, uniform
 
 
 @njit(cache=True, nogil=True)
@@ -253,16 +254,15 @@ def anneal(state: SlicingTreeState, floor: Floor, moves: int, hot: float, cold: 
     """
     tree, random, work, plan = state.tree, state.random, state.work, state.plan
     accepted = 0
-    ratio = np.log(cold / hot) / moves
     mk.copy_tree(tree, state.saved)
     work[mk.STAMP] = -1
     for move in range(1, moves + 1):
         work[mk.CHANGED, -1] = 0
         plan[:] = -1
-        timed = mk.uniform(random) < ease
+        timed = uniform(random) < ease
         if timed:
             mk.step_time(state, len(floor.taus))
-        moved = (not timed or mk.uniform(random) < 0.5) and mk.propose(state, floor)
+        moved = (not timed or uniform(random) < 0.5) and mk.propose(state, floor)
         if not timed and not moved:
             continue
         if timed:
@@ -272,7 +272,7 @@ def anneal(state: SlicingTreeState, floor: Floor, moves: int, hot: float, cold: 
             refresh(state, floor, move)
         score = value(state, floor)
         worse = score - state.score[0]
-        if worse <= 0 or (score < mk.WORST and mk.uniform(random) < np.exp(-worse / (hot * np.exp(ratio * move)))):
+        if worse <= 0 or (score < mk.WORST and uniform(random) < np.exp(-worse / temperature(hot, cold, move / moves))):
             state.score[0] = score
             mk.copy_tree(tree, state.saved)
             accepted += 1

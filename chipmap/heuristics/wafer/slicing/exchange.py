@@ -19,6 +19,7 @@ from chipmap.heuristics.wafer.slicing.trees import Tree, boxes_of
 from chipmap.instances.wafer.instance import WaferSolution
 from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, evaluate
 from chipmap.instances.wafer.shapes import Shape, place, ports
+from chipmap.kernels.annealing import seeded
 
 #: The shape of a type in a box of some width and height.
 Shapes = dict[tuple[int, int, int], Shape]
@@ -81,8 +82,7 @@ class Exchange:
         tree = self.program.tree(self.random if self.runs else None)
         tight, shapes = self._tighten(boxes_of(self.sizing, tree, self.least))
         leaves, parts = parts_of(tree)
-        random = self.random.integers(1, 2**63, 1, dtype=np.uint64)
-        plan = kernel.Plan(tight, leaves, np.argsort(leaves), parts, random)
+        plan = kernel.Plan(tight, leaves, np.argsort(leaves), parts, seeded(int(self.random.integers(2**62))))
         chunks = 1 + int(min(MOST, MOVES * GROWTH**self.runs) * self.problem.n) // POLL
         self.runs += 1
         unit = int(max(1, self.graph.ticks[0]))

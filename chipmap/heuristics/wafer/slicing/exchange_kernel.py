@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.heuristics.wafer.slicing.moves_kernel import below, uniform
+from chipmap.heuristics.wafer.slicing.moves_kernel import below
 from chipmap.instances.wafer.problem import IntArray
 from chipmap.kernels import njit
+from chipmap.kernels.annealing import temperature, uniform
 
 #: Columns of ``Plan.boxes``: left, bottom, width, height, and what adapters compare: h, w, c in and c out.
 X, Y, W, H, PORTS = range(5)
@@ -97,16 +98,15 @@ def anneal(graph: Graph, plan: Plan, moves: int, hot: float, cold: float) -> int
     # plain arrays in the inner calls: a record of arrays costs more than the move
     boxes, leaves, place, parts, random = plan.boxes, plan.leaves, plan.place, plan.parts, plan.random
     start, near, first, members, types, ticks = graph
-    fall = (cold / hot) ** (MIRROR / max(MIRROR, moves))
-    temperature = hot
+    heat = hot
     for move in range(moves):
         if move % MIRROR == 0:
-            temperature *= fall
+            heat = temperature(hot, cold, move / moves)
             k, axis = below(random, len(parts)), below(random, 2)
             before = total(graph, boxes)
             _mirror(boxes, leaves, parts[k, 0], parts[k, 1], axis)
             change = total(graph, boxes) - before
-            if change > 0 and uniform(random) >= exp(-change / temperature):
+            if change > 0 and uniform(random) >= exp(-change / heat):
                 _mirror(boxes, leaves, parts[k, 0], parts[k, 1], axis)
             continue
         i = below(random, len(boxes))
@@ -118,7 +118,7 @@ def anneal(graph: Graph, plan: Plan, moves: int, hot: float, cold: float) -> int
         before = own(boxes, start, near, ticks, i, True) + own(boxes, start, near, ticks, j, True)
         _swap(boxes, i, j)
         change = own(boxes, start, near, ticks, i, True) + own(boxes, start, near, ticks, j, True) - before
-        if change > 0 and uniform(random) >= exp(-change / temperature):
+        if change > 0 and uniform(random) >= exp(-change / heat):
             _swap(boxes, i, j)
         else:
             a, b = place[i], place[j]

@@ -1,4 +1,4 @@
-"""The state of the search over slicing trees and its random moves (numba, cached, deterministic by its own generator).
+"""The state of the search over slicing trees and its random moves (numba, cached).
 
 A state is a slicing tree, an index into a grid of target times and an alignment of every rectangle in the room its
 parent leaves it. Everything lies in few arrays: an array of a record costs compile time in every function that it is
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from chipmap.heuristics.wafer.slicing.kernel import SideArray
 from chipmap.kernels import njit
+from chipmap.kernels.annealing import uniform
 
 Ints = NDArray[np.int64]
 #: A score that no layout has.
@@ -76,17 +77,6 @@ class SlicingTreeState(NamedTuple):
     plan: Ints
     score: Ints
     random: NDArray[np.uint64]
-
-
-@njit(cache=True, nogil=True)
-def uniform(random: NDArray[np.uint64]) -> float:
-    """The next number in [0, 1) of a 64-bit xorshift generator (Marsaglia; multiplier of Vigna)."""
-    x = random[0]
-    x ^= x >> np.uint64(12)
-    x ^= x << np.uint64(25)
-    x ^= x >> np.uint64(27)
-    random[0] = x
-    return float((x * np.uint64(2685821657736338717)) >> np.uint64(11)) / 9007199254740992.0
 
 
 @njit(cache=True, nogil=True)

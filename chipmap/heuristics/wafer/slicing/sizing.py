@@ -7,6 +7,7 @@ anew for each target time in microseconds.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 
 import numpy as np
@@ -150,12 +151,4 @@ class Sizing:
 
 def least_time(feasible: Callable[[int], bool], low: int, high: int) -> int:
     """The least integer in ``low`` .. ``high`` that is ``feasible`` (which never turns false again); 0 for none."""
-    if not feasible(high):
-        return 0
-    while low < high:
-        middle = (low + high) // 2
-        if feasible(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return low + bisect_left(range(low, high), True, key=feasible) if feasible(high) else 0
