@@ -90,10 +90,10 @@ def _why(plan: Plan, key: Key, charged: Fraction, compiled: Fraction) -> int:
         return 1
     if tensor == "statistics" or (payer == tensor and step.operator == "outer"):
         return 7
-    if step.operator in ("combine", "combine_b", "dispatch_b") or maker.startswith(("Combine", "Experts_", "Dispatch")):
-        return 6
     if "+" in tensor or (maker == payer and maker in added):
         return 4
+    if step.operator in ("combine", "combine_b", "dispatch_b"):
+        return 6
     if step.operator == "update" and compiled > charged:
         return 2
     if charged and compiled and step.kernel.outer > 1 and layer.step(maker).kernel.outer == 1:
