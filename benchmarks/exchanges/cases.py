@@ -111,6 +111,8 @@ PINS: Mapping[str, Pins] = {
     "experts": experts,
     "experts by tokens": experts_by_tokens,
 }
+#: Those that differ from another in the backward phase alone.
+BACKWARD = ("TP, FFN0_b by tokens",)
 
 
 def schemes(workload: Workload, pins: str) -> dict[str, Scheme]:
@@ -140,7 +142,9 @@ def _mixture(model: str, **cut: int) -> Callable[[bool], Workload]:
 
 
 LAYERS: tuple[Layers, ...] = (
-    Layers("llama3-8b", _llama, _small_llama, ("TP", "TP + SP", "TP + rows", "ring", "all-to-all")),
+    Layers(
+        "llama3-8b", _llama, _small_llama, ("TP", "TP + SP", "TP + rows", "TP, FFN0_b by tokens", "ring", "all-to-all")
+    ),
     Layers(
         "gpt3-175b",
         lambda backward: _one(gpt_network()),

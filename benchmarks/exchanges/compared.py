@@ -94,6 +94,8 @@ def _why(plan: Plan, key: Key, charged: Fraction, compiled: Fraction) -> int:
         return 4
     if step.operator in ("combine", "combine_b", "dispatch_b"):
         return 6
+    if maker in added and maker in step.sources and compiled > charged:
+        return 4
     if step.operator == "update" and compiled > charged:
         return 2
     if charged and compiled and step.kernel.outer > 1 and layer.step(maker).kernel.outer == 1:
