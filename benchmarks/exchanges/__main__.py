@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8".strip()
 
-from benchmarks.exchanges.cases import CHIPS, LAYERS, Layers, schemes
+from benchmarks.exchanges.cases import BACKWARD, CHIPS, LAYERS, Layers, schemes
 from benchmarks.exchanges.compared import KNOWN, Key, Row, plan_says, rows, scoped
 from benchmarks.exchanges.hlo import by_kind, collectives
 from benchmarks.exchanges.plan import Plan, Policy, plan
@@ -216,6 +216,8 @@ def main() -> int:
             continue
         for trained in (False, True) if layers.trained else (False,):
             for pins in layers.pins:
+                if pins in BACKWARD and not trained:
+                    continue
                 cases.append(judged(layers, trained, pins, not args.no_numbers))
                 print(table(cases[-1:]).splitlines()[-1], flush=True)
                 args.out.write_text(page(cases, free, time.process_time() - began), encoding="utf-8")

@@ -67,6 +67,11 @@ def _tensor_parallel(kernel: Kernel, between: Scheme, sums: Scheme) -> Scheme:
     return "M" if name.startswith(_BY_SUMS) != forward else sums
 
 
+def one_by_tokens(kernel: Kernel) -> Scheme:
+    """Tensor parallelism, but for one backward product, which splits tokens where its parameters lie by rows."""
+    return "N" if kernel.name == "FFN0_b" else tensor_parallel(kernel)
+
+
 def ring(kernel: Kernel) -> Scheme:
     """Tokens split everywhere: ring attention, and parameters on every chip."""
     return "K_N" if kernel.update or _over_tokens(kernel) else "N"
@@ -100,11 +105,14 @@ PINS: Mapping[str, Pins] = {
     "TP": tensor_parallel,
     "TP + SP": with_sequences,
     "TP + rows": with_rows,
+    "TP, FFN0_b by tokens": one_by_tokens,
     "ring": ring,
     "all-to-all": all_to_all,
     "experts": experts,
     "experts by tokens": experts_by_tokens,
 }
+#: Those that differ from another in the backward phase alone.
+BACKWARD = ("TP, FFN0_b by tokens",)
 
 
 def schemes(workload: Workload, pins: str) -> dict[str, Scheme]:
@@ -134,7 +142,9 @@ def _mixture(model: str, **cut: int) -> Callable[[bool], Workload]:
 
 
 LAYERS: tuple[Layers, ...] = (
-    Layers("llama3-8b", _llama, _small_llama, ("TP", "TP + SP", "TP + rows", "ring", "all-to-all")),
+    Layers(
+        "llama3-8b", _llama, _small_llama, ("TP", "TP + SP", "TP + rows", "TP, FFN0_b by tokens", "ring", "all-to-all")
+    ),
     Layers(
         "gpt3-175b",
         lambda backward: _one(gpt_network()),

@@ -90,9 +90,11 @@ def _why(plan: Plan, key: Key, charged: Fraction, compiled: Fraction) -> int:
         return 1
     if tensor == "statistics" or (payer == tensor and step.operator == "outer"):
         return 7
-    if step.operator in ("combine", "combine_b", "dispatch_b") or maker.startswith(("Combine", "Experts_", "Dispatch")):
-        return 6
     if "+" in tensor or (maker == payer and maker in added):
+        return 4
+    if step.operator in ("combine", "combine_b", "dispatch_b"):
+        return 6
+    if maker in added and maker in step.sources and compiled > charged:
         return 4
     if step.operator == "update" and compiled > charged:
         return 2

@@ -14,6 +14,9 @@ from chipmap.instances.dataflow.workload import Scheme
 from chipmap.instances.dataflow.workloads.llama import llama_network
 from chipmap.solve import solve
 
+#: Bytes per nanosecond of an H100's memory, and of its links through a switch, one way.
+HBM, NVLINK = 3350.0, 450.0
+
 
 def h100_layer(**task: object) -> DataflowInstance:
     """Llama3-8B forward and backward, 2,048 tokens, on a switch of eight H100 that don't fuse, without latencies."""
@@ -21,8 +24,8 @@ def h100_layer(**task: object) -> DataflowInstance:
     chips = system("h100", (CHIPS,))
     chips = chips.replace(
         chip=chips.chip.replace(fused=False),
-        memory=chips.memory.replace(capacity_bytes=None),
-        network=tuple(one.replace(topology="switch", latency_ns=0.0) for one in chips.network),
+        memory=chips.memory.replace(capacity_bytes=None, bytes_per_ns=HBM),
+        network=tuple(one.replace(topology="switch", bytes_per_ns=NVLINK, latency_ns=0.0) for one in chips.network),
     )
     workload = llama_network(step="forward", backward=True, split_tokens=True)
     return DataflowInstance.make(
@@ -35,9 +38,9 @@ def h100_layer(**task: object) -> DataflowInstance:
 
 def _solved(instance: DataflowInstance, seconds: float) -> tuple[DataflowSolution, str]:
     result = solve(instance, time_limit=seconds)
-    if not isinstance(result.solution, DataflowSolution):
+    if result.solution is None:
         raise RuntimeError(f"no mapping within {seconds:.0f} s")
-    return result.solution, result.status
+    return DataflowSolution.make(**result.solution), result.status
 
 
 def _line(name: str, status: str, one: Timed) -> str:
