@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from chipmap.heuristics.multimodel.tables.ranges import Table  # noqa: E402
-from chipmap.instances.multimodel.problem import MultiProblem, energy, latency, multi_problem  # noqa: E402
+from chipmap.instances.multimodel.problem import IntArray, MultiProblem, energy, latency, multi_problem  # noqa: E402
 from tests.multimodel.test_tables import random_segments  # noqa: E402
 
 NAMED = ["scar-8-pipelined", "scar-9-pipelined", "scar-10-pipelined", "four-models", "scar-4-whole", "scar-10-whole"]
@@ -44,8 +44,10 @@ def rate_of(problem: MultiProblem) -> float:
     return least_energy(problem) / max(1, least_time(problem))
 
 
-def above(problem: MultiProblem, table: Table, samples: int, random: Random) -> tuple[int, int, float]:
-    """(segmentations held against the table, how many lie below its entries, the nearest entry as a share)."""
+def above(
+    problem: MultiProblem, m: int, table: Table, edges: IntArray, samples: int, random: Random
+) -> tuple[int, int, float]:
+    """(segmentations of model m held against its table, how many lie below an entry, the nearest entry as a share)."""
     from chipmap.heuristics.multimodel.tables.paths import module_paths
 
     paths = module_paths(problem)
@@ -55,15 +57,15 @@ def above(problem: MultiProblem, table: Table, samples: int, random: Random) -> 
     compared = wrong = 0
     nearest = 0.0
     while compared < samples:
-        segments = random_segments(problem, table.model, random)
+        segments = random_segments(problem, m, random)
         time, cost = latency(problem, segments), energy(problem, segments)
-        if time > table.edges[-1]:
+        if time > edges[-1]:
             continue
         compared += 1
         key = segments[0][1] * 10_000 + segments[-1][2]
         own = slice(*np.searchsorted(keys, [key, key + 1]))
         mask = sum(1 << c for _, _, _, c in segments)
-        cell = int(np.searchsorted(table.edges, time)) - 1
+        cell = int(np.searchsorted(edges, time)) - 1
         known = zip(table.signature[own], table.cell[own], table.energy[own], strict=True)
         said = min(
             (e for s, t, e in known if t <= cell and ((paths.masks[s] & mask) == paths.masks[s]).any()),
@@ -104,9 +106,8 @@ def main() -> int:
                 started = time.process_time()
                 table = build(problem, m, paths, edges, [rate / 2, rate], Deadline())
                 seconds = time.process_time() - started
-                arrays = (table.signature, table.first, table.last, table.cell, table.energy)
-                megabytes = sum(array.nbytes for array in arrays) / 1e6
-                compared, wrong, nearest = above(problem, table, args.samples // len(problem.models), random)
+                megabytes = sum(array.nbytes for array in table) / 1e6
+                compared, wrong, nearest = above(problem, m, table, edges, args.samples // len(problem.models), random)
                 failures += wrong
                 print(
                     f"| {name} | {model.name} | {model.layers} | {width:.1%} | {len(edges) - 1} | {seconds:.1f} "

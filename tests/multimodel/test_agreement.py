@@ -21,7 +21,7 @@ from chipmap.heuristics.multimodel.tables.paths import module_paths
 from chipmap.heuristics.multimodel.tables.ranges import build as build_table
 from chipmap.heuristics.multimodel.windows import one_window
 from chipmap.heuristics.multimodel.windows.any_windows import AnyWindows, Line, energy_within, product_ticks
-from chipmap.heuristics.multimodel.windows.one_window import OneWindow, limits_of
+from chipmap.heuristics.multimodel.windows.one_window import OneWindow
 from chipmap.instances.multimodel.problem import energy, latency, multi_problem
 from chipmap.methods.chain import Turn
 from chipmap.methods.multimodel.programs import ColumnBound
@@ -175,8 +175,7 @@ def test_one_window_is_exact_however_coarse_its_cells(
         problem = multi_problem(known.instance)
         paths = module_paths(problem)
         assert paths is not None
-        parts = [(m, 0, model.layers - 1) for m, model in enumerate(problem.models)]
-        program = OneWindow(problem, paths, parts, limits=limits_of(problem))
+        program = OneWindow(problem, paths)
         bounds = [find.bound for find in program.run(None, Deadline()) if find.bound is not None]
         assert (program.best, bounds[-1]) == (known.optimum, math.inf if known.optimum is None else known.optimum)
         assert all(known.optimum is None or bound <= known.optimum for bound in bounds)

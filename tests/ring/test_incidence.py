@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -13,7 +14,7 @@ from tests.ring.random_instances import random_instance
 
 def lists(rows: Rows) -> list[list[int]]:
     ends = rows.first.tolist()
-    return [rows.items[a:b].tolist() for a, b in zip(ends, ends[1:], strict=False)]
+    return [rows.items[a:b].tolist() for a, b in pairwise(ends)]
 
 
 def test_lists_in_a_row() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from chipmap.heuristics.multimodel.baselines import whole_models
 from chipmap.heuristics.multimodel.bounds import least_energy, least_time
 from chipmap.heuristics.multimodel.starts import packed
+from chipmap.heuristics.multimodel.tables.paths import MOST_CHIPLETS
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, small
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, placed, schedule
 from chipmap.methods.chain import Link, Turn, follow
@@ -96,17 +97,14 @@ def single_models(problem: MultiProblem, turn: Turn) -> None:
 def one_window(problem: MultiProblem, turn: Turn) -> None:
     """The best schedule of a single window; where no more are asked for, with its proof."""
     from chipmap.heuristics.multimodel.tables.paths import module_paths
-    from chipmap.heuristics.multimodel.windows.one_window import MOST_CHIPLETS, OneWindow, limits_of
+    from chipmap.heuristics.multimodel.windows.one_window import OneWindow
 
     run, single = turn.run, problem.instance.task.windows == 1
-    if problem.chiplets > MOST_CHIPLETS:
-        return strips(problem, turn)
-    paths = module_paths(problem) if len(problem.models) <= problem.chiplets <= MOST_CHIPLETS else None
+    paths = module_paths(problem) if len(problem.models) <= problem.chiplets else None
     if paths is None:
         return
-    parts = [(m, 0, model.layers - 1) for m, model in enumerate(problem.models)]
     best = run.best.certificate.objective if run.best is not None else None
-    for find in OneWindow(problem, paths, parts, limits=limits_of(problem)).run(best, turn.deadline):
+    for find in OneWindow(problem, paths).run(best, turn.deadline):
         if find.segments is not None:
             turn.solution(schedule(problem, [find.segments]), "one window")
         if single and find.bound == inf:
@@ -114,20 +112,6 @@ def one_window(problem: MultiProblem, turn: Turn) -> None:
             turn.deadline.check()
         elif single and find.bound is not None:
             turn.bound(int(find.bound), "one window")
-
-
-def strips(problem: MultiProblem, turn: Turn) -> None:
-    """A single window on many chiplets: models side by side along paths through the module."""
-    from chipmap.heuristics.multimodel.windows.one_window import limits_of
-    from chipmap.heuristics.multimodel.windows.strips import MOST_MODELS, Strip, long_paths
-
-    if len(problem.models) > MOST_MODELS or problem.most_time >= 2**53:
-        return
-    deadline = turn.deadline.share(ONE_WINDOW)
-    for order in long_paths(problem):
-        best = turn.run.best.certificate.objective if turn.run.best is not None else None
-        for segments in Strip(problem, order, limits_of(problem)).run(best, deadline):
-            turn.solution(schedule(problem, [segments]), "one window along a path")
 
 
 def search(problem: MultiProblem, turn: Turn) -> None:
@@ -141,12 +125,12 @@ def search(problem: MultiProblem, turn: Turn) -> None:
     if first is None:
         return
     most = 1 if _places(problem) <= SMALL else None if run.clocked else ROUNDS
-    known = _search_one_window(problem, turn) if problem.windows > 1 else None
+    known = search_one_window(problem, turn) if problem.windows > 1 else None
     for windows in rounds(problem, first, run.options.seed, turn.deadline, most, known):
         turn.solution(schedule(problem, windows), "annealing")
 
 
-def _search_one_window(problem: MultiProblem, turn: Turn) -> Windows | None:
+def search_one_window(problem: MultiProblem, turn: Turn) -> Windows | None:
     """The best of one round of annealing with a single window, where there are fewer places to look at."""
     from chipmap.heuristics.multimodel.annealing.search import rounds
 
@@ -263,8 +247,9 @@ def annealed(instance: MultiInstance, run: Run) -> Termination:
 
 
 def single(instance: MultiInstance, run: Run) -> Termination:
-    """The best single window alone."""
-    return _chain(instance, run, (CHAIN[0], Link("one window", 1.0, one_window)))
+    """The best single window alone; of many chiplets by annealing."""
+    few = len(instance.module.chiplets) <= MOST_CHIPLETS
+    return _chain(instance, run, (CHAIN[0], Link("one window", 1.0, one_window if few else search_one_window)))
 
 
 def cpsat(instance: MultiInstance, run: Run) -> Termination:

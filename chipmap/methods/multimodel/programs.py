@@ -43,8 +43,8 @@ FINER = 0.25
 RATES = (0.3, 1.0, 3.0)
 #: A weight is not tried again when one so near has been; at most so many weights for tables of cells up to FINE.
 CLOSE, MOST_WEIGHTS, FINE = 0.05, 6, 0.02
-#: Chiplets up to which sets of them are listed, and most entries of all tables.
-MOST_CHIPLETS, MOST_ENTRIES = 12, 25_000_000
+#: Most entries of all tables.
+MOST_ENTRIES = 25_000_000
 #: How near bound and program come: a share of them, for coarse cells this share of the cells' width.
 NEAR_CELLS = 0.05
 #: Seconds of the search over boundaries after each tables, as a share of what these took; its descents where it isn't
@@ -244,7 +244,7 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
     task, run = problem.instance.task, turn.run
     if task.objective == "energy" and task.latency_limit_ns is None:
         return
-    if problem.chiplets > MOST_CHIPLETS or (paths := module_paths(problem)) is None:
+    if (paths := module_paths(problem)) is None:
         run.note("search", f"columns over windows: not for {problem.chiplets} chiplets")
         return
     bound = ColumnBound(problem, turn, paths)

@@ -24,7 +24,6 @@ from chipmap.heuristics.multimodel.annealing.state import (
     load,
     recut,
     segment_time,
-    taken,
     uniform,
 )
 from chipmap.kernels.annealing import temperature
@@ -60,7 +59,7 @@ def optimise(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
 
 
 @compiled
-def cut(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
+def cut(k: Slots, i: int) -> bool:
     """Move the cut between two segments."""
     if k.size[i] < 2:
         return False
@@ -103,36 +102,6 @@ def grow(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
 
 
 @compiled
-def shrink(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
-    """A chiplet less at an end of a path."""
-    if k.size[i] < 2:
-        return False
-    drop(k, i, uniform(k) < 0.5)
-    return uniform(k) < 0.5 or rebalance(p, s, k, i, k.end[i, k.size[i] - 1])
-
-
-@compiled
-def slide(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
-    """A path one chiplet on or back; the cuts stay or are made anew."""
-    n, on = k.size[i], uniform(k) < 0.5
-    here = k.chip[i, n - 1 if on else 0]
-    if p.degree[here] == 0:
-        return False
-    c = p.near[here, below(k, p.degree[here])]
-    if taken(s, k, i, c) and c != k.chip[i, 0 if on else n - 1]:
-        return False
-    if on:
-        for j in range(n - 1):
-            k.chip[i, j] = k.chip[i, j + 1]
-        k.chip[i, n - 1] = c
-    else:
-        for j in range(n - 1, 0, -1):
-            k.chip[i, j] = k.chip[i, j - 1]
-        k.chip[i, 0] = c
-    return uniform(k) < 0.5 or rebalance(p, s, k, i, k.end[i, n - 1])
-
-
-@compiled
 def place(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
     """Another chiplet for a segment, or two segments exchange theirs."""
     w, m, n = k.window[i], k.model[i], k.size[i]
@@ -169,26 +138,6 @@ def detour(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
     """A detour or a shortcut on the way of a path, with new cuts."""
     high = k.end[i, k.size[i] - 1]
     return bend(p, s, k, i) and rebalance(p, s, k, i, high)
-
-
-@compiled
-def reverse(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
-    """The path from its other end, or two models exchange their paths."""
-    m = s.owner[k.window[i], below(k, len(p.sram))]
-    if m < 0 or m == k.model[i]:
-        n = k.size[i]
-        for j in range(n // 2):
-            k.chip[i, j], k.chip[i, n - 1 - j] = k.chip[i, n - 1 - j], k.chip[i, j]
-        return uniform(k) < 0.5 or rebalance(p, s, k, i, k.end[i, n - 1])
-    other = load(s, k, k.window[i], m)
-    ends = k.end[i, k.size[i] - 1], k.end[other, k.size[other] - 1]
-    for j in range(max(k.size[i], k.size[other])):
-        k.chip[i, j], k.chip[other, j] = k.chip[other, j], k.chip[i, j]
-    same = k.size[i] == k.size[other]
-    k.size[i], k.size[other] = k.size[other], k.size[i]
-    if same and uniform(k) < 0.5:
-        return True
-    return rebalance(p, s, k, i, ends[0]) and rebalance(p, s, k, other, ends[1])
 
 
 @compiled
@@ -294,7 +243,7 @@ def propose(p: Tables, s: ScheduleState, k: Slots) -> bool:
     """A random move into the slots, of a random model in a random window."""
     r = uniform(k)
     k.used[0] = 0
-    if r >= p.shares[9]:
+    if r >= p.shares[6]:
         if len(s.longest) > 1:
             swap_empty_window(s, k)
         return False
@@ -302,22 +251,16 @@ def propose(p: Tables, s: ScheduleState, k: Slots) -> bool:
     if i < 0:
         return False
     if r < p.shares[0]:
-        return cut(p, s, k, i)
+        return cut(k, i)
     if r < p.shares[1]:
         return grow(p, s, k, i)
     if r < p.shares[2]:
-        return shrink(p, s, k, i)
-    if r < p.shares[3]:
-        return slide(p, s, k, i)
-    if r < p.shares[4]:
         return place(p, s, k, i)
-    if r < p.shares[5]:
+    if r < p.shares[3]:
         return rewalk(p, s, k, i)
-    if r < p.shares[6]:
-        return reverse(p, s, k, i)
-    if r < p.shares[7]:
+    if r < p.shares[4]:
         return shift(p, s, k, i)
-    if r < p.shares[8]:
+    if r < p.shares[5]:
         return reoptimise(p, s, k, i)
     return detour(p, s, k, i)
 

@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.multimodel.annealing.search import tables
+from chipmap.heuristics.multimodel.annealing.state import BOTH, Tables, segment_time
 from chipmap.heuristics.multimodel.baselines import Range
-from chipmap.instances.multimodel.problem import UNLIMITED, FloatArray, IntArray, ModelCosts, MultiProblem, sums, watts
+from chipmap.instances.multimodel.problem import UNLIMITED, FloatArray, IntArray, MultiProblem, watts
 from chipmap.kernels import njit
 
 Begins = tuple[int, ...]
@@ -101,43 +103,10 @@ def _types(problem: MultiProblem) -> list[int]:
     return [seen.setdefault((one.kind, one.hops, one.sram_bytes), c) for c, one in chiplets]
 
 
-class Costs(NamedTuple):
-    """What the forward program knows of a model; ``time``, ``energy`` (with weights) and ``weights`` summed from 0."""
-
-    time: IntArray  # [C, L + 1]
-    energy: IntArray  # [C, L + 1]
-    weights: IntArray  # [L + 1], bytes
-    need: IntArray  # [L], bytes
-    read_time: IntArray  # [L, C], as the next three
-    read_energy: IntArray
-    write_time: IntArray
-    write_energy: IntArray
-    send_time: IntArray  # [L]
-    send_energy: IntArray  # [L]
-    receive_time: IntArray  # [L], by the layer before the cut; 0 where only the sender pays
-    sram: IntArray  # [C], bytes
-
-
-def _costs(problem: MultiProblem, model: ModelCosts) -> Costs:
-    return Costs(
-        time=np.ascontiguousarray(sums(model.time).T),
-        energy=np.ascontiguousarray(sums(model.run_energy).T),
-        weights=sums(model.weights),
-        need=model.need,
-        read_time=model.read_time,
-        read_energy=model.read_energy,
-        write_time=model.write_time,
-        write_energy=model.write_energy,
-        send_time=model.send_time,
-        send_energy=model.send_energy,
-        receive_time=problem.receive_time(model),
-        sram=problem.sram,
-    )
-
-
 class Aim(NamedTuple):
-    """A task of the forward program: ``layers`` layers from ``first`` on, segments up to ``slowest`` ns, weights."""
+    """A task of the forward program: layers of a model from ``first`` on, segments up to ``slowest`` ns, weights."""
 
+    model: int
     first: int
     layers: int
     slowest: int
@@ -146,34 +115,34 @@ class Aim(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _forward(costs: Costs, trie: Trie, aim: Aim, nodes: Range, values: FloatArray, came: IntArray) -> None:
+def _forward(p: Tables, trie: Trie, aim: Aim, nodes: Range, values: FloatArray, came: IntArray) -> None:
     """Fill rows ``nodes`` (first, end) of ``values`` and ``came`` [nodes, count + 2].
 
     values[node, j]: the least weighted cost of the first j layers in segments along the sequence of ``node``, the last
     of which sends on; came[node, j]: where that one begins. Column count + 1: all layers, and the last one writes.
     """
-    first, count = aim.first, aim.layers
+    row, first, count = p.base[aim.model], aim.first, aim.layers
     for node in range(nodes[0], nodes[1]):
         c, up, alone = trie.kind[node], trie.parent[node], trie.depth[node] == 1
         for j in range(1, count + 2):
             values[node, j], came[node, j] = np.inf, -1
             end = first + min(j, count)  # behind the segment's last layer
-            tail, cost_tail = costs.send_time[end - 1], costs.send_energy[end - 1]
+            tail, cost_tail = p.send_time[row + end - 1], p.send_energy[row + end - 1]
             if j > count:
-                tail, cost_tail = costs.write_time[end - 1, c], costs.write_energy[end - 1, c]
+                tail, cost_tail = p.write_time[row + end - 1, c], p.write_energy[row + end - 1, c]
             need = 0
             for begin in range(end - 1, first - 1, -1):
-                time = costs.time[c, end] - costs.time[c, begin] + tail
-                need = max(need, costs.need[begin])
-                if time > aim.slowest or costs.weights[end] - costs.weights[begin] + need > costs.sram[c]:
+                time = p.time[row + end, c] - p.time[row + begin, c] + tail
+                need = max(need, p.need[0, row + begin])
+                if time > aim.slowest or p.weights[row + end] - p.weights[row + begin] + need > p.sram[c]:
                     break  # earlier beginnings only add
-                cost = costs.energy[c, end] - costs.energy[c, begin] + cost_tail
+                cost = p.energy[row + end, c] - p.energy[row + begin, c] + cost_tail
                 before = 0.0
                 if begin == first:
-                    time += costs.read_time[begin, c]
-                    cost += costs.read_energy[begin, c]
+                    time += p.read_time[row + begin, c]
+                    cost += p.read_energy[row + begin, c]
                 else:
-                    time += costs.receive_time[begin - 1]
+                    time += p.send_time[row + begin - 1] if p.task[BOTH] > 0 else 0
                     before = values[up, begin - first]
                 if time > aim.slowest or alone != (begin == first):
                     continue
@@ -183,25 +152,21 @@ def _forward(costs: Costs, trie: Trie, aim: Aim, nodes: Range, values: FloatArra
 
 
 @njit(cache=True, nogil=True)
-def _trace(costs: Costs, trie: Trie, aim: Aim, came: IntArray, most: int) -> tuple[IntArray, IntArray]:
+def _trace(p: Tables, trie: Trie, aim: Aim, came: IntArray, most: int) -> tuple[IntArray, IntArray]:
     """Of the best segmentation of each node: where its segments begin, and Σ t, max t and energy [nodes, 3]."""
-    begins, totals = np.zeros((len(came), most), np.int64), np.zeros((len(came), 3), np.int64)
+    row, begins, totals = p.base[aim.model], np.zeros((len(came), most), np.int64), np.zeros((len(came), 3), np.int64)
     for whole in range(1, len(came)):
         if came[whole, aim.layers + 1] < 0:
             continue
         node, j = whole, aim.layers + 1
         while node > 0:
             c, begin, end = trie.kind[node], aim.first + came[node, j], aim.first + min(j, aim.layers)
-            time = costs.time[c, end] - costs.time[c, begin]
-            cost = costs.energy[c, end] - costs.energy[c, begin]
-            if j > aim.layers:
-                time, cost = time + costs.write_time[end - 1, c], cost + costs.write_energy[end - 1, c]
-            else:
-                time, cost = time + costs.send_time[end - 1], cost + costs.send_energy[end - 1]
-            if begin == aim.first:
-                time, cost = time + costs.read_time[begin, c], cost + costs.read_energy[begin, c]
-            else:
-                time += costs.receive_time[begin - 1]
+            head, tail = begin == aim.first, j > aim.layers
+            time = segment_time(p, aim.model, begin, end, c, head, tail)
+            cost = p.energy[row + end, c] - p.energy[row + begin, c]
+            cost += p.write_energy[row + end - 1, c] if tail else p.send_energy[row + end - 1]
+            if head:
+                cost += p.read_energy[row + begin, c]
             begins[whole, trie.depth[node] - 1] = begin
             totals[whole, 0] += time
             totals[whole, 1] = max(totals[whole, 1], time)
@@ -235,7 +200,7 @@ class Segmentations:
         self.problem, self.deadline, self.metric = problem, deadline, metric_of(problem)
         longest = max(model.layers for model in problem.models)
         self.paths = Paths(problem, chiplets, min(len(chiplets), longest))
-        self.costs = [_costs(problem, model) for model in problem.models]
+        self.tables = tables(problem)
 
     def best(self, m: int, span: Range, nodes: int) -> list[Begins]:
         """The best segmentations into at most ``nodes`` segments, by the model's own metric: where each begins."""
@@ -250,7 +215,7 @@ class Segmentations:
         def attempt(slowest: int, factor: float = 1.0) -> float:
             expected = fixed + chain + (model.q - 1) * min(slowest, chain)
             by_time = factor * (self.metric.time + self.metric.product * cost)
-            aim = Aim(span[0], count, slowest, by_time, self.metric.energy + self.metric.product * expected)
+            aim = Aim(m, span[0], count, slowest, by_time, self.metric.energy + self.metric.product * expected)
             return self._program(m, aim, nodes, scores)
 
         if model.q == 1 or nodes == 1 or not (self.metric.time or self.metric.product):
@@ -266,14 +231,14 @@ class Segmentations:
 
     def _program(self, m: int, aim: Aim, nodes: int, scores: dict[Begins, float]) -> float:
         """Note the best segmentation for each sequence of types; the metric of the best of them."""
-        trie, costs, model = self.paths.trie, self.costs[m], self.problem.models[m]
+        trie, model = self.paths.trie, self.problem.models[m]
         end = int(np.searchsorted(trie.depth, nodes, side="right"))
         values, came = np.full((end, aim.layers + 2), np.inf), np.full((end, aim.layers + 2), -1)
         step = max(1, 2 * CELLS // aim.layers**2)
         for node in range(1, end, step):
             self.deadline.check()
-            _forward(costs, trie, aim, (node, min(end, node + step)), values, came)
-        begins, totals = _trace(costs, trie, aim, came, nodes)
+            _forward(self.tables, trie, aim, (node, min(end, node + step)), values, came)
+        begins, totals = _trace(self.tables, trie, aim, came, nodes)
         fixed = self.fixed(m, (aim.first, aim.first + aim.layers - 1))
         metrics = score(self.metric, totals[:, 0] + fixed + (model.q - 1.0) * totals[:, 1], totals[:, 2])
         metrics[came[:, -1] < 0] = np.inf
@@ -302,16 +267,17 @@ class Segmentations:
 
     def by_chiplet(self, m: int, span: Range, begins: Begins, unlimited: bool = False) -> tuple[FloatArray, FloatArray]:
         """Time of a mini-batch and energy of the batch, by segment and chiplet; infinite time where one doesn't fit."""
-        costs, count = self.costs[m], len(begins)
+        p, row, count = self.tables, self.tables.base[m], len(begins)
+        received = p.send_time if self.problem.both_ends else np.zeros_like(p.send_time)
         time, cost = np.zeros((count, self.problem.chiplets)), np.zeros((count, self.problem.chiplets))
         for i, (begin, end) in enumerate(zip(begins, [*begins[1:], span[1] + 1], strict=True)):
-            time[i] = costs.time[:, end] - costs.time[:, begin]
-            time[i] += costs.receive_time[begin - 1] if i else costs.read_time[begin]
-            time[i] += costs.send_time[end - 1] if i < count - 1 else costs.write_time[end - 1]
-            cost[i] = costs.energy[:, end] - costs.energy[:, begin]
-            cost[i] += 0 if i else costs.read_energy[begin]
-            cost[i] += costs.send_energy[end - 1] if i < count - 1 else costs.write_energy[end - 1]
-            need = costs.weights[end] - costs.weights[begin] + costs.need[begin:end].max()
+            time[i] = p.time[row + end] - p.time[row + begin]
+            time[i] += received[row + begin - 1] if i else p.read_time[row + begin]
+            time[i] += p.send_time[row + end - 1] if i < count - 1 else p.write_time[row + end - 1]
+            cost[i] = p.energy[row + end] - p.energy[row + begin]
+            cost[i] += 0 if i else p.read_energy[row + begin]
+            cost[i] += p.send_energy[row + end - 1] if i < count - 1 else p.write_energy[row + end - 1]
+            need = p.weights[row + end] - p.weights[row + begin] + p.need[0, row + begin : row + end].max()
             if not unlimited:
-                time[i, need > costs.sram] = np.inf
+                time[i, need > p.sram] = np.inf
         return time, cost

@@ -8,14 +8,14 @@ signature alone. Which models can stand side by side depends on the chiplets, ke
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from chipmap.instances.multimodel.problem import IntArray, MultiProblem
 
-#: More paths than this are not listed.
-MOST_PATHS = 200_000
+#: Chiplets up to which sets of them are listed, and paths up to which these are.
+MOST_CHIPLETS, MOST_PATHS = 12, 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +75,13 @@ def types_of(problem: MultiProblem) -> IntArray:
     return np.array(found, dtype=np.int64)
 
 
-def module_paths(problem: MultiProblem, longest: int | None = None) -> Paths | None:
-    """All simple paths of up to ``longest`` chiplets by signature; None where there are too many to list, and where
-    times are too long for exact sums."""
-    if problem.most_time >= 2**53:
+def module_paths(problem: MultiProblem) -> Paths | None:
+    """All simple paths by signature; None where chiplets or paths are too many to list, and where times are too long
+    for exact sums."""
+    if problem.chiplets > MOST_CHIPLETS or problem.most_time >= 2**53:
         return None
     types = types_of(problem)
-    most = min(longest or problem.chiplets, max(model.layers for model in problem.models))
+    most = min(problem.chiplets, max(model.layers for model in problem.models))
     found: dict[tuple[int, ...], dict[int, tuple[int, ...]]] = {}
     stack: list[tuple[int, ...]] = [(c,) for c in range(problem.chiplets)]
     count = 0
@@ -99,21 +99,16 @@ def module_paths(problem: MultiProblem, longest: int | None = None) -> Paths | N
     ways = tuple(
         tuple(found[signature][int(mask)] for mask in own) for signature, own in zip(signatures, masks, strict=True)
     )
-    return replace(paths_of(types, signatures), masks=tuple(masks), ways=ways, group=group, below=below)
-
-
-def paths_of(types: IntArray, signatures: Sequence[tuple[int, ...]]) -> Paths:
-    """The trie of these signatures (short ones first, with all their beginnings), without sets of chiplets."""
     at = {signature: s for s, signature in enumerate(signatures)}
     return Paths(
         types=types,
         chiplet=np.array([int(np.argmax(types == k)) for k in range(int(types.max()) + 1)], dtype=np.int64),
         parent=np.array([at.get(signature[:-1], -1) for signature in signatures], dtype=np.int64),
         kind=np.array([signature[-1] for signature in signatures], dtype=np.int64),
-        masks=(),
-        ways=(),
-        group=np.arange(len(signatures)),
-        below=np.full((len(signatures), 1), -1),
+        masks=tuple(masks),
+        ways=ways,
+        group=group,
+        below=below,
     )
 
 

@@ -17,7 +17,6 @@ met where each cell holds one bottleneck and the rates reach each best pair (S, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -129,8 +128,8 @@ def build(
     return Table(signature, first, last, cell, energy - program.loose)
 
 
-class RangeTable(NamedTuple):
-    """Entries of one range of layers, each signature's own: every real segmentation along it has no less energy.
+class WholeTable(NamedTuple):
+    """Entries of all layers of a model, each signature's own: every real segmentation along it has no less energy.
 
     A :class:`Table` leaves out what a smaller set of chiplets is said to do as well. That serves bounds alone: what is
     said may be less than any real segmentation there needs.
@@ -141,19 +140,17 @@ class RangeTable(NamedTuple):
     energy: FloatArray
 
 
-def build_range(
+def build_whole(
     problem: MultiProblem,
-    part: tuple[int, int, int],
+    m: int,
     paths: Paths,
     grid: tuple[IntArray, FloatArray],
     rates: Sequence[float],
     deadline: Deadline,
-) -> RangeTable:
-    """The entries of one range of layers; ``part``: model, first and last layer; ``grid``: edges of the windows' cells,
-    ends of the bottlenecks' cells from 0 on (not used for q = 1)."""
-    m, first, last = part
-    edges, ends = grid
-    model = part_of(problem.models[m], first, last)
+) -> WholeTable:
+    """The entries of all layers of model m; ``grid``: edges of the windows' cells, ends of the bottlenecks' cells from
+    0 on (not used for q = 1)."""
+    model, (edges, ends) = problem.models[m], grid
     if model.q == 1:
         ends = np.array([0.0, float(edges[-1])])
     found, each = [], min(paths.longest, model.layers) * model.layers * (2 + len(rates)) * WIDE
@@ -165,13 +162,7 @@ def build_range(
         signature, _, _, cell, energy = program.ranges(0, deadline, whole=True)
         found.append((signature, cell, energy - program.loose))
     signature, cell, energy = (np.concatenate(column) for column in zip(*found, strict=True))
-    return RangeTable(signature, cell, energy)
-
-
-def part_of(model: ModelCosts, first: int, last: int) -> ModelCosts:
-    """Layers ``first`` to ``last`` alone."""
-    arrays = [field.name for field in fields(model) if field.name not in ("name", "q")]
-    return replace(model, **{name: getattr(model, name)[first : last + 1] for name in arrays})
+    return WholeTable(signature, cell, energy)
 
 
 class _Program:

@@ -8,14 +8,15 @@ Lat above ``latest`` or E above ``most``. The rest's least S, E, M and E + rate 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from chipmap.heuristics.multimodel.tables.kernel import NONE, Costs, FloatArray
 from chipmap.heuristics.multimodel.tables.paths import Paths
-from chipmap.heuristics.multimodel.tables.ranges import criteria, part_of
-from chipmap.instances.multimodel.problem import IntArray, MultiProblem
+from chipmap.heuristics.multimodel.tables.ranges import criteria
+from chipmap.instances.multimodel.problem import IntArray, ModelCosts, MultiProblem
 from chipmap.kernels import njit
 
 #: Labels of one signature, at most.
@@ -81,6 +82,12 @@ class Chain:
             if found:
                 return found[-1]
         return None
+
+
+def part_of(model: ModelCosts, first: int, last: int) -> ModelCosts:
+    """Layers ``first`` to ``last`` alone."""
+    arrays = [field.name for field in fields(model) if field.name not in ("name", "q")]
+    return replace(model, **{name: getattr(model, name)[first : last + 1] for name in arrays})
 
 
 class Limits(NamedTuple):

@@ -10,7 +10,7 @@ E(b)). Cells that can't hold a better schedule than the best one known are dropp
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import reduce
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.bounds import least_latency
 from chipmap.heuristics.multimodel.tables.kernel import NONE, FloatArray
 from chipmap.heuristics.multimodel.tables.paths import Paths
-from chipmap.heuristics.multimodel.tables.ranges import build_range, part_of
+from chipmap.heuristics.multimodel.tables.ranges import build_whole
 from chipmap.heuristics.multimodel.tables.segmentation import Chain, Segmentation
 from chipmap.heuristics.multimodel.tables.sets import divide, places, side_by_side, together
 from chipmap.instances.multimodel.problem import IntArray, MultiProblem, Segment
@@ -29,13 +29,8 @@ from chipmap.instances.multimodel.problem import IntArray, MultiProblem, Segment
 RATIOS = (0.04, 0.012, 0.004)
 #: Rates of the tables as shares of energy per time.
 RATES = (0.1, 0.25, 0.5, 0.8, 1.3, 2.5)
-#: Chiplets up to which sets of them are listed.
-MOST_CHIPLETS = 12
 #: Cells that are worked on at once, and cells in which a schedule is looked for in each round.
 BLOCK, TRIED = 256, 3
-
-#: Model, first and last layer.
-Part = tuple[int, int, int]
 
 
 class Find(NamedTuple):
@@ -48,39 +43,17 @@ class Find(NamedTuple):
     segments: list[Segment] | None
 
 
-class Limits(NamedTuple):
-    """Longest window in ns, most energy in pJ, latest end of each part in ns."""
-
-    time: float = math.inf
-    energy: float = math.inf
-    ends: tuple[float, ...] = ()
-
-
-def limits_of(problem: MultiProblem) -> Limits:
-    """C4 of an instance whose only window this is."""
-    task, ends = problem.instance.task, tuple(model.deadline_ns for model in problem.instance.models)
-    return Limits(
-        math.inf if task.latency_limit_ns is None else task.latency_limit_ns,
-        math.inf if task.energy_limit_pj is None else task.energy_limit_pj,
-        tuple(math.inf if end is None else end for end in ends),
-    )
-
-
 class OneWindow:
-    """The program for ``parts``, each of another model, minimising ``value(T, E)``, which falls in neither."""
+    """The program for one instance; C4 is that of a schedule with this window alone."""
 
-    def __init__(
-        self,
-        problem: MultiProblem,
-        paths: Paths,
-        parts: Sequence[Part],
-        value: Callable[[int, int], int] | None = None,
-        limits: Limits = Limits(),  # noqa: B008 - immutable
-    ) -> None:
-        self.problem, self.paths, self.parts = problem, paths, list(parts)
-        self.value, self.limits = value or problem.objective, limits
-        self.ends = limits.ends or (math.inf,) * len(self.parts)
-        models = [part_of(problem.models[m], first, last) for m, first, last in self.parts]
+    def __init__(self, problem: MultiProblem, paths: Paths) -> None:
+        self.problem, self.paths, self.models = problem, paths, problem.models
+        task, given = problem.instance.task, problem.instance.models
+        #: Longest window in ns, most energy in pJ, latest end of each model in ns.
+        self.latest_end = math.inf if task.latency_limit_ns is None else task.latency_limit_ns
+        self.most_energy = math.inf if task.energy_limit_pj is None else task.energy_limit_pj
+        self.ends = [math.inf if model.deadline_ns is None else model.deadline_ns for model in given]
+        models = self.models
         work = sum(model.q * int(model.time.min(axis=1).sum()) for model in models)
         self.weights = [int(model.weight_time.sum()) for model in models]
         self.low = max(-(-work // problem.chiplets), *(least_latency(problem, model) for model in models))
@@ -94,23 +67,24 @@ class OneWindow:
         self.least = sum(int(model.run_energy.min(axis=1).sum()) for model in models)
         rate = self.least / max(1, self.low)
         self.rates = [share * rate for share in RATES]
-        self.chains = [Chain(problem, part, paths, self.rates) for part in self.parts]
+        parts = [(m, 0, model.layers - 1) for m, model in enumerate(models)]
+        self.chains = [Chain(problem, part, paths, self.rates) for part in parts]
         self.best: int | None = None
 
     def run(self, best: int | None, deadline: Deadline) -> Iterator[Find]:
         """Bounds and windows better than ``best`` one by one; raises :class:`chipmap.deadline.Stop` at the deadline."""
         self.best = best
-        high = int(min(self.high, self.limits.time))
+        high = int(min(self.high, self.latest_end))
         if self.low > high:
             yield Find(math.inf, None)
             return
-        low, proved = self.low, self.value(self.low, self.least)
+        low, proved = self.low, self.problem.objective(self.low, self.least)
         for ratio in RATIOS:
             high = self.latest(low, high)
             if high < low:
                 break
             edges = geometric(low - 1, high, ratio)
-            tables = [self.table(p, edges, ratio, deadline) for p in range(len(self.parts))]
+            tables = [self.table(p, edges, ratio, deadline) for p in range(len(self.models))]
             cells = _Cells(self, edges, tables)
             tried = sorted(cells.alive(), key=cells.bound)[:TRIED]
             for t in tried:
@@ -132,11 +106,11 @@ class OneWindow:
 
     def latest(self, low: int, high: int) -> int:
         """The longest window that may be better than the best."""
-        if self.best is None or self.value(high, self.least) < self.best:
+        if self.best is None or self.problem.objective(high, self.least) < self.best:
             return high
         while low <= high:
             middle = (low + high) // 2
-            if self.value(middle, self.least) < self.best:
+            if self.problem.objective(middle, self.least) < self.best:
                 low = middle + 1
             else:
                 high = middle - 1
@@ -145,25 +119,25 @@ class OneWindow:
     def budget(self, time: int) -> float:
         """The most energy with which a window of ``time`` ns is better than the best one."""
         if self.best is None:
-            return self.limits.energy
+            return self.most_energy
         low, high = 0, self.problem.most_energy
         while low < high:
             middle = (low + high + 1) // 2
-            if self.value(time, middle) < self.best:
+            if self.problem.objective(time, middle) < self.best:
                 low = middle
             else:
                 high = middle - 1
-        return min(self.limits.energy, low if self.value(time, low) < self.best else -1)
+        return min(self.most_energy, low if self.problem.objective(time, low) < self.best else -1)
 
     def table(self, p: int, edges: IntArray, ratio: float, deadline: Deadline) -> FloatArray:
         """Least energy by signature and cell, shorter windows included."""
-        model = self.problem.models[self.parts[p][0]]
+        model = self.models[p]
         low, high = float(edges[0] - self.weights[p]), float(edges[-1] - self.weights[p])
         longest = self.paths.longest
         # with a bottleneck up to the first end even the longest path is done in the shortest window
         ends = geometric(max(1, int(low / (model.q - 1 + longest))), max(2, math.ceil(high / model.q)), ratio)
         grid = edges, np.concatenate([[0.0], ends.astype(np.float64)])
-        table = build_range(self.problem, self.parts[p], self.paths, grid, self.rates, deadline)
+        table = build_whole(self.problem, p, self.paths, grid, self.rates, deadline)
         # the first cell holds what is done before it as well
         keep = (table.cell == 0) | (edges[table.cell] < self.ends[p])
         return self._scattered(table.signature[keep], table.cell[keep], table.energy[keep], len(edges) - 1)
@@ -186,19 +160,18 @@ class OneWindow:
         return self.accept(segments, time, energy)
 
     def real(self, p: int, signature: int, latest: int, hoped: float) -> Segmentation | None:
-        """The segmentation of part p of least energy, by no means below ``hoped``, in a window of ``latest`` ns."""
+        """The segmentation of model p of least energy, by no means below ``hoped``, in a window of ``latest`` ns."""
         return self.chains[p].best(signature, int(min(latest, self.ends[p])), hoped)
 
     def segments(self, p: int, found: Segmentation, way: tuple[int, ...]) -> list[Segment]:
-        """Part p's segments, the i-th on chiplet ``way[i]``: (model, first layer, last layer, chiplet) each."""
-        m, _, last = self.parts[p]
-        starts = [*found.starts, last + 1]
-        return [(m, starts[i], starts[i + 1] - 1, c) for i, c in enumerate(way)]
+        """Model p's segments, the i-th on chiplet ``way[i]``: (model, first layer, last layer, chiplet) each."""
+        starts = [*found.starts, self.models[p].layers]
+        return [(p, starts[i], starts[i + 1] - 1, c) for i, c in enumerate(way)]
 
     def accept(self, segments: list[Segment], time: int, energy: int) -> list[Segment] | None:
         """These segments if they keep the limits and are better than the best; they are the best then."""
-        value = self.value(time, energy)
-        if time > self.limits.time or energy > self.limits.energy or (self.best is not None and value >= self.best):
+        value = self.problem.objective(time, energy)
+        if time > self.latest_end or energy > self.most_energy or (self.best is not None and value >= self.best):
             return None
         self.best = value
         return segments
@@ -206,7 +179,7 @@ class OneWindow:
     def _exactly(self, cells: _Cells, deadline: Deadline) -> Iterator[Find]:
         """List all pairs (Lat, energy) that a better window may hold, and put them side by side."""
         listed: list[list[tuple[Segmentation, int]]] = []
-        for p in range(len(self.parts)):
+        for p in range(len(self.models)):
             allowed, pairs = cells.allowed(p), list[tuple[Segmentation, int]]()
             for s in np.flatnonzero(allowed.max(axis=1) >= 0):
                 deadline.check()
@@ -258,20 +231,20 @@ class _Cells:
 
     def bound(self, t: int) -> int:
         """No window of cell t is better."""
-        return self.program.value(int(self.edges[t]) + 1, math.ceil(self.energy[t]))
+        return self.program.problem.objective(int(self.edges[t]) + 1, math.ceil(self.energy[t]))
 
     def end(self, t: int) -> int:
         """The objective at the end of cell t."""
-        return self.program.value(int(self.edges[t + 1]), math.ceil(self.energy[t]))
+        return self.program.problem.objective(int(self.edges[t + 1]), math.ceil(self.energy[t]))
 
     def alive(self) -> list[int]:
         """Cells that may hold a window better than the best."""
-        limit, best = self.program.limits.energy, self.program.best
+        limit, best = self.program.most_energy, self.program.best
         cells = [t for t in range(len(self.energy)) if self.energy[t] <= min(limit, NONE / 2)]
         return [t for t in cells if best is None or self.bound(t) < best]
 
     def choice(self, t: int) -> list[tuple[int, tuple[int, ...]]]:
-        """Signature and path of each part at the least energy of cell t."""
+        """Signature and path of each model at the least energy of cell t."""
         found, paths = [], self.program.paths
         masks = divide(np.stack([np.ascontiguousarray(one[:, t]) for one in self.sets]))
         for table, mask in zip(self.tables, masks, strict=True):
@@ -281,8 +254,8 @@ class _Cells:
         return found
 
     def allowed(self, p: int) -> FloatArray:
-        """[signatures, cells]: the most energy that part p may take for the window to be better than the best; −1 where
-        its least is more."""
+        """[signatures, cells]: the most energy that model p may take for the window to be better than the best; −1
+        where its least is more."""
         others = [sets for r, sets in enumerate(self.sets) if r != p]
         rests = reduce(side_by_side, others)[::-1] if others else None
         budget = np.full(len(self.energy), -1.0)
