@@ -123,7 +123,7 @@ def test_the_time_limit_starts_afterwards(instance: RingInstance, monkeypatch: p
         return 0.6
 
     monkeypatch.setattr(sys.modules["chipmap.solve"], "warm", slow)
-    result = chipmap.solve(instance, "wait", SolveOptions(time_limit=0.5, warm_start="none"))
+    result = chipmap.solve(instance, "wait", SolveOptions(time_limit=0.5, warm_start="none"), isolate=False)
     assert (result.termination.limit, result.objective is not None) == ("time", True)
     assert result.seconds < 1.1
 
