@@ -20,13 +20,12 @@ from chipmap.process.conduct import checker, guarded, in_process, notes_of
 from chipmap.process.warming import is_warm, warm
 from chipmap.provenance import provenance, used_versions
 from chipmap.records import InputError, Record, choices
+from chipmap.records.decimals import FEW_TICKS, SHARE
 from chipmap.result import Note, Result, Status, Termination, TraceEvent, gap, retold, solution_json
 from chipmap.run import Run, SolveOptions, contradict
 
 #: Hears every improvement of a run: the event, and the run as it stands then.
 Listener = Callable[[TraceEvent, Run], None]
-#: An objective below FEW_TICKS is coarse; of a larger one, what rounding adds is worth a word from this share on.
-FEW_TICKS, COARSE = 10**4, 1e-3
 
 
 def solve(
@@ -63,12 +62,7 @@ def solve(
     """
     started = time.monotonic() if started is None else started
     options = with_changes(options or SolveOptions(), changes)
-    for name, given in (("oracle", oracle), ("evaluator", evaluator)):
-        if isinstance(given, str):
-            options = options.replace(**{name: given})
-        elif given is not None and isolate:
-            raise InputError("is a function", name, "With isolate=True give its name, 'module:function'.")
-    options.check()
+    options = _with_functions(options, {"oracle": oracle, "evaluator": evaluator}, isolate)
     instance = instance_of(instance)
     family = family_of(instance)
     limited, small = options.time_limit is not None, family.is_small(instance)
@@ -94,6 +88,17 @@ def solve(
         termination = guarded(run, lambda: in_process(run, family, chosen))
         versions = used_versions()
     return attached(result_of(run, family, chosen, termination, versions), instance)
+
+
+def _with_functions(options: SolveOptions, given: dict[str, Any], isolate: bool | None) -> SolveOptions:
+    """The options, checked, with the names of the user's functions; a child needs their names."""
+    for name, function in given.items():
+        if isinstance(function, str):
+            options = options.replace(**{name: function})
+        elif function is not None and isolate:
+            raise InputError("is a function", name, "With isolate=True give its name, 'module:function'.")
+    options.check()
+    return options
 
 
 def _evaluator(given: str | Callable[..., Any] | None, options: SolveOptions, isolate: bool) -> Evaluator | None:
@@ -238,7 +243,7 @@ def coarse_note(certificate: Certificate, family: Family, instance: Record) -> N
     if not family.rounding or objective <= 0:
         return None
     added = min(float(resolve(family.rounding)(instance, objective, certificate.terms)), float(objective))
-    if added == 0 or (objective >= FEW_TICKS and added < COARSE * objective):
+    if added == 0 or (objective >= FEW_TICKS and added * SHARE < objective):
         return None
     unit = family.units_of(instance).objective
     text = f"the objective is {objective:,} ticks of {unit.per_tick:g} {unit.name}: rounding costs up to whole ticks "

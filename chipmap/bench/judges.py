@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -70,7 +69,7 @@ class ClusterJudges:
 def _judged(checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Judged:
     """The verdict of a child; it ends when the deadline does."""
     child = Child("chipmap.learned.ring.judging", str(checkpoint), "validation", str(samples), str(seed))
-    with closing(_Ended(child)):
+    try:
         while deadline.keep_going():
             if child.wait(LOOK_S) is not None:
                 break
@@ -80,14 +79,5 @@ def _judged(checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Ju
             said = child.tail.decode(errors="replace").strip().splitlines()[-1:] or ["nothing"]
             raise JudgeFailedError(f"the judge of {checkpoint.name} failed; it said: {said[0]}")
         return Judged.from_json(line, "judge")
-
-
-class _Ended:
-    """A child that doesn't outlive its judgement."""
-
-    def __init__(self, child: Child) -> None:
-        self._child = child
-
-    def close(self) -> None:
-        """End it."""
-        self._child.kill()
+    finally:
+        child.kill()

@@ -15,7 +15,7 @@ import msgspec
 from chipmap import __version__
 from chipmap.family import FAMILY_NAMES, Family, get_family, resolve
 from chipmap.inputs import settings as changes
-from chipmap.inputs.reading import generators, load
+from chipmap.inputs.reading import generators, load, plain_of
 from chipmap.known.records import Origin
 from chipmap.known.registry import made
 from chipmap.records import InputError, Record, choices
@@ -230,10 +230,7 @@ def read_sweep(source: str, settings: Iterable[str] = ()) -> Sweep:
 
 
 def _plain(data: bytes, where: str) -> dict[str, Any]:
-    try:
-        plain = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"not valid JSON: {error}", where, "Mend the file at that position.") from None
+    plain = plain_of(data, where)
     if not isinstance(plain, dict) or plain.get("schema") != "sweep/1":
         raise InputError('is no sweep: its schema isn\'t "sweep/1"', where, "docs/sweeps.md describes the format.")
     return plain
@@ -250,8 +247,4 @@ def _again(names: Iterable[str]) -> str | None:
 
 
 def _label(value: Any) -> str:
-    return value if isinstance(value, str) else _json(value)
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

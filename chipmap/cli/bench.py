@@ -35,9 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     as they end: the same command goes on where it was stopped."""
     parser.add_argument("sweep", metavar="SWEEP", help="a file, or a shipped sweep (dataflow/dse-80)")
     parser.add_argument("--out", metavar="DIR", required=True, help="the folder of the matrix")
-    parser.add_argument(
-        "--workers", metavar="N", type=whole("--workers"), help="processes (default: the machine's cores)"
-    )
+    parser.add_argument("--workers", metavar="N", type=whole, help="processes (default: the machine's cores)")
     parser.add_argument(
         "--cluster", metavar="ADDRESS", help="a Dask scheduler (tcp://127.0.0.1:8786), or `local` for one of its own"
     )

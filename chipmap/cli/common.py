@@ -55,17 +55,17 @@ def add_solve_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--method", metavar="NAME", help="how to solve (`chipmap info` lists the methods)")
     parser.add_argument("--solver", metavar="NAME", help="highs, gurobi or cpsat, for methods that use a solver")
     parser.add_argument(
-        "--time-limit", metavar="S", type=seconds("--time-limit"), help="seconds in all, reading included (or 2min, 1h)"
+        "--time-limit", metavar="S", type=seconds, help="seconds in all, reading included (or 2min, 1h)"
     )
     parser.add_argument(
-        "--gap", metavar="G", type=share("--gap"), default=0.0, help="stop at this relative gap (0.01, 1%%; default 0)"
+        "--gap", metavar="G", type=share, default=0.0, help="stop at this relative gap (0.01, 1%%; default 0)"
     )
-    parser.add_argument("--threads", metavar="N", type=whole("--threads"), help="threads of a solver")
+    parser.add_argument("--threads", metavar="N", type=whole, help="threads of a solver")
     what = "seed of all that is random (default 0)"
-    parser.add_argument("--seed", metavar="N", type=whole("--seed"), default=0, help=what)
+    parser.add_argument("--seed", metavar="N", type=whole, default=0, help=what)
     parser.add_argument("--deterministic", action="store_true", help="one thread and work limits: the same run twice")
     what = "memory of the solving process, in GiB (or 4GiB, 500MB)"
-    parser.add_argument("--memory-limit", metavar="SIZE", type=gibibytes("--memory-limit"), help=what)
+    parser.add_argument("--memory-limit", metavar="SIZE", type=gibibytes, help=what)
     add_oracle(parser)
     parser.add_argument(
         "--native", metavar="NAME=VALUE", action="append", default=[], help="pass a parameter to the solver"

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("solution", metavar="SOLUTION", nargs="?", help="a solution or result file, an archive, or -")
     parser.add_argument("--against", metavar="SOLUTION2", help="another solution, to compare SOLUTION with")
     what = f"seconds in all (or 2min, 1h; default {TIME_LIMIT:g})"
-    parser.add_argument("--time-limit", metavar="S", type=seconds("--time-limit"), default=TIME_LIMIT, help=what)
+    parser.add_argument("--time-limit", metavar="S", type=seconds, default=TIME_LIMIT, help=what)
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
     add_format(parser)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -90,6 +90,12 @@ class Parser(argparse.ArgumentParser):
         meant = f"Did you mean {' or '.join(near)}? " if near else ""
         raise InputError(f"no option is called {name}", command.short, meant + remedy)
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        read: Any = action.type
+        if read in _AMOUNTS:
+            return read(arg_string, "/".join(action.option_strings))
+        return super()._get_value(action, arg_string)
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             kind = "command" if isinstance(action, argparse._SubParsersAction) else "choice"
@@ -112,36 +118,26 @@ class Parser(argparse.ArgumentParser):
         raise InputError(what, where, remedy)
 
 
-def converted(option: str, convert: Callable[[str, str], Any]) -> Callable[[str], Any]:
-    """A ``type`` of argparse's: ``convert`` (text, where) -> value, whose :class:`InputError` is told as it is."""
-    return lambda text: convert(text, option)
+def _seconds(text: str, where: str) -> float:
+    """A time in seconds (``30``, ``2min``)."""
+    return _positive(amounts.measured(text, "seconds", "s", where), text, where)
 
 
-def whole(option: str) -> Callable[[str], Any]:
-    """Whole numbers (``7``, ``1e6``)."""
-    return converted(option, amounts.whole)
-
-
-def share(option: str) -> Callable[[str], Any]:
-    """Shares (``0.01``, ``1%``)."""
-    return converted(option, amounts.share)
-
-
-def seconds(option: str) -> Callable[[str], Any]:
-    """Times in seconds (``30``, ``2min``)."""
-    return converted(option, lambda text, where: _positive(amounts.measured(text, "seconds", "s", where), text, where))
-
-
-def gibibytes(option: str) -> Callable[[str], Any]:
-    """Sizes in bytes; a number alone counts in GiB."""
-
-    def convert(text: str, where: str) -> int:
-        return int(_positive(amounts.measured(text, "bytes", "GiB", where), text, where))
-
-    return converted(option, convert)
+def _gibibytes(text: str, where: str) -> int:
+    """A size in bytes; a number alone counts in GiB."""
+    return int(_positive(amounts.measured(text, "bytes", "GiB", where), text, where))
 
 
 def _positive(number: Fraction, text: str, where: str) -> float:
     if not 0 < number < 2**62:
         raise InputError(f"is {text}", where, "Give more than 0, and less than 2^62 bytes or seconds.")
     return float(number)
+
+
+_AMOUNTS = (amounts.whole, amounts.share, _seconds, _gibibytes)
+#: Types of arguments: (text, where) -> value, or an :class:`InputError` that is told as it is.
+whole: Any
+share: Any
+seconds: Any
+gibibytes: Any
+whole, share, seconds, gibibytes = _AMOUNTS

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "a cost of your own: a function (instance, solution) -> number, for methods that take one (ring/guided)"
     parser.add_argument("--evaluator", metavar="MODULE:FUNCTION", help=what)
     what = "calls of the evaluator (default 100)"
-    parser.add_argument("--evaluations", metavar="N", type=whole("--evaluations"), help=what)
+    parser.add_argument("--evaluations", metavar="N", type=whole, help=what)
     parser.add_argument("--warm-start", metavar="NAME|FILE|none", help="what to start from (default: greedy)")
     parser.add_argument("--out", metavar="DIR", help="archive the run in DIR (of several instances: DIR/NAME each)")
     common.add_format(parser, "csv")

@@ -29,16 +29,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "PPO on what samples are worth (default), or imitation of proved optima"
     parser.add_argument("--method", choices=("ppo", "imitation"), default="ppo", help=what)
     what = "passes over all graphs, 20 samples each (default 100)"
-    parser.add_argument("--passes", metavar="N", type=whole("--passes"), default=100, help=what)
-    parser.add_argument("--every", metavar="N", type=whole("--every"), default=5, help="judge each N-th checkpoint")
+    parser.add_argument("--passes", metavar="N", type=whole, default=100, help=what)
+    parser.add_argument("--every", metavar="N", type=whole, default=5, help="judge each N-th checkpoint")
     what = "samples on each validation graph (default 100)"
-    parser.add_argument("--samples", metavar="N", type=whole("--samples"), default=100, help=what)
-    parser.add_argument("--workers", metavar="N", type=whole("--workers"), default=1, help="processes that judge")
+    parser.add_argument("--samples", metavar="N", type=whole, default=100, help=what)
+    parser.add_argument("--workers", metavar="N", type=whole, default=1, help="processes that judge")
     what = "judge by a Dask scheduler (tcp://127.0.0.1:8786) instead, or `local` for one of its own"
     parser.add_argument("--cluster", metavar="ADDRESS", help=what)
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="seed of all that is random (default 0)")
     what = "stop after so many seconds (or 30min, 2h); whole passes are kept"
-    parser.add_argument("--time-limit", metavar="S", type=seconds("--time-limit"), help=what)
+    parser.add_argument("--time-limit", metavar="S", type=seconds, help=what)
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
 

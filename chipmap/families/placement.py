@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from chipmap.family import AuxiliaryModel, Family, FileFormat, Formulation, Scope, generators, methods
 
-PAPER = "GDP: Generalized Device Placement for Dataflow Graphs, 2019"
 MODELS = "Efficient Algorithms for Device Placement of DNN Graph Operators, NeurIPS 2020"
 
 FAMILY = Family(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable
-from typing import Any, get_type_hints
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec.inspect
 
 from chipmap.family import resolve
 from chipmap.inputs import settings as changes
 from chipmap.inputs.reading import generators
+from chipmap.instances.generator import defaults_of, types_of
 from chipmap.records import InputError, choices
 
 
@@ -18,23 +18,12 @@ def parameters_of(name: str, settings: Iterable[str]) -> dict[str, Any]:
     """What the ``settings`` (``sequence=128``) give the generator ``name``, by the types of its parameters."""
     known, given = generators(), dict[str, Any]()
     function = resolve(known[name].function) if name in known else None
-    types = {} if function is None else function.types() if hasattr(function, "types") else get_type_hints(function)
+    types, (names, any_name) = (types_of(function), defaults_of(function)) if function else ({}, ({}, True))
     for setting in settings:
         parameter, text = changes.split(setting)
-        if function and parameter not in types and not _takes_any(function):
+        if parameter not in names and not any_name:
             what = f"{name} has no parameter {parameter!r}"
-            raise InputError(what, f"--set {setting}", choices(parameter, _parameters(function, types), "It has"))
+            raise InputError(what, f"--set {setting}", choices(parameter, names, "It has"))
         kind = msgspec.inspect.type_info(types.get(parameter, Any))
         given[parameter] = changes.fitted(text, kind, parameter, f"--set {setting}")
     return given
-
-
-def _parameters(function: Any, types: Iterable[str]) -> list[str]:
-    return list(function.parameters() if hasattr(function, "parameters") else (t for t in types if t != "return"))
-
-
-def _takes_any(function: Callable[..., Any]) -> bool:
-    """Whether ``function`` takes parameters of any name."""
-    if hasattr(function, "types"):
-        return False
-    return any(one.kind is one.VAR_KEYWORD for one in inspect.signature(function).parameters.values())

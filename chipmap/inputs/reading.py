@@ -111,13 +111,16 @@ def decode(
 def _decoded(source: Source, settings: Iterable[str], family: str | None, conversion: Conversion) -> Record:
     """The instance in ``source``; a graph in a binary format, which may be large, is not read whole."""
     settings, where = list(settings), source.where
-    if source.head.lstrip()[:1] != b"{" and _is_binary(source):
+    is_json = source.head.lstrip()[:1] == b"{"
+    if not is_json:
+        from chipmap.networks.importers.reading import is_binary, is_text
+    if not is_json and is_binary(source):
         if family is None:
             remedy = "`chipmap convert` makes one of it, of the family that you name with --family."
             raise InputError("is a network, not an instance", where, remedy)
         return changed(convert([source], get_family(family), conversion), where, settings)
     data = source.content()
-    if family is None and _is_text(source):
+    if family is None and not is_json and is_text(source):
         raise InputError("is a graph, not an instance", where, "Name the family that it is for: --family ring.")
     native = file_format(data, where, "instance")
     if native is None and file_format(data, where, "solution") is not None:
@@ -144,20 +147,6 @@ def _decoded(source: Source, settings: Iterable[str], family: str | None, conver
         changes.apply(plain, record, settings)
         data, where = msgspec.json.encode(plain), f"{where} with --set"
     return checked(record.from_json(data, where), where)
-
-
-def _is_binary(source: Source) -> bool:
-    from chipmap.networks.importers.reading import is_binary
-
-    return is_binary(source)
-
-
-def _is_text(source: Source) -> bool:
-    if source.head.lstrip()[:1] == b"{":
-        return False
-    from chipmap.networks.importers.reading import is_text
-
-    return is_text(source)
 
 
 def file_format(data: bytes, name: str, holds: str) -> tuple[Family, FileFormat] | None:

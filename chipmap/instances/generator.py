@@ -51,19 +51,24 @@ class NamedGenerator(Generic[Instance]):
 
         A parameter that doesn't exist, is missing, or has the wrong type or range raises :class:`InputError`.
         """
-        known = self.parameters()
-        for name in parameters:
-            if name not in known:
-                raise InputError(f"{self.name} has no parameter {name!r}", "parameters", choices(name, known, "It has"))
-        given = self.defaults | parameters
-        for name, default in known.items():
-            if default is inspect.Parameter.empty and name not in given:
-                raise InputError("is missing", f"{self.name}: {name}", _REMEDY)
-        hints, checked = self.types(), {}
-        for name, value in given.items():
-            checked[name] = _fitting(value, hints[name], f"{self.name}: {name}")
+        given = _checked(self.name, self.defaults | parameters, self)
         fields = self.setting.__struct_fields__
-        return self.setting(**{name: checked.pop(name) for name in fields if name in checked}), checked
+        return self.setting(**{name: given.pop(name) for name in fields if name in given}), given
+
+
+def types_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The type of every parameter of a generator."""
+    return function.types() if isinstance(function, NamedGenerator) else get_type_hints(function, include_extras=True)
+
+
+def defaults_of(function: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
+    """Every parameter of a generator with its default (``inspect.Parameter.empty`` where one must be given), and
+    whether it takes parameters of any other name."""
+    if isinstance(function, NamedGenerator):
+        return function.parameters(), False
+    known = inspect.signature(function).parameters.values()
+    named = {one.name: one.default for one in known if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)}
+    return named, any(one.kind is one.VAR_KEYWORD for one in known)
 
 
 def made(name: str, function: Callable[..., Instance], parameters: dict[str, Any]) -> Instance:
@@ -74,18 +79,20 @@ def made(name: str, function: Callable[..., Instance], parameters: dict[str, Any
     """
     if isinstance(function, NamedGenerator):
         return function(**parameters)
-    known, hints = inspect.signature(function).parameters, get_type_hints(function, include_extras=True)
-    any_name = any(one.kind is one.VAR_KEYWORD for one in known.values())
-    for parameter in parameters:
+    return function(**_checked(name, parameters, function))
+
+
+def _checked(name: str, given: dict[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
+    """What is ``given`` for the parameters of a generator, as their types have it."""
+    (known, any_name), hints = defaults_of(function), types_of(function)
+    for parameter in given:
         if parameter not in known and not any_name:
-            raise InputError(
-                f"{name} has no parameter {parameter!r}", "parameters", choices(parameter, known, "It has")
-            )
-    for parameter, one in known.items():
-        needed = one.default is one.empty and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
-        if needed and parameter not in parameters:
+            remedy = choices(parameter, known, "It has")
+            raise InputError(f"{name} has no parameter {parameter!r}", "parameters", remedy)
+    for parameter, default in known.items():
+        if default is inspect.Parameter.empty and parameter not in given:
             raise InputError("is missing", f"{name}: {parameter}", _REMEDY)
-    return function(**{p: _fitting(v, hints.get(p, Any), f"{name}: {p}") for p, v in parameters.items()})
+    return {p: _fitting(value, hints.get(p, Any), f"{name}: {p}") for p, value in given.items()}
 
 
 def told(function: Callable[..., Any], parameters: dict[str, Any]) -> str:
@@ -93,10 +100,7 @@ def told(function: Callable[..., Any], parameters: dict[str, Any]) -> str:
 
     Beyond 80 characters they are the first ones and a number that all of them make.
     """
-    if isinstance(function, NamedGenerator):
-        known = function.parameters()
-    else:
-        known = {name: one.default for name, one in inspect.signature(function).parameters.items()}
+    known, _ = defaults_of(function)
     given = [(name, parameters[name]) for name in sorted(parameters)]
     words = "".join(f"-{name}={_word(value)}" for name, value in given if name not in known or known[name] != value)
     return words if len(words) <= 80 else f"{words[:72]}~{crc32(words.encode()):08x}"

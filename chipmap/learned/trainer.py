@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -13,16 +13,17 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 class Optimised(Generic[Network]):
-    """``network``, ``adam`` and ``random``, with a state from which a later run goes on unchanged.
+    """``network``, made with a seed, ``adam`` and ``random``, with a state from which a later run goes on unchanged.
 
     The network's weights are views of one vector, so that cutting the gradient and a step of Adam are a few operations
     instead of a few per layer.
     """
 
-    random: torch.Generator
-
-    def __init__(self, network: Network, rate: float) -> None:
-        self.network = network
+    def __init__(self, make: Callable[[], Network], rate: float, seed: int) -> None:
+        self.random = torch.Generator().manual_seed(seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.network = network = make()
         self._weights = list(network.parameters())
         vector = parameters_to_vector(self._weights).detach().clone()
         vector_to_parameters(vector, self._weights)

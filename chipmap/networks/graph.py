@@ -120,8 +120,9 @@ class OperationGraph(Record, frozen=True, kw_only=True):
 
         A graph that has passed isn't looked at again: records don't change.
         """
-        if "_sound" in self.__dict__:
-            return
+        kept(self, "_sound", lambda graph: graph._look_through(where))
+
+    def _look_through(self, where: str) -> None:
         count = len(self.operations)
         if not count:
             raise InputError("the graph has no operations", f"{where}.operations", "Give at least one operation.")
@@ -144,7 +145,6 @@ class OperationGraph(Record, frozen=True, kw_only=True):
                     remedy = f"Positions run from 0 to {count - 1} here."
                     raise InputError(f"operation {end} does not exist", here, remedy)
         self._check_roles(self.topological_order(where), where)
-        self.__dict__["_sound"] = True
 
     def _check_roles(self, order: tuple[int, ...], where: str) -> None:
         """An input reads nothing and a constant only constants (or views of them): both precede the network's run."""

@@ -119,7 +119,10 @@ class _Watch:
     def _listen(self) -> Ended | Failed | None:
         """Take in what the child reports until its last word; None if it dies or must be killed without one."""
         while time.monotonic() < self.kill_at:
-            self._heed_signals()
+            if (self.interrupts.signal is not None or self.run.cancelled) and not self.halted:
+                self.halted = self.run.interrupted = True
+                self.child.send(Halt())
+                self.kill_at = min(self.kill_at, time.monotonic() + GRACE)
             messages, closed = self.child.received(TICK)
             last = self._take(messages)
             if last is not None:
@@ -133,12 +136,6 @@ class _Watch:
         self.child.kill()
         messages, _ = self.child.received(0.0)
         return self._take(messages)
-
-    def _heed_signals(self) -> None:
-        if (self.interrupts.signal is not None or self.run.cancelled) and not self.halted:
-            self.halted = self.run.interrupted = True
-            self.child.send(Halt())
-            self.kill_at = min(self.kill_at, time.monotonic() + GRACE)
 
     def _take(self, messages: list[ToParent]) -> Ended | Failed | None:
         """Adopt solutions and bounds. Of several solutions at once the last valid one is enough: each improves on those

@@ -56,6 +56,11 @@ def groups(rows: Sequence[Row], axes: Sequence[str]) -> dict[tuple[str, ...], li
     return found
 
 
+def labels(rows: Sequence[Row], axis: str) -> list[str]:
+    """The labels of an axis in the order of the rows."""
+    return list(dict.fromkeys(row.labels[axis] for row in rows))
+
+
 def logarithmic(axes: Axes, which: str, label: str) -> None:
     """Make the ``x`` or ``y`` axis logarithmic, say so in its label, and write its ticks as plain numbers.
 
@@ -130,7 +135,7 @@ def _tame(figure: Figure) -> None:
             labels.func = partial(_tamed_label, labels.func)
 
 
-def _tamed_label(label: Callable[[float, int | None], str], value: float, place: int | None = None) -> str:
+def _tamed_label(label: Callable[[float, int | None], str], value: float, place: int | None) -> str:
     return _tamed(label(value, place))
 
 

@@ -1,18 +1,35 @@
-"""Pieces of pictures of schedules: round marks on a time axis, bars in a row, pale colours."""
+"""Pieces of pictures of schedules: the heading, round marks on a time axis, bars in a row, pale colours."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from chipmap.certificate import Certificate
+from chipmap.report.canvas import MUTED, RED
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def round_times(begin: int, end: int, most: int) -> range:
     """Round times after ``begin`` and before ``end``, at most about ``most`` of them."""
     step = next(step for k in range(20) for step in (10**k, 2 * 10**k, 5 * 10**k) if end - begin <= step * most)
     return range(begin // step * step + step, end, step)
+
+
+def heading(
+    figure: Figure, name: str, parts: Sequence[str], certificate: Certificate, ends: tuple[float, float]
+) -> None:
+    """The name of the instance, what the picture shows, and what the checker refuses, between the two ``ends``."""
+    height = figure.get_figheight()
+    figure.text(ends[0], 1 - 0.2 / height, name, fontsize=15, fontweight="bold", va="center")
+    figure.text(ends[0], 1 - 0.47 / height, "  ·  ".join(parts), fontsize=10, color=MUTED, va="center")
+    if not certificate.feasible:
+        first = certificate.violations[0]
+        text = f"NOT VALID: {first.label} {first.message}"
+        figure.text(ends[1], 1 - 0.2 / height, text[:110], fontsize=9, color=RED, va="center", ha="right")
 
 
 def light(colour: str, share: float) -> Any:

@@ -23,9 +23,10 @@ _NESTED = ("terms", "figures")
 
 
 def cells(row: Row) -> dict[str, str]:
-    """The row's cells as people read them, by column of the gap table."""
+    """The row's cells as people read them, by column of the gap table; behind an instance what of it was changed."""
+    changes = ", ".join(row.get("changes") or ())
     return {
-        "instance": _titled(row),
+        "instance": f"{row['instance']} [{changes}]" if changes else str(row["instance"]),
         "method": str(row["method"]),
         "status": f"{row['status']}, failed" if row.get("failure") else str(row["status"]),
         "objective": number(row["objective"]),
@@ -37,12 +38,6 @@ def cells(row: Row) -> dict[str, str]:
         "checked": "valid" if row["feasible"] else "refused" if row["objective"] is not None else "n/a",
         "above known": percent(row.get("above_best_known")),
     }
-
-
-def _titled(row: Row) -> str:
-    """The instance's name, with what of it was changed."""
-    changes = ", ".join(row.get("changes") or ())
-    return f"{row['instance']} [{changes}]" if changes else str(row["instance"])
 
 
 def terminal_width() -> int | None:

@@ -71,7 +71,7 @@ def test_most_rollouts_refine_once_there_is_something_to_refine() -> None:
         (later.start[~later.refined] == -1).all()
     )
     assert later.worth.tolist() == [0.5 * one for one in REFINES]
-    assert later.heat.tolist() == [0.25, 0.5, 1.0, 2.0] + [1.0] * 4 + [0.25, 0.5, 1.0, 2.0] + [1.0] * 8
+    assert later.temperature.tolist() == [0.25, 0.5, 1.0, 2.0] + [1.0] * 4 + [0.25, 0.5, 1.0, 2.0] + [1.0] * 8
     for k, leaving in zip(range(4, 8), proposal_priors.LEAVING, strict=True):
         assert torch.equal(later.prior[k], proposal_priors.neighbourhood(best, 3, leaving))
     logits = torch.randn(20, 4, 3)

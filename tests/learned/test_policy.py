@@ -189,7 +189,7 @@ def test_a_step_makes_what_was_worth_more_likelier(changes: dict[str, Any]) -> N
     for k, chips in enumerate(mappings):
         learner.propose()
         if k == 2:
-            credited = learner.planned[k].drawn.clone()
+            credited = learner.planned[k].clone()
             if learner.recipe.credit == "repaired":
                 credited[-1] = torch.tensor(chips)
             before = log_probability(learner, credited)

@@ -14,12 +14,7 @@ from typing import Any
 
 import pytest
 
-from chipmap.bench.point import Row, solve_point
-from chipmap.bench.sweep import Sweep, points, read_sweep
 from chipmap.cli import main
-from chipmap.explaining.multimodel.explain import explain
-from chipmap.explanation import Explanation
-from chipmap.heuristics.multimodel.windows.any_windows import AnyWindows, bound
 from chipmap.inputs.reading import read
 from chipmap.instances.multimodel import MultiInstance, MultiSolution, Piece
 from chipmap.instances.multimodel.describe import describe, files, measures
@@ -27,16 +22,9 @@ from chipmap.instances.multimodel.generators import scenario
 from chipmap.instances.multimodel.problem import multi_problem, schedule
 from chipmap.instances.multimodel.timeline import PARTS, all_energies, timeline
 from chipmap.records import InputError
-from chipmap.report.multimodel.front import Front, Step, draw, fronts_of
 from chipmap.report.multimodel.plots import _ends, plot
-from chipmap.report.sweeps.plots import plots
-from chipmap.report.sweeps.tables import table
-from chipmap.run import SolveOptions
-from chipmap.solve import solve
-from chipmap.validation.brute_force import brute_force, count
 from chipmap.validation.multimodel.candidates import candidates
 from chipmap.validation.multimodel.checker import check
-from tests.multimodel.random_instances import infeasible, tiny_instance
 
 Event = dict[str, Any]
 
@@ -304,165 +292,6 @@ def test_windows_keep_their_order_and_a_width_that_can_be_seen(times: list[int])
     assert all(a <= b + 1e-9 for a, b in pairwise([width for _, width in sorted(zip(times, widths, strict=True))]))
 
 
-def test_bounds_within_a_limit_hold_for_the_whole_front() -> None:
-    """On every point (T1, T2) of random instances' fronts, and sharper than the least energy on some of them."""
-    random, sharper, compared = Random(4), 0, 0
-    while compared < 150:
-        instance = tiny_instance(random)
-        plain = instance.replace(task=instance.task.replace(objective="energy", latency_limit_ns=None))
-        if count(plain) > 2_000:
-            continue
-        every = [one.terms for one in (check(plain, solution) for solution in candidates(plain)) if one.feasible]
-        for limit in sorted({one["T1"] for one in every})[:8]:
-            limited = plain.replace(task=plain.task.replace(latency_limit_ns=limit))
-            program = AnyWindows(multi_problem(limited))
-            value = bound(program, [], 1.0)
-            assert value <= min(one["T2"] for one in every if one["T1"] <= limit)
-            sharper += value > program.least[1]
-            compared += 1
-    assert sharper > 20, sharper
-
-
-def short(seconds: float = 3.0) -> SolveOptions:
-    return SolveOptions(time_limit=seconds)
-
-
-def test_explain_tells_what_sets_the_time_and_what_energy_is_spent_on() -> None:
-    """Figures of the statements, added up: those of the checker for the schedule that was given."""
-    instance, solution = next(pair for pair in SOME if pair[0].name == "multimodel/resnet50-unet")
-    found = explain(instance, solution, short(), against=solution)
-    terms = check(instance, solution).terms
-    topics = [one.topic for one in found.statements]
-    nothing_better = found.objective == check(instance, solution).objective  # in so short a time
-    assert topics[:2] == ["given", "verdict"] or (nothing_better and topics[0] == "verdict")
-    assert topics.count("energy") == 2
-    windows = [one.figures for one in found.statements if one.topic == "window"]
-    assert sum(one["ns"] for one in windows) == terms["T1"] and len(windows) == len(solution.windows)
-    for one in windows:
-        pieces = [(p.model, p.first, p.last) for p in solution.windows[one["window"]]]
-        assert (one["model"], one["first"], one["last"]) in pieces
-    spent = next(one.figures for one in found.statements if one.topic == "energy")
-    assert sum(spent.values()) == terms["T2"] and set(spent) == {f"{part.lower()}_pj" for part in PARTS}
-    assert found.status == "feasible" and found.objective is not None and found.bound is not None
-    assert found.bound <= found.objective <= (check(instance, solution).objective or 0)
-    assert found.difference is not None and not found.difference.resources, "twice the same"
-    text = " ".join(one.message for one in found.statements)
-    assert "J·s" in text and " s" in text and " J" in text and "µ" not in text
-
-
-def test_what_one_more_chiplet_allows_is_a_bound_of_every_place_for_it() -> None:
-    """A chiplet of either class, linked to any one chiplet: the optimum isn't below what is said to be the best."""
-    instance = read("multimodel/tiny-two")
-    assert isinstance(instance, MultiInstance)
-    found = explain(instance, options=short(10))
-    assert found.status == "optimal"
-    least = {one.figures["chiplet"]: one.figures["bound"] for one in found.statements if "chiplet" in one.figures}
-    assert set(least) == {"nvdla", "shidiannao"}
-    for kind, bound_there in least.items():
-        for other in instance.module.chiplets:
-            chiplets = (*instance.module.chiplets, other.replace(**{"name": "new", "class": kind}))
-            module = instance.module.replace(chiplets=chiplets, links=(*instance.module.links, ("new", other.name)))
-            optimum, _ = brute_force(instance.replace(module=module), check)
-            assert optimum is not None and bound_there <= optimum <= (found.objective or 0)
-
-
-def test_explained_changes_are_optima_of_the_changed_instances() -> None:
-    instance = read("multimodel/tiny-two")
-    assert isinstance(instance, MultiInstance)
-    limited = instance.replace(task=instance.task.replace(latency_limit_ns=160_000, objective="energy"))
-    found = explain(limited, options=short(20))
-    assert {one.setting for one in found.changes} >= {"task.windows=3", "task.windows=1", "task.latency_limit_ns=null"}
-    for change in found.changes:
-        task = {name: json.loads(value) for name, _, value in [change.setting.removeprefix("task.").partition("=")]}
-        optimum, _ = brute_force(limited.replace(task=limited.task.replace(**task)), check)
-        assert optimum == change.objective and change.standing == ("proved" if optimum is not None else "infeasible")
-
-
-@pytest.mark.parametrize("name", sorted(infeasible()))
-def test_explain_without_a_schedule(name: str) -> None:
-    """The reason that a solve gives, the least latency and energy, and a change that helps where one of the task or of
-    SRAM does."""
-    _, instance = infeasible()[name]
-    found = explain(instance, options=short(10))
-    assert found.status == "infeasible" and found.objective is None
-    assert found.statements[0].message == "No schedule exists (proved)."
-    told = [one.message.lower() for one in found.statements if one.topic == "clash"]
-    assert told == [f"{reason.message}.".lower() for reason in solve(instance, time_limit=10).infeasibility]
-    assert any(one.topic == "bound" for one in found.statements)
-    assert any(one.standing == "proved" for one in found.changes)
-
-
-def test_a_schedule_that_is_refused_is_said_to_be() -> None:
-    instance = read("multimodel/tiny-two")
-    assert isinstance(instance, MultiInstance)
-    piece = Piece(model="m0", first=0, last=0, chiplet="c00")
-    found = explain(instance, MultiSolution(windows=((piece, piece),)), short(5))
-    assert found.given is not None and not found.given.feasible
-    assert found.statements[0].topic == "given" and "refused" in found.statements[0].message
-    with pytest.raises(InputError, match="names 'c99'"):
-        explain(instance, MultiSolution(windows=((piece.replace(chiplet="c99"),),)), short(5))
-
-
-def front_rows(folder: Path) -> tuple[Sweep, list[Row]]:
-    """A tiny front, solved."""
-    limits = [95_000, 120_000, 140_000, 180_000, 250_000]
-    fields: dict[str, Any] = {
-        "name": "front",
-        "instance": "multimodel/tiny-latency",
-        "set": {"task.objective": "energy"},
-        "axes": [{"name": "limit", "path": "task.latency_limit_ns", "values": limits}],
-        "methods": ["multimodel/cpsat"],
-        "time_limit_s": 30.0,
-    }
-    sweep = Sweep.make(**fields)
-    return sweep, [solve_point(point) for point in points(sweep)]
-
-
-def test_a_front_is_proved_and_drawn(tmp_path: Path) -> None:
-    """Each point of a small front is the least energy within its limit; the floor of the picture is those energies."""
-    sweep, rows = front_rows(tmp_path)
-    instance = read("multimodel/tiny-latency")
-    assert isinstance(instance, MultiInstance)
-    every = [check(instance, solution) for solution in candidates(instance)]
-    least = []
-    for point in points(sweep):
-        limit = point.set["task.latency_limit_ns"]
-        least.append(min(one.terms["T2"] for one in every if one.feasible and one.terms["T1"] <= limit))
-    assert [row.objective for row in rows] == least == [row.bound for row in rows] and len(set(least)) == 5
-    (front,) = fronts_of(sweep, rows[::-1])
-    assert [energy for _, energy in front.floor] == [one / 1e12 for one in least]
-    assert all(step.time <= step.limit and step.gap == 0 for step in front.steps)
-    drawn = plots(sweep, rows, tmp_path)
-    assert [path.name for path in drawn] == ["multimodel-tiny-latency.png"] and drawn[0].stat().st_size > 1000
-    draw(front, tmp_path / "front.svg")
-    text = words(tmp_path / "front.svg")
-    assert (
-        "no schedule (proved)" in text
-        and "latency T1, s (logarithmic)" in text
-        and "energy T2, J" in text
-        and "J·s" in text
-    )
-    units = next(csv.DictReader(io.StringIO(table(sweep, rows))))
-    assert units["unit"] == "J" and float(units["objective"]) == pytest.approx(least[0] / 1e12)
-
-
-def test_a_bound_holds_within_smaller_limits_too() -> None:
-    steps = tuple(Step(limit, limit, 5.0, low) for limit, low in ((1.0, 1.0), (2.0, 3.0), (3.0, 2.0)))
-    assert Front("f", steps).floor == [(1.0, 3.0), (2.0, 3.0), (3.0, 2.0)]
-
-
-@pytest.mark.parametrize("name", ["multimodel/front-8-pipelined", "multimodel/front-8-whole"])
-def test_shipped_fronts(name: str) -> None:
-    """16 limits that rise, the same instance but for its task."""
-    found = points(read_sweep(name))
-    limits = [point.set["task.latency_limit_ns"] for point in found]
-    assert len(found) == 16 and limits == sorted(set(limits))
-    first, plain = found[0].build(), read(found[0].instance or "")
-    assert isinstance(first, MultiInstance) and isinstance(plain, MultiInstance)
-    assert first.task == plain.task.replace(objective="energy", latency_limit_ns=limits[0])
-    assert first.models == plain.models
-
-
 UNITS = {"latency": "s", "weighted": "J", "edp": "J·s"}
 
 
@@ -494,13 +323,3 @@ def test_every_command_shows_the_units(objective: str, tmp_path: Path, capsys: p
     assert all(word in page.read_text() for word in (f"{value} {unit}", f"{terms['T1']:.7g} s", f"{terms['T2']:.7g} J"))
     assert said("plot", run, run, "--out", str(tmp_path / "plot.svg"))
     assert f"T1 {terms['T1']:.5g} s" in words(tmp_path / "plot.svg").replace(",", "")
-
-
-def test_a_schedule_is_explained_before_anything_is_solved() -> None:
-    """Whatever the time: the first explanation told is about the schedule at hand, with a bound."""
-    instance, solution = SOME[-1]
-    told: list[Explanation] = []
-    explain(instance, solution, short(1), told=told.append)
-    first, terms = told[0], check(instance, solution).terms
-    assert first.status == "feasible" and first.terms == terms and 0 < (first.bound or 0) < (first.objective or 0)
-    assert sum(one.figures["ns"] for one in first.statements if one.topic == "window") == terms["T1"]

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from chipmap.learned.placement.scene import ALL_COLUMNS, MOST_DEVICES, Scene
+from chipmap.learned.ring.recipe import require_within
 from chipmap.records import InputError, Record
 
 
@@ -44,9 +45,7 @@ class Sizes(Record, frozen=True, kw_only=True):
     def check(self) -> None:
         """Raise :class:`InputError` for sizes that make no network."""
         limits = (("layers", 0, 64), ("blocks", 0, 64), ("width", 1, 1024), ("heads", 1, 64), ("segment", 1, 4096))
-        for name, least, most in limits:
-            if not least <= getattr(self, name) <= most:
-                raise InputError(f"is {getattr(self, name)}", name, f"Give {least} to {most}.")
+        require_within(self, limits)
         if self.width % self.heads:
             raise InputError(f"is {self.width} for {self.heads} heads", "width", "Give a multiple of heads.")
 

@@ -24,8 +24,9 @@ from chipmap.instances.placement.problem import IntArray
 from chipmap.learned.placement.network import Arrays, PlacementPolicy, Sizes, arrays
 from chipmap.learned.placement.scene import Scene, Worth
 from chipmap.learned.ring.ppo import advantages
+from chipmap.learned.ring.recipe import require_within
 from chipmap.learned.trainer import Optimised, surrogate
-from chipmap.records import InputError, Record
+from chipmap.records import Record
 
 #: The reward of what is no placement.
 INVALID = -10.0
@@ -46,9 +47,8 @@ class Recipe(Record, frozen=True, kw_only=True):
     def check(self) -> None:
         """Raise :class:`InputError` for what makes no network or no cycle."""
         self.sizes.check()
-        for name, least, most in (("rollouts", 2, 10_000), ("epochs", 1, 1000), ("rate", 0.0, 1.0), ("clip", 0.0, 1.0)):
-            if not least <= getattr(self, name) <= most:
-                raise InputError(f"is {getattr(self, name)}", name, f"Give {least} to {most}.")
+        limits = (("rollouts", 2, 10_000), ("epochs", 1, 1000), ("rate", 0.0, 1.0), ("clip", 0.0, 1.0))
+        require_within(self, limits)
 
 
 #: Untuned.
@@ -90,10 +90,8 @@ class Trainer(Optimised[PlacementPolicy]):
 
     def __init__(self, recipe: Recipe = DEFAULT, seed: int = 0) -> None:
         recipe.check()
-        self.recipe, self.random = recipe, torch.Generator().manual_seed(seed)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            super().__init__(PlacementPolicy(recipe.sizes), recipe.rate)
+        self.recipe = recipe
+        super().__init__(lambda: PlacementPolicy(recipe.sizes), recipe.rate, seed)
 
     @torch.no_grad()
     def propose(self, task: Task, count: int) -> list[float]:

@@ -34,18 +34,19 @@ def learner(problem: RingProblem, native: dict[str, Any], seed: int) -> Learner:
         return Learner(problem, RECIPES[recipe], seed, learn)
     if not isinstance(path, str):
         raise InputError(f"is {path!r}", "--native checkpoint", "Give the path of NAME.pt.")
-    network, card = load(Path(path))
     if "recipe" in native:
         raise InputError("has a recipe of its own", "--native checkpoint", "Give no recipe beside it.")
-    found = Learner(problem, card.recipe, seed, learn)
-    found.network.load_state_dict(network.state_dict())
-    return found
+    return _loaded(Path(path), problem, seed, learn)
 
 
 def shipped(problem: RingProblem, seed: int) -> Learner:
     """The policy that is shipped, as it is. Raises :class:`InputError` for too many chips."""
     torch.set_num_threads(1)
-    network, card = load(SHIPPED)
-    found = Learner(problem, card.recipe, seed, learn=False)
+    return _loaded(SHIPPED, problem, seed, learn=False)
+
+
+def _loaded(path: Path, problem: RingProblem, seed: int, learn: bool) -> Learner:
+    network, card = load(path)
+    found = Learner(problem, card.recipe, seed, learn)
     found.network.load_state_dict(network.state_dict())
     return found

@@ -46,14 +46,7 @@ from chipmap.records import InputError
 TOGETHER = 8
 #: Advantage of a refinement that is worth what it began with: most are, or are worse, and few of them are better.
 STAYED = 0.1
-__all__ = ["LIMITS", "OURS", "PAPER", "Cycle", "Learner", "Recipe", "Rollout", "Trainer", "advantages"]
-
-
-class Rollout(NamedTuple):
-    """``drawn`` [T, n]: the assignment of each round; ``logarithms`` [T, n] of their probabilities when drawn."""
-
-    drawn: Tensor
-    logarithms: Tensor
+__all__ = ["LIMITS", "OURS", "PAPER", "Cycle", "Learner", "Recipe", "Trainer", "advantages"]
 
 
 class Cycle(NamedTuple):
@@ -83,10 +76,7 @@ class Trainer(Optimised[RingPolicy]):
     def __init__(self, recipe: Recipe = OURS, seed: int = 0) -> None:
         recipe.check()
         self.recipe = recipe
-        self.random = torch.Generator().manual_seed(seed)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            super().__init__(RingPolicy(recipe.layers, recipe.width), recipe.rate)
+        super().__init__(lambda: RingPolicy(recipe.layers, recipe.width), recipe.rate, seed)
 
     def train(self, graph: Arrays, cycle: Cycle) -> int:
         """PPO on a cycle's rollouts of one graph; how many steps were made."""
@@ -251,8 +241,8 @@ class Learner:
         except ValueError as error:
             raise InputError(str(error), "package.chips", "Take another method, such as ring/annealing.") from None
         self._least = float(max(1, problem.least_ticks))
-        #: The rollouts of the cycle.
-        self.planned: list[Rollout] = []
+        #: The rollouts of the cycle: the assignment of each round [T, n].
+        self.planned: Sequence[Tensor] = []
         #: What they start from; probabilities [k, n, C] that the solver is given.
         self._pool = Pool()
         self._bases = bases(self.recipe, self.graph, self._pool, torch.Generator())
@@ -276,7 +266,7 @@ class Learner:
             self._plan()
         k = len(self._rewards)
         if self.recipe.repair == "fix":
-            return Proposal(mode="fix", candidate=self.planned[k].drawn[-1].numpy())
+            return Proposal(mode="fix", candidate=self.planned[k][-1].numpy())
         # without refinement all rollouts share one distribution
         alike = self.recipe.rounds == len(self.recipe.temperatures) == 1
         alike = alike and not self.recipe.mixed and not self.recipe.refined
@@ -311,17 +301,15 @@ class Learner:
             old.append(chances)
         self._old = torch.stack(old, 1)
         self._given = base.given(self._old[:, -1], self.graph.prior)
-        if recipe.repair == "fix" and (base.plain.any() or (base.heat != 1.0).any()):
+        if recipe.repair == "fix" and (base.plain.any() or (base.temperature != 1.0).any()):
             flat = self._given.reshape(-1, self.graph.chips)
             drawn[-1] = torch.multinomial(flat, 1, generator=self.trainer.random).reshape(recipe.rollouts, n)
-        stacked = torch.stack(drawn, 1)
-        logarithms = self._old.gather(-1, stacked[..., None])[..., 0]
-        self.planned = [Rollout(*one) for one in zip(stacked, logarithms, strict=True)]
+        self.planned = torch.stack(drawn, 1).unbind()
 
     def _cycle(self) -> Cycle:
         """What the cycle's rollouts teach."""
         rewards, base = np.array(self._rewards), self._bases
-        drawn = torch.stack([one.drawn for one in self.planned])
+        drawn = torch.stack(list(self.planned))
         credited = drawn.clone()
         if self.recipe.credit == "repaired":
             for k, mended in enumerate(self._mended):

@@ -33,12 +33,12 @@ LEAST_REACH = 0.4
 
 class Bases(NamedTuple):
     """Of k rollouts: ``prior`` [k, n, C] logits (None: the graph's prior for all); ``start`` [k, n] the mapping that is
-    refined, -1 where there is none (None: nowhere); ``heat`` [k], what divides the logits; ``plain`` [k]: the network
-    has no say; ``refined`` [k]; ``worth`` [k] the reward of what is refined (0: nothing is)."""
+    refined, -1 where there is none (None: nowhere); ``temperature`` [k], what divides the logits; ``plain`` [k]: the
+    network has no say; ``refined`` [k]; ``worth`` [k] the reward of what is refined (0: nothing is)."""
 
     prior: Tensor | None
     start: Tensor | None
-    heat: Tensor
+    temperature: Tensor
     plain: Tensor
     refined: Tensor
     worth: Tensor
@@ -46,7 +46,7 @@ class Bases(NamedTuple):
     def given(self, logits: Tensor, prior: Tensor) -> Tensor:
         """[k, n, C]: the distributions for the solver, of the policy's ``logits`` [k, n, C] and the graph's prior."""
         base = prior if self.prior is None else self.prior
-        return (torch.where(self.plain[:, None, None], base, logits) / self.heat[:, None, None]).softmax(-1)
+        return (torch.where(self.plain[:, None, None], base, logits) / self.temperature[:, None, None]).softmax(-1)
 
 
 class Pool:
@@ -69,10 +69,10 @@ def bases(recipe: Recipe, graph: Arrays, pool: Pool, random: torch.Generator) ->
     refined = _evenly(numbers // kinds, recipe.refined) & bool(pool.best)
     rank = torch.where(refined, refined.cumsum(0), (~refined).cumsum(0)) - 1
     plain = _evenly(rank // torch.where(refined, len(LEAVING), kinds), recipe.mixed)
-    heat = torch.where(refined, 1.0, torch.tensor(recipe.temperatures)[rank % kinds])
+    temperature = torch.where(refined, 1.0, torch.tensor(recipe.temperatures)[rank % kinds])
     worth = torch.zeros(recipe.rollouts, dtype=torch.float64)
     if not recipe.narrowed and not refined.any():
-        return Bases(None, None, heat, plain, refined, worth)
+        return Bases(None, None, temperature, plain, refined, worth)
     prior = graph.prior.repeat(recipe.rollouts, 1, 1)
     start = torch.full(prior.shape[:2], -1) if refined.any() else None
     for k in range(recipe.rollouts):
@@ -82,7 +82,7 @@ def bases(recipe: Recipe, graph: Arrays, pool: Pool, random: torch.Generator) ->
         elif plain[k] and float(torch.rand(1, generator=random)) < recipe.narrowed:
             reach = LEAST_REACH + (1.0 - LEAST_REACH) * float(torch.rand(1, generator=random))
             prior[k] = spread(graph.position, graph.chips, reach)
-    return Bases(prior, start, heat, plain, refined, worth)
+    return Bases(prior, start, temperature, plain, refined, worth)
 
 
 def neighbourhood(chips: Tensor, count: int, leaving: float) -> Tensor:

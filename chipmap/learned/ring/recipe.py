@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from chipmap.records import InputError, Record
@@ -56,15 +57,20 @@ class Recipe(Record, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raise :class:`InputError` for sizes that make no network or no cycle."""
-        for name, least, most in LIMITS:
-            if not least <= getattr(self, name) <= most:
-                raise InputError(f"is {getattr(self, name)}", name, f"Give {least:,} to {most:,}.")
+        require_within(self, LIMITS)
         if not self.temperatures or not all(0.01 <= one <= 100.0 for one in self.temperatures):
             raise InputError(f"is {list(self.temperatures)}", "temperatures", "Give one or more, 0.01 to 100.")
         if self.batches > self.rollouts:
             raise InputError(
                 f"is {self.batches} for {self.rollouts} rollouts", "batches", "Give no more than rollouts."
             )
+
+
+def require_within(record: Record, limits: Iterable[tuple[str, float, float]]) -> None:
+    """Raise :class:`InputError` unless each field lies between its least and its most."""
+    for name, least, most in limits:
+        if not least <= getattr(record, name) <= most:
+            raise InputError(f"is {getattr(record, name)}", name, f"Give {least:,} to {most:,}.")
 
 
 LIMITS = (

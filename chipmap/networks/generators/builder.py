@@ -104,6 +104,13 @@ class Network:
         reads = (a, b) if bias is None else (bias, a, b)
         return self.op(kind, *reads, shape=(*a.shape[:-1], b.shape[-1]))
 
+    def convolution(
+        self, *reads: Value, shape: Shape, stride: int = 1, groups: int = 1, transposed: bool = False
+    ) -> Value:
+        """A convolution of an input with its kernel (+ bias), the same ``stride`` along all axes behind channels."""
+        strides = [stride] * (len(shape) - 2)
+        return self.op("convolution", *reads, shape=shape, stride=strides, groups=groups, transposed=transposed)
+
     def elementwise(self, kind: str, *reads: Value, **arguments: Any) -> Value:
         """An operator on the elements of its operands, in the shape of the largest."""
         return self.op(kind, *reads, shape=max(reads, key=lambda read: read.elements).shape, **arguments)

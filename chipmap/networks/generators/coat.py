@@ -105,7 +105,7 @@ def coat(
         tokens = [net.view("slice", x, (batch, 1, hidden), dim=1, start=0, end=1) for x in ends]
         stacked = net.op("cat", *tokens, shape=(batch, len(ends), hidden), dim=1)
         reads = stacked, net.parameter("weight", 1, len(ends), 1), net.parameter("bias", 1)
-        mixed = net.op("convolution", *reads, shape=(batch, 1, hidden), stride=[1], groups=1, transposed=False)
+        mixed = net.convolution(*reads, shape=(batch, 1, hidden))
         return net.graph(linear(net, net.view("squeeze", mixed, (batch, hidden)), classes, name="linear"))
 
 
@@ -116,7 +116,7 @@ def _depthwise(net: Network, channels: int, kernel: int, name: str) -> tuple[Val
 
 def _by_channel(net: Network, x: Value, weight: Value, bias: Value) -> Value:
     """A convolution of each channel by itself, of the same size."""
-    return net.op("convolution", x, weight, bias, shape=x.shape, stride=[1, 1], groups=x.shape[1], transposed=False)
+    return net.convolution(x, weight, bias, shape=x.shape, groups=x.shape[1])
 
 
 def _patches(net: Network, scale: _Scale, picture: Value, hidden: int, patch: int) -> Value:
@@ -125,8 +125,7 @@ def _patches(net: Network, scale: _Scale, picture: Value, hidden: int, patch: in
     with net.scope("patches"):
         weight = net.parameter("conv.weight", hidden, picture.shape[1], patch, patch)
         reads = (picture, weight, net.parameter("conv.bias", hidden))
-        shape = (batch, hidden, scale.side, scale.side)
-        x = net.op("convolution", *reads, shape=shape, stride=[patch] * 2, groups=1, transposed=False)
+        x = net.convolution(*reads, shape=(batch, hidden, scale.side, scale.side), stride=patch)
         places = net.permute(net.view("view", x, (batch, hidden, scale.side**2)), 0, 2, 1)
         token = net.view("expand", scale.token, (batch, 1, hidden))
         normal = layer_norm(net, places, name="norm")

@@ -35,7 +35,7 @@ def conv_tasnet(
     frames = 2 * samples // length - 1
     with net.scope("encoder"):
         weight = net.parameter("weight", filters, 1, length)
-        encoded = _convolution(net, wave, weight, (batch, filters, frames), stride=length // 2)
+        encoded = net.convolution(wave, weight, shape=(batch, filters, frames), stride=length // 2)
     with net.scope("separator"):
         x = _one_by_one(net, _norm(net, encoded, name="norm"), bottleneck, name="bottleneck")
         total: Value | None = None
@@ -44,7 +44,7 @@ def conv_tasnet(
                 y = _one_by_one(net, x, hidden, name="in")
                 y = _norm(net, _prelu(net, y, name="first"), name="first.norm")
                 reads = (net.parameter("depthwise.weight", hidden, 1, kernel), net.parameter("depthwise.bias", hidden))
-                y = _convolution(net, y, reads[0], y.shape, bias=reads[1], groups=hidden)
+                y = net.convolution(y, *reads, shape=y.shape, groups=hidden)
                 y = _norm(net, _prelu(net, y, name="second"), name="second.norm")
                 aside = _one_by_one(net, y, skip, name="skip")
                 total = aside if total is None else net.elementwise("add", total, aside)
@@ -58,29 +58,13 @@ def conv_tasnet(
         flat = net.view("view", masked, (batch * speakers, filters, frames))
         weight = net.parameter("weight", filters, 1, length)
         shape = (batch * speakers, 1, samples)
-        return net.graph(
-            net.op("convolution", flat, weight, shape=shape, stride=[length // 2], groups=1, transposed=True)
-        )
-
-
-def _convolution(
-    net: Network,
-    x: Value,
-    weight: Value,
-    shape: tuple[int, ...],
-    *,
-    bias: Value | None = None,
-    stride: int = 1,
-    groups: int = 1,
-) -> Value:
-    reads = (x, weight) if bias is None else (x, weight, bias)
-    return net.op("convolution", *reads, shape=shape, stride=[stride], groups=groups, transposed=False)
+        return net.graph(net.convolution(flat, weight, shape=shape, stride=length // 2, transposed=True))
 
 
 def _one_by_one(net: Network, x: Value, channels: int, *, name: str) -> Value:
     with net.scope(name):
         weight, bias = net.parameter("weight", channels, x.shape[1], 1), net.parameter("bias", channels)
-        return _convolution(net, x, weight, (x.shape[0], channels, x.shape[2]), bias=bias)
+        return net.convolution(x, weight, bias, shape=(x.shape[0], channels, x.shape[2]))
 
 
 def _prelu(net: Network, x: Value, *, name: str) -> Value:

@@ -26,7 +26,7 @@ def convolution(
         reads = [x, net.parameter("weight", channels, width_in // groups, kernel, kernel)]
         reads += [net.parameter("bias", channels)] if bias else []
         shape = (batch, channels, *_strided((height, width), stride))
-        return net.op("convolution", *reads, shape=shape, stride=[stride] * 2, groups=groups, transposed=False)
+        return net.convolution(*reads, shape=shape, stride=stride, groups=groups)
 
 
 def upsample(net: Network, x: Value, channels: int, *, name: str) -> Value:
@@ -36,7 +36,7 @@ def upsample(net: Network, x: Value, channels: int, *, name: str) -> Value:
         weight = net.parameter("weight", width_in, channels, 2, 2)
         bias = net.parameter("bias", channels)
         shape = (batch, channels, 2 * height, 2 * width)
-        return net.op("convolution", x, weight, bias, shape=shape, stride=[2, 2], groups=1, transposed=True)
+        return net.convolution(x, weight, bias, shape=shape, stride=2, transposed=True)
 
 
 def batch_norm(net: Network, x: Value, *, name: str) -> Value:
@@ -45,6 +45,14 @@ def batch_norm(net: Network, x: Value, *, name: str) -> Value:
         reads = (net.parameter(part, x.shape[1]) for part in ("weight", "bias", "mean", "variance"))
         y = net.op("_native_batch_norm_legit_no_training", x, *reads, shape=x.shape)
         return net.view("getitem", y, x.shape)
+
+
+def unit(
+    net: Network, x: Value, channels: int, kernel: int, stride: int = 1, *, norm: bool = True, name: str = ""
+) -> Value:
+    """A convolution and its batch norm; without ``norm`` the convolution alone, with a bias."""
+    y = convolution(net, x, channels, kernel, stride, not norm, name=f"conv{name}")
+    return batch_norm(net, y, name=f"norm{name}") if norm else y
 
 
 def relu(net: Network, x: Value) -> Value:

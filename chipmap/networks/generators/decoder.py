@@ -66,12 +66,7 @@ def decoder(
                 gate = net.elementwise("silu", parts.projection(net, y, intermediate, name="gate"))
                 y = net.elementwise("mul", gate, parts.projection(net, y, intermediate, name="up"))
                 x = net.elementwise("add", x, parts.projection(net, y, hidden, name="down"))
-    x = parts.rms_norm(net, x, name="final")
-    if head == "none":
-        return net.graph(x)
-    with net.scope("head"):
-        weight = table if head == "shared" else net.parameter("weight", vocabulary, hidden)
-        return net.graph(parts.flat_product(net, x, net.permute(weight, 1, 0)))
+    return net.graph(parts.head(net, parts.rms_norm(net, x, name="final"), table, head))
 
 
 def _turns(net: Network, sequence: int, width: int) -> tuple[Value, Value]:

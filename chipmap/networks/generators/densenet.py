@@ -8,7 +8,15 @@ from __future__ import annotations
 from typing import Literal
 
 from chipmap.networks.generators.builder import Network, Value
-from chipmap.networks.generators.convolution import average_pool, batch_norm, classifier, convolution, max_pool, relu
+from chipmap.networks.generators.convolution import (
+    average_pool,
+    batch_norm,
+    classifier,
+    convolution,
+    max_pool,
+    relu,
+    unit,
+)
 from chipmap.networks.generators.parameters import Size, WordBytes
 from chipmap.networks.graph import OperationGraph
 
@@ -39,8 +47,7 @@ def densenet(
     net = Network(f"densenet{depth}", word_bytes, "Huang et al. 2017, exported operator by operator")
     x = net.input("image", (batch, 3, image, image))
     with net.scope("stem"):
-        x = convolution(net, x, channels, 7, 2, name="conv")
-        x = max_pool(net, relu(net, batch_norm(net, x, name="norm")))
+        x = max_pool(net, relu(net, unit(net, x, channels, 7, 2)))
     for b, layers in enumerate(blocks):
         if b:
             with net.scope(f"transition.{b - 1}"):

@@ -78,8 +78,7 @@ def whisper(
             with net.scope(f"convolution.{i}"):
                 reads = (x, net.parameter("weight", hidden, x.shape[1], 3), net.parameter("bias", hidden))
                 shape = (batch, hidden, (x.shape[2] - 1) // stride + 1)
-                y = net.op("convolution", *reads, shape=shape, stride=[stride], groups=1, transposed=False)
-                x = net.elementwise("gelu", y)
+                x = net.elementwise("gelu", net.convolution(*reads, shape=shape, stride=stride))
         x = net.permute(x, 0, 2, 1)
         x = net.elementwise("add", x, net.parameter("positions", x.shape[1], hidden))
         for i in range(layers):

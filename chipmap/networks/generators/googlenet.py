@@ -7,7 +7,7 @@ with a batch norm after each convolution if asked for; pools are padded so that 
 from __future__ import annotations
 
 from chipmap.networks.generators.builder import INDEX_BYTES, Network, Value
-from chipmap.networks.generators.convolution import batch_norm, classifier, convolution, max_pool, relu
+from chipmap.networks.generators.convolution import classifier, max_pool, relu, unit
 from chipmap.networks.generators.parameters import Size, WordBytes
 from chipmap.networks.graph import OperationGraph
 
@@ -61,5 +61,4 @@ def _inception(net: Network, x: Value, channels: tuple[int, ...], norm: bool) ->
 
 def _unit(net: Network, x: Value, channels: int, kernel: int, norm: bool, name: str, stride: int = 1) -> Value:
     with net.scope(name):
-        y = convolution(net, x, channels, kernel, stride, bias=not norm, name="conv")
-        return relu(net, batch_norm(net, y, name="norm") if norm else y)
+        return relu(net, unit(net, x, channels, kernel, stride, norm=norm))

@@ -48,12 +48,7 @@ def gpt2(
     for i in range(layers):
         with net.scope(f"layer.{i}"):
             x = _layer(net, x, mask, heads, expansion)
-    x = parts.layer_norm(net, x, name="final")
-    if head == "none":
-        return net.graph(x)
-    with net.scope("head"):
-        weight = table if head == "shared" else net.parameter("weight", vocabulary, hidden)
-        return net.graph(parts.flat_product(net, x, net.permute(weight, 1, 0)))
+    return net.graph(parts.head(net, parts.layer_norm(net, x, name="final"), table, head))
 
 
 def _layer(net: Network, x: Value, mask: Value, heads: int, expansion: int) -> Value:

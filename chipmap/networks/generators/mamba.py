@@ -42,11 +42,7 @@ def mamba(
         with net.scope(f"layer.{i}"):
             y = _mixer(net, parts.rms_norm(net, x, name="norm"), inner, state, window, decomposed)
             x = net.elementwise("add", x, parts.projection(net, y, hidden, name="output"))
-    x = parts.rms_norm(net, x, name="final")
-    if head == "none":
-        return net.graph(x)
-    with net.scope("head"):
-        return net.graph(parts.flat_product(net, x, net.permute(table, 1, 0)))
+    return net.graph(parts.head(net, parts.rms_norm(net, x, name="final"), table, head))
 
 
 def _mixer(net: Network, x: Value, inner: int, state: int, window: int, decomposed: bool) -> Value:
@@ -56,8 +52,7 @@ def _mixer(net: Network, x: Value, inner: int, state: int, window: int, decompos
     u, gate = (net.view("slice", wide, (batch, inner, sequence), dim=1) for _ in range(2))
     with net.scope("convolution"):
         reads = (u, net.parameter("weight", inner, 1, window), net.parameter("bias", inner))
-        longer = (batch, inner, sequence + window - 1)
-        y = net.op("convolution", *reads, shape=longer, stride=[1], groups=inner, transposed=False)
+        y = net.convolution(*reads, shape=(batch, inner, sequence + window - 1), groups=inner)
         u = net.elementwise("silu", net.view("slice", y, (batch, inner, sequence), dim=2))
     tokens = net.permute(u, 0, 2, 1)
     chosen = parts.projection(net, tokens, rank + 2 * state, name="selection")
@@ -70,8 +65,7 @@ def _mixer(net: Network, x: Value, inner: int, state: int, window: int, decompos
         decay = net.elementwise("exp", net.op("mul", narrow, rates, shape=full))
         entry = net.op("mul", narrow, net.view("unsqueeze", b, (batch, sequence, 1, state)), shape=full)
         entry = net.op("mul", entry, net.view("unsqueeze", tokens, (batch, sequence, inner, 1)), shape=full)
-        scan = _steps if decomposed else _at_once
-        y = scan(net, decay, entry, c)
+        y = (_steps if decomposed else _at_once)(net, decay, entry, c)
     skip = net.elementwise("mul", tokens, net.parameter("skip", inner))
     y = net.elementwise("add", net.view("view", y, skip.shape), skip)
     return net.elementwise("mul", y, net.elementwise("silu", net.permute(gate, 0, 2, 1)))

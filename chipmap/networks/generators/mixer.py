@@ -30,8 +30,7 @@ def mixer(
     side = image // patch
     weight = net.parameter("stem.weight", hidden, 3, patch, patch)
     reads = (net.input("image", (batch, 3, image, image)), weight, net.parameter("stem.bias", hidden))
-    shape = (batch, hidden, side, side)
-    x = net.op("convolution", *reads, shape=shape, stride=[patch] * 2, groups=1, transposed=False)
+    x = net.convolution(*reads, shape=(batch, hidden, side, side), stride=patch)
     x = net.permute(net.view("view", x, (batch, hidden, side * side)), 0, 2, 1)
     for i in range(layers):
         with net.scope(f"layer.{i}"):

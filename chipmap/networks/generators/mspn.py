@@ -6,9 +6,9 @@ Source: Li et al., *Rethinking on Multi-Stage Networks for Human Pose Estimation
 from __future__ import annotations
 
 from chipmap.networks.generators.builder import Network, Value
-from chipmap.networks.generators.convolution import max_pool, relu
+from chipmap.networks.generators.convolution import max_pool, relu, unit
 from chipmap.networks.generators.parameters import Count, Size, WordBytes
-from chipmap.networks.generators.resnet import STAGES, bottleneck, unit
+from chipmap.networks.generators.resnet import STAGES, bottleneck
 from chipmap.networks.graph import OperationGraph
 
 
@@ -29,7 +29,7 @@ def mspn(
     """
     net = Network(f"mspn-{stages}x50", word_bytes, "Li et al. 2019, operator by operator")
     with net.scope("stem"):
-        x = unit(net, net.input("image", (batch, 3, height, width)), 64, 7, 2, name="")
+        x = unit(net, net.input("image", (batch, 3, height, width)), 64, 7, 2)
         x = max_pool(net, relu(net, x))
     heatmaps: list[Value] = []
     kept: list[list[Value]] = [[], [], [], []]
@@ -58,7 +58,7 @@ def mspn(
                     heatmaps.append(_resized(net, y, down[0]))
             if not last and up is not None:
                 with net.scope("cross"):
-                    x = relu(net, unit(net, up, 64, 1, name=""))
+                    x = relu(net, unit(net, up, 64, 1))
     return net.graph(*heatmaps)
 
 

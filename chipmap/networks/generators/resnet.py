@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from chipmap.networks.generators.builder import Network, Value
-from chipmap.networks.generators.convolution import batch_norm, classifier, convolution, max_pool, relu
+from chipmap.networks.generators.convolution import classifier, max_pool, relu, unit
 from chipmap.networks.generators.parameters import Size, WordBytes
 from chipmap.networks.graph import OperationGraph
 
@@ -33,20 +33,13 @@ def resnet(
     net = Network(f"resnet{depth}", word_bytes, "He et al. 2016, exported operator by operator")
     x = net.input("image", (batch, 3, image, image))
     with net.scope("stem"):
-        x = unit(net, x, 64, 7, 2, name="")
-        x = max_pool(net, relu(net, x))
+        x = max_pool(net, relu(net, unit(net, x, 64, 7, 2)))
     block = _basic if depth < 50 else bottleneck
     for stage, blocks in enumerate(STAGES[depth]):
         for i in range(blocks):
             with net.scope(f"stage.{stage}.block.{i}"):
                 x = block(net, x, 64 * 2**stage, 2 if stage and not i else 1)
     return net.graph(classifier(net, x, classes))
-
-
-def unit(net: Network, x: Value, channels: int, kernel: int, stride: int = 1, *, name: str) -> Value:
-    """Convolution and batch norm."""
-    y = convolution(net, x, channels, kernel, stride, name=f"conv{name}")
-    return batch_norm(net, y, name=f"norm{name}")
 
 
 def _basic(net: Network, x: Value, channels: int, stride: int) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 from chipmap.networks.generators.parameters import Count, Many, Seed, Share, Whole, require
 from chipmap.networks.graph import Operation, OperationGraph, Tensor
@@ -46,20 +47,13 @@ def random_dag(
 
     FLOP, bytes and weights are drawn evenly from their value · (1 ± ``spread``).
     """
-    draw = random.Random(seed)
-    nodes, sizes = [], []
-    readers: list[list[int]] = [[] for _ in range(operations)]
-    for v in range(operations):
-        around = [_around(value, spread, draw) for value in (flop, weight_bytes, tensor_bytes)]
-        nodes.append(Operation(name=f"op{v}", kind="random", flop=around[0], weight_bytes=around[1]))
-        sizes.append(around[2])
+
+    def read(v: int, draw: random.Random) -> list[int]:
         before = range(max(0, v - reach), v)
         sure = before[int(draw.random() * len(before))] if before else -1
-        for u in before:
-            if u == sure or draw.random() < density:
-                readers[u].append(v)
-    tensors = tuple(Tensor(producer=v, readers=tuple(to), bytes=sizes[v]) for v, to in enumerate(readers))
-    return OperationGraph(name=f"random-{operations}-{seed}", operations=tuple(nodes), tensors=tensors)
+        return [u for u in before if u == sure or draw.random() < density]
+
+    return _drawn(f"random-{operations}-{seed}", operations, (flop, weight_bytes, tensor_bytes), spread, seed, read)
 
 
 def layered(
@@ -86,19 +80,36 @@ def layered(
         "reads",
         "Give fewer, or fewer operations.",
     )
+
+    def read(v: int, draw: random.Random) -> list[int]:
+        layer = v // width * width
+        before = range(max(0, layer - width), layer)
+        return sorted(draw.sample(before, min(reads, len(before))))
+
+    name = f"layered-{operations}x{width}-{seed}"
+    return _drawn(name, operations, (flop, weight_bytes, tensor_bytes), spread, seed, read)
+
+
+def _drawn(
+    name: str,
+    operations: int,
+    amounts: tuple[int, int, int],
+    spread: float,
+    seed: int,
+    read: Callable[[int, random.Random], list[int]],
+) -> OperationGraph:
+    """A random graph: FLOP, weights and bytes around their ``amounts``, and what operation v ``read``s."""
     draw = random.Random(seed)
     nodes, sizes = [], []
     readers: list[list[int]] = [[] for _ in range(operations)]
     for v in range(operations):
-        around = [_around(value, spread, draw) for value in (flop, weight_bytes, tensor_bytes)]
-        nodes.append(Operation(name=f"op{v}", kind="random", flop=around[0], weight_bytes=around[1]))
-        sizes.append(around[2])
-        layer = v // width * width
-        before = range(max(0, layer - width), layer)
-        for u in sorted(draw.sample(before, min(reads, len(before)))):
+        flop, weights, size = (_around(value, spread, draw) for value in amounts)
+        nodes.append(Operation(name=f"op{v}", kind="random", flop=flop, weight_bytes=weights))
+        sizes.append(size)
+        for u in read(v, draw):
             readers[u].append(v)
     tensors = tuple(Tensor(producer=v, readers=tuple(to), bytes=sizes[v]) for v, to in enumerate(readers))
-    return OperationGraph(name=f"layered-{operations}x{width}-{seed}", operations=tuple(nodes), tensors=tensors)
+    return OperationGraph(name=name, operations=tuple(nodes), tensors=tensors)
 
 
 def explicit(

@@ -70,6 +70,16 @@ def rms_norm(net: Network, x: Value, *, name: str) -> Value:
         return net.elementwise("mul", net.elementwise("mul", x, factor), net.parameter("weight", x.shape[-1]))
 
 
+def head(net: Network, x: Value, table: Value, kind: str) -> Value:
+    """The language-model head: a product with the word ``table`` (``shared``) or with weights of its ``own``; ``none``:
+    ``x`` as it is."""
+    if kind == "none":
+        return x
+    with net.scope("head"):
+        weight = table if kind == "shared" else net.parameter("weight", *table.shape)
+        return flat_product(net, x, net.permute(weight, 1, 0))
+
+
 def attention(
     net: Network,
     query: Value,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from chipmap.networks.generators.builder import Network
-from chipmap.networks.generators.convolution import batch_norm, convolution, max_pool, relu
+from chipmap.networks.generators.convolution import max_pool, relu, unit
 from chipmap.networks.generators.parameters import Size, WordBytes
 from chipmap.networks.generators.transformer import linear
 from chipmap.networks.graph import OperationGraph
@@ -34,8 +34,7 @@ def vgg(
     for stage, (count, channels) in enumerate(zip(STAGES[depth], CHANNELS, strict=True)):
         with net.scope(f"stage.{stage}"):
             for i in range(count):
-                x = convolution(net, x, channels, 3, bias=not norm, name=f"conv{i}")
-                x = relu(net, batch_norm(net, x, name=f"norm{i}") if norm else x)
+                x = relu(net, unit(net, x, channels, 3, norm=norm, name=f"{i}"))
             x = max_pool(net, x)
     x = net.view("view", x, (batch, x.elements // batch))
     for i, width in enumerate((4096, 4096)):

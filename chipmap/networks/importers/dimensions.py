@@ -31,10 +31,6 @@ def _whole_power(a: Fraction, b: Fraction) -> Fraction | None:
     return a**b.numerator if b.denominator == 1 and abs(b) <= 64 and (a or b > 0) else None
 
 
-def _floor_divided(a: Fraction, b: Fraction) -> Fraction:
-    return Fraction(a // b)
-
-
 #: What numbers may be combined by: functions of SymPy and torch, and operators by the names of their syntax nodes.
 _TWO: dict[str, Callable[[Fraction, Fraction], Fraction | None]] = {
     "Add": operator.add,
@@ -46,7 +42,7 @@ _TWO: dict[str, Callable[[Fraction, Fraction], Fraction | None]] = {
     "FloatTrueDiv": operator.truediv,
     "CleanDiv": operator.truediv,
     "Rational": operator.truediv,
-    "FloorDiv": _floor_divided,
+    "FloorDiv": lambda a, b: Fraction(a // b),
     "CeilDiv": lambda a, b: Fraction(-(-a // b)),
     "Mod": operator.mod,
     "PythonMod": operator.mod,

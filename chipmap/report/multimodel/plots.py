@@ -24,7 +24,7 @@ from chipmap.instances.multimodel.timeline import PARTS, Range, Span, TimelineWi
 from chipmap.records import InputError
 from chipmap.records.quantities import duration, in_unit, share
 from chipmap.report.canvas import COLOURS, INK, MUTED, RED, RULE, picture
-from chipmap.report.gantt import light, round_times
+from chipmap.report.gantt import heading, light, round_times
 from chipmap.validation.multimodel.checker import check
 
 if TYPE_CHECKING:
@@ -135,13 +135,7 @@ def _title(figure: Figure, view: _View, solution: MultiSolution) -> None:
     if instance.task.objective == "weighted" and certificate.objective is not None:
         parts.append(f"weighted sum {in_unit(certificate.objective, units.objective, 5)}")
     parts.append(f"objective {instance.task.objective}")
-    height = figure.get_figheight()
-    figure.text(0.07, 1 - 0.2 / height, instance.name, fontsize=15, fontweight="bold", va="center")
-    figure.text(0.07, 1 - 0.47 / height, "  ·  ".join(parts), fontsize=10, color=MUTED, va="center")
-    if not certificate.feasible:
-        first = certificate.violations[0]
-        text = f"NOT VALID: {first.label} {first.message}"
-        figure.text(0.99, 1 - 0.2 / height, text[:110], fontsize=9, color=RED, va="center", ha="right")
+    heading(figure, instance.name, parts, certificate, (0.07, 0.99))
     kinds = _kinds(view.problem)
     keys = [
         Patch(facecolor=_colour(m), label=f"{model.name} ×{model.batch}") for m, model in enumerate(instance.models)
@@ -149,7 +143,8 @@ def _title(figure: Figure, view: _View, solution: MultiSolution) -> None:
     keys += [Patch(facecolor="white", edgecolor=MUTED, hatch=hatch, label=kind) for kind, hatch in kinds.items()]
     keys += [Patch(facecolor=INK, alpha=0.55, label="reads weights"), Patch(facecolor=light(INK, 0.18), label="waits")]
     keys += [Patch(facecolor="white", edgecolor=RED, linewidth=2.0, label="sets the window's length")]
-    figure.legend(handles=keys, loc="upper left", bbox_to_anchor=(0.063, 1 - 0.57 / height), ncols=len(keys),
+    corner = 0.063, 1 - 0.57 / figure.get_figheight()
+    figure.legend(handles=keys, loc="upper left", bbox_to_anchor=corner, ncols=len(keys),
                   borderaxespad=0.0, handlelength=1.3, columnspacing=1.3)  # fmt: skip
 
 

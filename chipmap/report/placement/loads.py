@@ -10,7 +10,7 @@ from chipmap.instances.placement.problem import placement_problem
 from chipmap.records import counted
 from chipmap.records.quantities import duration, size, size_unit, time_unit
 from chipmap.report.canvas import COLOURS, MUTED, RED, picture
-from chipmap.report.placement.words import heading
+from chipmap.report.gantt import heading
 from chipmap.validation.placement.checker import check
 from chipmap.validation.placement.facts import Facts
 from chipmap.validation.placement.memory import Placed
@@ -39,7 +39,7 @@ def draw(instance: PlacementInstance, solution: PlacementSolution, path: Path) -
             f"load T2 {duration(most, 4)} per sample",
             f"{counted(problem.operations, 'operation')} on {counted(len(names), 'device')}",
         ]
-        heading(figure, instance.name, parts, certificate)
+        heading(figure, instance.name, parts, certificate, (0.085, 0.985))
         scale, unit = time_unit(most)
         work, sent, pace = [one.work / scale for one in found], [one.sent / scale for one in found], most / scale
         overlap = instance.task.overlap

@@ -13,7 +13,7 @@ What the checker refuses is drawn as it is, and said.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +23,8 @@ from chipmap.instances.placement.timeline import Piece, Timeline, timeline
 from chipmap.records import counted
 from chipmap.records.quantities import duration, share, size
 from chipmap.report.canvas import COLOURS, MUTED, RED, RULE, picture
-from chipmap.report.gantt import bars, light, round_times
+from chipmap.report.gantt import bars, heading, light, round_times
 from chipmap.report.placement.loads import draw as draw_loads
-from chipmap.report.placement.words import heading
 from chipmap.validation.placement.checker import check
 from chipmap.validation.placement.facts import Facts
 from chipmap.validation.placement.memory import Placed, curve, held
@@ -87,7 +86,7 @@ def _title(figure: Figure, instance: PlacementInstance, solution: PlacementSolut
     ]
     parts.append(f"{len(line.moves):,} transfer{'s' if len(line.moves) != 1 else ''}")
     parts.append(f"devices compute {share(busy)} of the time")
-    heading(figure, instance.name, parts, certificate)
+    heading(figure, instance.name, parts, certificate, (0.085, 0.985))
 
 
 def _axis(axes: Axes, line: Timeline, labels: bool = True) -> None:
@@ -142,30 +141,24 @@ def _channel_rows(line: Timeline) -> dict[str, list[int]]:
     return {f"out of {devices[a]}": found[a] for a in sorted(found)}
 
 
-def _colours(line: Timeline) -> Callable[[int], str]:
-    """The colour of each operation, by its kind, and the kinds with a colour in ``line``."""
-    kinds = _kinds(line)
-    graph, position = line.problem.instance.graph, line.problem.position.tolist()
-    return lambda v: kinds.get(graph.operations[position[v]].kind, GREY)
-
-
-def _kinds(line: Timeline) -> dict[str, str]:
-    graph, position, spent = line.problem.instance.graph, line.problem.position.tolist(), dict[str, int]()
-    for v, start in enumerate(line.start):
-        kind = graph.operations[position[v]].kind
-        spent[kind] = spent.get(kind, 0) + line.end[v] - start
+def _kinds(line: Timeline) -> tuple[list[str], dict[str, str]]:
+    """The kind of each operation, and the colours of those that take most time."""
+    operations, spent = line.problem.instance.graph.operations, dict[str, int]()
+    kind_of = [operations[v].kind for v in line.problem.position.tolist()]
+    for v, kind in enumerate(kind_of):
+        spent[kind] = spent.get(kind, 0) + line.end[v] - line.start[v]
     ordered = sorted(spent, key=lambda kind: (-spent[kind], kind))
-    return dict(zip(ordered[:KINDS], PALETTE, strict=False))
+    return kind_of, dict(zip(ordered[:KINDS], PALETTE, strict=False))
 
 
 def _gantt(axes: Axes, line: Timeline, rows: dict[str, list[int]]) -> None:
     """Devices and channels over time."""
-    colour, place = _colours(line), 0.0
+    (kind_of, kinds), place = _kinds(line), 0.0
     at_device: list[float] = []
     for queue in line.queues:
         by_colour: dict[str, list[int]] = {}
         for v in queue:
-            by_colour.setdefault(colour(v), []).append(v)
+            by_colour.setdefault(kinds.get(kind_of[v], GREY), []).append(v)
         few = len(line.start) <= NAMED
         for own, members in by_colour.items():
             spans = [(line.start[v], line.end[v] - line.start[v]) for v in members]
@@ -190,7 +183,6 @@ def _gantt(axes: Axes, line: Timeline, rows: dict[str, list[int]]) -> None:
         label.set_fontsize(6.5)
     axes.set_ylim(place + 0.05, -0.12)
     _axis(axes, line)
-    kinds = _kinds(line)
     keys = [(light(own, 0.75), kind) for kind, own in kinds.items()]
     others = len({one.kind for one in line.problem.instance.graph.operations if one.role != "input"}) > len(kinds)
     keys += [(light(GREY, 0.75), "other")] if others else []

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from chipmap.bench.point import Row
 from chipmap.bench.sweep import Sweep
 from chipmap.records.quantities import share
-from chipmap.report.canvas import COLOURS, INK, MUTED, blank, groups
+from chipmap.report.canvas import COLOURS, INK, MUTED, blank, groups, labels
 from chipmap.result import gap
 
 if TYPE_CHECKING:
@@ -50,14 +50,14 @@ def figures(sweep: Sweep, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
 
 def scaling(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
     """The panels of one figure."""
-    across, named = axes[-1], _padded(axes)
-    columns, lines = (_labels(rows, name) if name else [""] for name in named)
+    across, *named = (*reversed(axes), "", "")[:3]  # of columns and lines: "" where there is none
+    columns, lines = (labels(rows, name) if name else [""] for name in named)
     figure = blank((1.0 + WIDTH * len(columns), 1.0 + HEIGHT * len(lines)), layout="constrained")
     grid = figure.subplots(len(lines), len(columns), squeeze=False, sharey="row")
     for (i, line), (k, column) in product(enumerate(lines), enumerate(columns)):
         wanted = {name: label for name, label in zip(named, (column, line), strict=True) if name}
         own = {row.labels[across]: row for row in rows if wanted.items() <= row.labels.items()}
-        _panel(grid[i][k], own, _labels(rows, across), across)
+        _panel(grid[i][k], own, labels(rows, across), across)
         grid[i][k].set_title(", ".join(filter(None, (line, column))), loc="left", fontsize=8.5)
         if k == 0:
             grid[i][k].set_ylabel("ms", fontsize=7.5)
@@ -69,19 +69,10 @@ def scaling(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
     return figure
 
 
-def _padded(axes: Sequence[str]) -> tuple[str, str]:
-    """The axes of columns and of lines, "" where there is none."""
-    return (axes[-2] if len(axes) > 1 else "", axes[-3] if len(axes) > 2 else "")
-
-
-def _labels(rows: Sequence[Row], axis: str) -> list[str]:
-    return list(dict.fromkeys(row.labels[axis] for row in rows))
-
-
-def _panel(plane: Axes, rows: dict[str, Row], labels: list[str], across: str) -> None:
+def _panel(plane: Axes, rows: dict[str, Row], places: list[str], across: str) -> None:
     """A bar per label, its bound, and the even share where devices are counted."""
     top = max(((row.objective or 0) / MS for row in rows.values()), default=0.0)
-    for x, label in enumerate(labels):
+    for x, label in enumerate(places):
         row = rows.get(label)
         if row is None or row.objective is None or PARTS[0][0] not in row.figures:
             plane.text(x, 0.02 * top, "none", ha="center", fontsize=6.5, color=MUTED)
@@ -97,12 +88,12 @@ def _panel(plane: Axes, rows: dict[str, Row], labels: list[str], across: str) ->
         white = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.3}
         words = f"{row.objective / MS:.4g}\n{told}".strip()
         plane.text(x, low + 0.03 * top, words, ha="center", va="bottom", fontsize=6.5, bbox=white)
-    first = rows.get(labels[0])
-    counts = [int(label) for label in labels if label.isdigit()]
-    if across == "devices" and len(counts) == len(labels) and first is not None and first.objective:
+    first = rows.get(places[0])
+    counts = [int(label) for label in places if label.isdigit()]
+    if across == "devices" and len(counts) == len(places) and first is not None and first.objective:
         even = [first.objective / MS * counts[0] / count for count in counts]
-        plane.plot(range(len(labels)), even, ":", color=MUTED, linewidth=1.0, zorder=1.5)
-    plane.set_xticks(range(len(labels)), labels, fontsize=8)
+        plane.plot(range(len(places)), even, ":", color=MUTED, linewidth=1.0, zorder=1.5)
+    plane.set_xticks(range(len(places)), places, fontsize=8)
     plane.set_ylim(0, max(plane.get_ylim()[1], 1.3 * top or 1.0))
     plane.tick_params(length=0, labelsize=7.5)
     plane.grid(axis="y")

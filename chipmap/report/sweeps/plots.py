@@ -15,7 +15,7 @@ from chipmap.bench.dataflow.groups import is_groups
 from chipmap.bench.point import Row
 from chipmap.bench.sweep import Sweep
 from chipmap.records import InputError
-from chipmap.report.canvas import COLOURS, INK, MUTED, SMALL, blank, groups, logarithmic, save, styled
+from chipmap.report.canvas import COLOURS, INK, MUTED, SMALL, blank, groups, labels, logarithmic, save, styled
 from chipmap.report.dataflow.serving_plots import LATENCIES, groups_front, passes
 from chipmap.report.multimodel.front import draw, fronts_of
 from chipmap.report.placement import scaling
@@ -52,10 +52,9 @@ def plots(sweep: Sweep, rows: Sequence[Row], folder: Path) -> list[Path]:
         remedy = "Sweep family dataflow or placement over an axis, multimodel over task.latency_limit_ns."
         raise InputError("no row has figures to draw", "--plots", remedy)
     _made(folder)
-    if is_groups(sweep):
-        with styled(**SMALL, **{"figure.dpi": 130}):
-            return [save(groups_front(sweep, rows), folder / "groups.png")]
     with styled(**SMALL, **{"figure.dpi": 130}):
+        if is_groups(sweep):
+            return [save(groups_front(sweep, rows), folder / "groups.png")]
         return [save(figure, folder / f"{name}.png") for name, figure in _figures(sweep, drawn)]
 
 
@@ -86,10 +85,6 @@ def _figures(sweep: Sweep, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
             yield f"{prefix}serving", passes(solved, left, label or sweep.name)
 
 
-def _labels(rows: Sequence[Row], axis: str) -> list[str]:
-    return list(dict.fromkeys(row.labels[axis] for row in rows))
-
-
 def _panels(rows: Sequence[Row], axes: Sequence[str]) -> dict[str, list[Row]]:
     """The rows of each label of the first axis where there are three; else one panel without a name."""
     return {" ".join(label): own for label, own in groups(rows, axes[:-2]).items()}
@@ -110,10 +105,8 @@ def heat_maps(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
         most = max((row.figures.get(name, 0.0) for row in rows), default=0.0) * factor
         for k, (panel, own) in enumerate(panels.items()):
             spot = {(row.labels[down], row.labels[across]): row for row in own}
-            cells = [
-                [_cell(spot.get((y, x)), name, factor) for x in _labels(rows, across)] for y in _labels(rows, down)
-            ]
-            _heat(grid[i][k], cells, (_labels(rows, down), _labels(rows, across)), most)
+            cells = [[_cell(spot.get((y, x)), name, factor) for x in labels(rows, across)] for y in labels(rows, down)]
+            _heat(grid[i][k], cells, (labels(rows, down), labels(rows, across)), most)
             if panel and i == 0:
                 grid[i][k].set_title(_named(axes[0], panel))
         grid[i][0].set_ylabel(f"{words}\n\n{down}", fontsize=7)
@@ -192,7 +185,7 @@ def roofline(rows: Sequence[Row], axis: str, title: str) -> Figure:
     rows' chips, memories and links (DFModel, figure 18). A peak that rows of several labels have is grey."""
     figure = blank((6.4, 4.4), layout="constrained")
     plane = figure.subplots()
-    colours = dict(zip(_labels(rows, axis), cycle(COLOURS), strict=False))
+    colours = dict(zip(labels(rows, axis), cycle(COLOURS), strict=False))
     spots, rates = [0.0], [0.0]
     # later marks are smaller, so that equal ones stay visible
     wide = {label: 4.0 + 3.0 * (1 - (i + 1) / len(colours)) for i, label in enumerate(colours)}
@@ -207,8 +200,8 @@ def roofline(rows: Sequence[Row], axis: str, title: str) -> Figure:
     whose = _peaks(rows, axis)
     for label, colour in colours.items():
         plane.plot([], [], "s", color=colour, markersize=4, label=label)
-    for peak, labels in whose.items():
-        plane.hlines(peak, low, high, color=colours[labels[0]] if len(labels) == 1 else MUTED, linewidth=1)
+    for peak, having in whose.items():
+        plane.hlines(peak, low, high, color=colours[having[0]] if len(having) == 1 else MUTED, linewidth=1)
         plane.annotate(f"peak {peak:,.0f}", (high, peak), fontsize=6, va="bottom", ha="right")
     top, floor = max(whose), min(filter(None, rates)) / 3
     _slopes(plane, rows, (low, high), (floor, top))
@@ -225,9 +218,9 @@ def _peaks(rows: Sequence[Row], axis: str) -> dict[float, list[str]]:
     """The peaks of a chip in TFLOP/s, as printed, with the labels of the rows that have them."""
     found: dict[float, list[str]] = {}
     for row in rows:
-        labels = found.setdefault(round(row.figures["peak_pflops"] / row.figures["chips"] * 1000), [])
-        if row.labels[axis] not in labels:
-            labels.append(row.labels[axis])
+        having = found.setdefault(round(row.figures["peak_pflops"] / row.figures["chips"] * 1000), [])
+        if row.labels[axis] not in having:
+            having.append(row.labels[axis])
     return found
 
 
@@ -261,7 +254,7 @@ def curves(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
     figure = blank((6.4, 4.0), layout="constrained")
     plane = figure.subplots()
     across, others = axes[-1], axes[:-1]
-    places, apart = _labels(rows, across), groups(rows, others)
+    places, apart = labels(rows, across), groups(rows, others)
     lines = ("-", "--", ":", "-.") if all(place[:1].isdigit() for place in places) else ("",)
     for k, (group, own) in enumerate(apart.items()):
         thick = 1.0 + 3.0 * (1 - (k + 1) / len(apart))
@@ -277,7 +270,7 @@ def curves(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
         logarithmic(plane, "y", "PFLOP/s of all chips")
     else:
         plane.set_ylim(bottom=0.0)
-    count = math.prod(len(_labels(rows, a)) for a in others)
+    count = math.prod(len(labels(rows, a)) for a in others)
     if others:
         legend = plane.legend(fontsize=6 if count <= 24 else 4, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         legend.set_title(", ".join(others))

@@ -83,7 +83,7 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("cat", "concat"), pointwise.joined),
     **dict.fromkeys(("embedding", "index_select", "Gather"), pointwise.table),
     **dict.fromkeys(("repeat", "tile"), pointwise.copies),
-    **dict.fromkeys(words("mm bmm matmul mv dot"), products.product),
+    **dict.fromkeys(words("mm bmm matmul mv dot gemm"), products.product),
     **dict.fromkeys(words("addmm baddbmm addmv"), products.added_product),
     **dict.fromkeys(_CONVOLUTIONS, products.convolution),
     **dict.fromkeys(_ATTENTIONS, products.attention),
@@ -91,7 +91,6 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(_N_ARY, pointwise.pointwise),
     "stack": pointwise.stacked,
     "linear": products.linear,
-    "gemm": products.gemm,
     "einsum": products.einsum,
     "Attention": products.attention,
 }

@@ -101,6 +101,20 @@ class Call:
         extent = size // self.wanted if size % self.wanted == 0 and size // self.wanted > 1 else size
         return Place(axis, extent, extent, self.index)
 
+    def needed_whole(self, place: Place, operands: Sequence[Operand], channel: int | None = None) -> int:
+        """Bytes of parameters and constants that each part needs all of: they don't reach along the axis that is split.
+
+        With ``channel`` vectors belong to that axis, else axes are counted from the last.
+        """
+        shape, total = self.made[0].shape, 0
+        for operand in operands:
+            vector = channel is not None and len(operand.shape) == 1
+            axis = place.axis - len(shape) + len(operand.shape)
+            along = place.axis == channel if vector else axis >= 0
+            if operand.fixed and not (along and operand.shape[0 if vector else axis] == shape[place.axis]):
+                total += operand.stored
+        return total
+
     def layouts(self, place: Place) -> tuple[Layout, ...]:
         """Layouts of all results: split at ``place``, where they have such an axis."""
         first = self.made[0].shape

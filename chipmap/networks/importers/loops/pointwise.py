@@ -35,23 +35,6 @@ def shared(call: Call, operands: Collection[Operand]) -> Place | None:
     return found
 
 
-def needed_whole(call: Call, place: Place, channel: int | None = None) -> int:
-    """Bytes of parameters and constants that each part needs all of: they don't reach along the axis that is split.
-
-    With ``channel`` vectors belong to that axis, else axes are counted from the last.
-    """
-    shape, total = call.made[0].shape, 0
-    for operand in call.operands:
-        if operand.fixed:
-            if channel is not None and len(operand.shape) == 1:
-                along = place.axis == channel and operand.shape[0] == shape[channel]
-            else:
-                axis = place.axis - len(shape) + len(operand.shape)
-                along = axis >= 0 and operand.shape[axis] == shape[place.axis]
-            total += 0 if along else operand.stored
-    return total
-
-
 def by_rows(call: Call, place: Place, whole_bytes: int) -> Outcome:
     """The outcome of an operator whose rows lie along the axis at ``place``."""
     loops = Loops(
@@ -68,7 +51,7 @@ def pointwise(call: Call, mixed: Collection[int] = (), channel: int | None = Non
     place = shared(call, call.operands)
     if place is None or place.axis in mixed or place.parts < 2:
         return call.whole()
-    return by_rows(call, place, needed_whole(call, place, channel))
+    return by_rows(call, place, call.needed_whole(place, call.operands, channel))
 
 
 def along(call: Call) -> Outcome:
@@ -101,7 +84,7 @@ def group_norm(call: Call) -> Outcome:
     parts = gcd(place.parts, max(1, groups[0]))
     if place.extent != call.made[0].shape[1] or parts < 2:
         return call.whole()
-    return by_rows(call, place._replace(parts=parts), needed_whole(call, place, channel=1))
+    return by_rows(call, place._replace(parts=parts), call.needed_whole(place, call.operands, channel=1))
 
 
 def window(call: Call) -> Outcome:

@@ -22,7 +22,7 @@ class Terms(NamedTuple):
     made: Letters
 
 
-def matrices(left: Shape, right: Shape, made: Shape, flip: tuple[bool, bool] = (False, False)) -> Terms | None:
+def matrices(left: Shape, right: Shape, made: Shape, flip: tuple[bool, bool]) -> Terms | None:
     """The letters of a matrix product [..., m, k] · [..., k, n]; ``flip`` says which operands are transposed."""
     letters: list[Letters] = []
     for shape, own, turned in ((left, ("m", "k"), flip[0]), (right, ("k", "n"), flip[1])):
@@ -110,19 +110,9 @@ def _weighted(
         columns=_extent(sizes, out - in_w),
         weights=True,
         splits=splits,
-        whole_bytes=0 if at is None else _unsplit(call, at, added),
+        whole_bytes=0 if at is None else call.needed_whole(at, added),
     )
     return Outcome(loops, call.whole().layouts if at is None else call.layouts(at))
-
-
-def _unsplit(call: Call, place: Place, added: Sequence[Operand]) -> int:
-    """Bytes of added parameters that don't reach along the split axis."""
-    shape, total = call.made[0].shape, 0
-    for operand in added:
-        axis = place.axis - len(shape) + len(operand.shape)
-        if operand.fixed and not (axis >= 0 and operand.shape[axis] == shape[place.axis]):
-            total += operand.stored
-    return total
 
 
 def _activations(
@@ -148,7 +138,7 @@ def _activations(
         inner=_extent(sizes, inner),
         columns=_extent(sizes, columns),
         splits=() if at is None else ("outer" if letter in outer else "rows",),
-        whole_bytes=0 if at is None else _unsplit(call, at, added),
+        whole_bytes=0 if at is None else call.needed_whole(at, added),
     )
     return Outcome(loops, call.whole().layouts if at is None else call.layouts(at))
 
@@ -188,29 +178,18 @@ def linear(call: Call) -> Outcome:
     return contraction(call, Terms((*before, "k"), ("n", "k"), (*before, "n")))
 
 
-def product(call: Call) -> Outcome:
-    """A matrix product as NumPy has it."""
-    if len(call.operands) < 2:
+def product(call: Call, first: int = 0) -> Outcome:
+    """The matrix product of operand ``first`` and the next one, as NumPy has it; ONNX's ``Gemm`` may transpose them."""
+    if len(call.operands) < first + 2:
         return call.whole()
-    left, right = (operand.shape for operand in call.operands[:2])
-    return contraction(call, matrices(left, right, call.made[0].shape))
+    left, right = (operand.shape for operand in call.operands[first : first + 2])
+    flip = (bool(call.argument("transA")), bool(call.argument("transB")))
+    return contraction(call, matrices(left, right, call.made[0].shape, flip), (first, first + 1))
 
 
 def added_product(call: Call) -> Outcome:
     """``addmm`` and ``baddbmm``: the first operand is added to the product of the other two."""
-    if len(call.operands) < 3:
-        return call.whole()
-    left, right = (operand.shape for operand in call.operands[1:3])
-    return contraction(call, matrices(left, right, call.made[0].shape), (1, 2))
-
-
-def gemm(call: Call) -> Outcome:
-    """ONNX ``Gemm``: operands transposed as its attributes say."""
-    if len(call.operands) < 2:
-        return call.whole()
-    left, right = (operand.shape for operand in call.operands[:2])
-    flip = (bool(call.argument("transA")), bool(call.argument("transB")))
-    return contraction(call, matrices(left, right, call.made[0].shape, flip))
+    return product(call, 1)
 
 
 def einsum(call: Call) -> Outcome:

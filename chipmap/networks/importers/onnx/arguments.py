@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from chipmap.networks.importers.onnx.shapes import schema_of
+
 if TYPE_CHECKING:
     import numpy as np
     import onnx
@@ -63,11 +65,8 @@ def _plain(attribute: onnx.AttributeProto) -> Any:
 @lru_cache(4096)
 def _specification(kind: str, domain: str, version: int) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Defaults of the attributes of an operator and the names of its operands; neither of an unknown one."""
-    import onnx.defs
-
-    try:
-        schema = onnx.defs.get_schema(kind, version, "" if domain == "ai.onnx" else domain)
-    except Exception:  # a class of ONNX's own, from C++
+    schema = schema_of(kind, "" if domain == "ai.onnx" else domain, version)
+    if schema is None:
         return {}, ()
     defaults = ((name, _plain(attribute.default_value)) for name, attribute in schema.attributes.items())
     return {name: value for name, value in defaults if value is not None}, tuple(i.name for i in schema.inputs)

@@ -46,10 +46,6 @@ def _axes(read: Sequence[Array | None], arguments: Arguments) -> tuple[int, ...]
     return None if axes is None else tuple(int(axis) for axis in np.atleast_1d(axes))
 
 
-def _unsqueezed(read: list[Any], arguments: Arguments) -> Array:
-    return np.expand_dims(read[0], _axes(read, arguments) or ())
-
-
 def _reshaped(read: list[Any], arguments: Arguments) -> Array:
     data, shape = read
     kept = not arguments.get("allowzero")
@@ -163,6 +159,6 @@ _OPERATORS: dict[str, Callable[[list[Any], Arguments], Any]] = {
     "Squeeze": lambda read, arguments: np.squeeze(read[0], axis=_axes(read, arguments)),
     "Sub": _elementwise(np.subtract),
     "Transpose": lambda read, arguments: np.transpose(read[0], arguments.get("perm")),
-    "Unsqueeze": _unsqueezed,
+    "Unsqueeze": lambda read, arguments: np.expand_dims(read[0], _axes(read, arguments) or ()),
     "Where": _elementwise(np.where),
 }

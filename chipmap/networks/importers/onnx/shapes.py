@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +69,7 @@ def inferred(
         attributes = [one for one in node.attribute if not one.name.startswith("activation")]
         node = onnx.NodeProto(op_type=kind, input=node.input[:operands], output=node.output[:1], attribute=attributes)
         domain = ""
-    schema = _schema(node.op_type, domain, versions.get(domain, _LATEST))
+    schema = schema_of(node.op_type, domain, versions.get(domain, _LATEST))
     if schema is not None and schema.has_type_and_shape_inference_function:
         return _by_specification(node, schema, versions, types, known)
     read = [value_of(name, types.get(name)) if name else None for name in node.input]
@@ -115,15 +115,11 @@ _LATEST = 10**6
 
 
 @lru_cache(4096)
-def _schema(kind: str, domain: str, version: int) -> Any:
+def schema_of(kind: str, domain: str, version: int) -> Any:
+    """ONNX's specification of an operator; None of one that it doesn't know."""
     import onnx.defs
 
     try:
         return onnx.defs.get_schema(kind, version, domain)
     except Exception:  # a class of ONNX's own, from C++: there is no such operator
         return None
-
-
-def operands(names: Sequence[str], types: Types) -> list[Value | None]:
-    """The tensors of these names; None for an operand that is left out or whose size isn't known."""
-    return [value_of(name, types.get(name)) if name else None for name in names]

@@ -82,6 +82,8 @@ COUNTED = words(
     var_mean vstack where xlogy"""
 )
 _BACKWARD = Rule(flop.attention_backward(), "2 · t · (3 |Q| + 2 |y|) for t keys, y made forward", source=rules.COUNTER)
+_POINTS, _REAL_POINTS = "5 n log₂ n per transform of n points", "2.5 n log₂ n per transform of n real points"
+_CELL = "2 · samples · elements of the matrices of weights"
 #: Checks of shapes and types, which make nothing.
 CHECK = Rule(lambda call: 0, "0", lambda call: 0, "0")
 #: What other operators cost.
@@ -97,10 +99,7 @@ RULES: dict[str, Rule] = rules.tabled(
         ),
         ("addmm baddbmm addmv _addmm_activation", rules.BIASED_PRODUCT),
         ("addbmm", Rule(flop.summed_product, "2 · elements of the left matrices · columns of y")),
-        (
-            "_grouped_mm _scaled_grouped_mm _scaled_grouped_mm_v2 transformers.grouped_mm_fallback",
-            rules.GROUPED,
-        ),
+        ("_grouped_mm _scaled_grouped_mm _scaled_grouped_mm_v2 transformers.grouped_mm_fallback", rules.GROUPED),
         ("tensordot", rules.CONTRACTION),
         ("einsum", rules.EINSUM),
         ("bilinear", Rule(flop.bilinear, "2 · |y| · (i · j + j) for operands of i and j features")),
@@ -150,45 +149,20 @@ RULES: dict[str, Rule] = rules.tabled(
             Rule(flop.encoder(1, 3, 9, 11), "products of its projections, of attention and of its feed-forward layers"),
         ),
         ("lstm gru rnn_tanh rnn_relu", rules.RECURRENT),
-        (
-            "mkldnn_rnn_layer",
-            Rule(flop.recurrent_layer(1, 2), "2 · steps · samples · elements of the matrices of weights"),
-        ),
-        (
-            "lstm_cell",
-            Rule(flop.recurrent_layer(3, 4), "2 · samples · elements of the matrices of weights"),
-        ),
-        (
-            "gru_cell rnn_tanh_cell rnn_relu_cell",
-            Rule(flop.recurrent_layer(2, 3), "2 · samples · elements of the matrices of weights"),
-        ),
+        ("mkldnn_rnn_layer", Rule(flop.recurrent_layer(1, 2), rules.RECURRENT.says)),
+        ("lstm_cell", Rule(flop.recurrent_layer(3, 4), _CELL)),
+        ("gru_cell rnn_tanh_cell rnn_relu_cell", Rule(flop.recurrent_layer(2, 3), _CELL)),
         (
             "selective_scan_fwd",
             Rule(flop.selective_scan, "8 · |x| · states: two products to discretise, the recurrence, the sum with C"),
         ),
         ("causal_conv1d_fwd _causal_conv1d_fwd_cpp", Rule(flop.causal_convolution, "2 · |x| · width of the kernel")),
-        (
-            "fft_fft fft_ifft _fft_c2c",
-            Rule(
-                numerics.fourier(),
-                "5 n log₂ n per transform of n points",
-                source=rules.FFTW,
-            ),
-        ),
-        ("fft_fft2 fft_ifft2", Rule(numerics.fourier(dims=2), "5 n log₂ n per transform of n points")),
-        ("fft_fftn fft_ifftn", Rule(numerics.fourier(dims=None), "5 n log₂ n per transform of n points")),
-        (
-            "fft_rfft fft_irfft fft_hfft fft_ihfft _fft_r2c _fft_c2r",
-            Rule(numerics.fourier(real=True), "2.5 n log₂ n per transform of n real points"),
-        ),
-        (
-            "fft_rfft2 fft_irfft2",
-            Rule(numerics.fourier(real=True, dims=2), "2.5 n log₂ n per transform of n real points"),
-        ),
-        (
-            "fft_rfftn fft_irfftn",
-            Rule(numerics.fourier(real=True, dims=None), "2.5 n log₂ n per transform of n real points"),
-        ),
+        ("fft_fft fft_ifft _fft_c2c", Rule(numerics.fourier(), _POINTS, source=rules.FFTW)),
+        ("fft_fft2 fft_ifft2", Rule(numerics.fourier(dims=2), _POINTS)),
+        ("fft_fftn fft_ifftn", Rule(numerics.fourier(dims=None), _POINTS)),
+        ("fft_rfft fft_irfft fft_hfft fft_ihfft _fft_r2c _fft_c2r", Rule(numerics.fourier(real=True), _REAL_POINTS)),
+        ("fft_rfft2 fft_irfft2", Rule(numerics.fourier(real=True, dims=2), _REAL_POINTS)),
+        ("fft_rfftn fft_irfftn", Rule(numerics.fourier(real=True, dims=None), _REAL_POINTS)),
         ("stft", Rule(numerics.spectrogram(), "2.5 n log₂ n per frame of n points")),
         ("istft", Rule(numerics.spectrogram(inverse=True), "2.5 n log₂ n per frame of n points")),
         ("cholesky linalg_cholesky linalg_cholesky_ex", rules.CHOLESKY),

@@ -54,11 +54,7 @@ RULES: dict[str, Rule] = rules.tabled(
         ),
         (
             "DFT",
-            Rule(
-                numerics.fourier_pairs,
-                "5 n log₂ n per transform of n points, 2.5 of real ones",
-                source=rules.FFTW,
-            ),
+            Rule(numerics.fourier_pairs, "5 n log₂ n per transform of n points, 2.5 of real ones", source=rules.FFTW),
         ),
         ("STFT", Rule(numerics.fourier_frames, "2.5 n log₂ n per frame of n points")),
         ("Det", rules.LU),

@@ -5,7 +5,7 @@ y is the operator's (first) result, x its first operand, |y| the number of eleme
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -62,14 +62,6 @@ def tabled(rows: Iterable[tuple[str, Rule]]) -> dict[str, Rule]:
             assert name not in found, name
             found[name] = rule
     return found
-
-
-def kinds(rules: Mapping[str, Rule]) -> Iterator[tuple[Rule, list[str]]]:
-    """Each rule with its operators, in the order of the table."""
-    grouped: dict[int, tuple[Rule, list[str]]] = {}
-    for name, rule in rules.items():
-        grouped.setdefault(id(rule), (rule, []))[1].append(name)
-    yield from grouped.values()
 
 
 #: Sources: PyTorch's own counter; a book on linear algebra; the usual count of Fourier transforms.

@@ -34,17 +34,14 @@ class Measure:
         text = value.strip() if isinstance(value, str) else value
         if text is None or text == "" or (isinstance(text, float) and math.isnan(text)):
             return None
-        amount = self._of_text(text) if isinstance(text, str) else _of_number(text)
+        found = amounts.quantity(text, self.kind, self.plain) if isinstance(text, str) else None
+        amount = found * self.per_plain if found is not None else _of_number(text)
         if amount is None:
             raise InputError(f"{name} is {shown(value)}", where, f"Give a number: {self.example}.")
         if not 0 <= amount <= self.most:
             what = f"{name} is {shown(value)}: it runs from 0 to {self.most:.0e}"
             raise InputError(what, where, f"Give a number within these: {self.example}.")
         return amount
-
-    def _of_text(self, text: str) -> Fraction | None:
-        found = amounts.quantity(text, self.kind, self.plain)
-        return None if found is None else found * self.per_plain
 
 
 def _of_number(value: Any) -> Fraction | None:

@@ -47,18 +47,13 @@ def accepts(data: bytes, where: str) -> bool:
     return len(cells) > 1 and bool(cells & _KNOWN)
 
 
-def is_edges(source: Source) -> bool:
-    """Whether it is a table of edges alone."""
-    return accepts(source.content(), source.where) and _names_ends(next(_lines(source), (0, []))[1])
-
-
 def paired(sources: Sequence[Source]) -> list[Source]:
     """The sources, each table of edges beside the table of nodes before it (or else the one behind it)."""
     found: list[Source] = []
     waiting: Source | None = None
     for source in sources:
         table = source.head.lstrip()[:1] != b"{" and source.where.lower().endswith(".csv")
-        if table and is_edges(source):
+        if table and _names_ends(next(_lines(source), (0, []))[1]):  # a table of edges alone
             if found and found[-1].where.lower().endswith(".csv") and found[-1].beside is None:
                 found[-1].beside = source
             elif waiting is None:

@@ -88,22 +88,23 @@ def slot(call: str, i: int) -> str:
     return f"{call}#{i}"
 
 
+def leaves(value: Any) -> Iterator[Any]:
+    """What is in nested lists, in order."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from leaves(item)
+    else:
+        yield value
+
+
 def refs(value: Any) -> Iterator[Ref]:
     """The refs in an argument, in order."""
-    if isinstance(value, Ref):
-        yield value
-    elif isinstance(value, list):
-        for item in value:
-            yield from refs(item)
+    return (one for one in leaves(value) if isinstance(one, Ref))
 
 
 def operands(value: Any) -> Iterator[Any]:
     """The refs and numbers in an argument, in order: what can stand for an input of a graph."""
-    if isinstance(value, Ref) or (isinstance(value, int | float) and not isinstance(value, bool)):
-        yield value
-    elif isinstance(value, list):
-        for item in value:
-            yield from operands(item)
+    return (one for one in leaves(value) if isinstance(one, Ref | int | float) and not isinstance(one, bool))
 
 
 def expressions(graph: TorchGraph) -> set[str]:
@@ -117,15 +118,7 @@ def expressions(graph: TorchGraph) -> set[str]:
 
 def inner_graphs(arguments: tuple[tuple[str, Any], ...]) -> list[TorchGraph]:
     """The graphs among a call's arguments."""
-
-    def graphs(value: Any) -> Iterator[TorchGraph]:
-        if isinstance(value, TorchGraph):
-            yield value
-        elif isinstance(value, list):
-            for item in value:
-                yield from graphs(item)
-
-    return [graph for _, value in arguments for graph in graphs(value)]
+    return [one for _, value in arguments for one in leaves(value) if isinstance(one, TorchGraph)]
 
 
 Ranges = Mapping[str, tuple[int | None, int | None]]

@@ -6,7 +6,17 @@ import operator
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from chipmap.networks.importers.torch.graph import GETITEM, Call, Meta, Operator, Ref, TorchGraph, TorchProgram, slot
+from chipmap.networks.importers.torch.graph import (
+    GETITEM,
+    Call,
+    Meta,
+    Operator,
+    Ref,
+    TorchGraph,
+    TorchProgram,
+    leaves,
+    slot,
+)
 from chipmap.records import InputError
 
 if TYPE_CHECKING:
@@ -48,7 +58,7 @@ def _bound(value: Any) -> int | None:
 
 def _hints(nodes: Any) -> dict[str, int]:
     """The value in the export of each size that is an expression."""
-    sizes = [size for node in nodes for value in _flat(node.meta.get("val")) for size in getattr(value, "shape", ())]
+    sizes = [size for node in nodes for value in leaves(node.meta.get("val")) for size in getattr(value, "shape", ())]
     known = [(size, getattr(getattr(size, "node", None), "hint", None)) for size in sizes if not isinstance(size, int)]
     return {str(size): int(hint) for size, hint in known if isinstance(hint, int)}
 
@@ -72,7 +82,7 @@ class _Module:
         value = node.meta.get("val", node.meta.get("example_value"))
         if node.op == "output":
             self.graph.single = not isinstance(node.args[0], tuple | list)
-            self.graph.outputs = [self._argument(item) for item in _flat(node.args[0])]
+            self.graph.outputs = [self._argument(item) for item in leaves(node.args[0])]
         elif node.op == "placeholder":
             self._note(node.name, value)
             self.graph.inputs.append(self._ref(node.name))
@@ -163,15 +173,6 @@ def _attribute(module: Any, path: str) -> Any:
     for name in path.split("."):
         module = getattr(module, name, None)
     return module
-
-
-def _flat(value: Any) -> Iterator[Any]:
-    """What is in nested lists, in order."""
-    if isinstance(value, tuple | list):
-        for item in value:
-            yield from _flat(item)
-    else:
-        yield value
 
 
 def _target(target: Any) -> str:
