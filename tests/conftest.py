@@ -72,7 +72,7 @@ QUICK: dict[str, int] = {
     "dataflow/test_methods.py::test_bounds_hold": 0,
     "dataflow/test_methods.py": 1,
     "dataflow/test_mip.py": 3,
-    "dataflow/test_outside.py::test_every_method_finds_what_brute_force_finds": ALL,
+    "dataflow/test_outside.py::test_every_method_finds_what_brute_force_finds": 3,
     "dataflow/test_outside.py::test_dram_decides": ALL,
     "dataflow/test_program.py::test_a_label_goes_only_where_another_is_as_good_in_all": ALL,
     "dataflow/test_program.py::test_program_is_brute_force": 0,
