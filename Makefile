@@ -9,6 +9,9 @@ INSTANCE := ring/bert-large-36
 # what `make test` and `make quick` pass to pytest; PYTEST_ARGS="tests/report" runs a part
 WORKERS ?= 2
 PYTEST_ARGS ?=
+# each worker begins with its own half of the files, so that what a file or family makes once is made by one worker;
+# who is done takes over tests from the other
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # exact versions with their hashes; setuptools is among them, so that nothing else is fetched to build chipmap
 INSTALL := $(PIP) install --require-hashes --requirement
@@ -58,11 +61,11 @@ demo: $(VENV)/installed
 	$(BIN)/chipmap report $(DEMO) --html $(DEMO)/report.html
 
 test: $(VENV)/installed-dev lint
-	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	$(PYTEST) $(PYTEST_ARGS)
 	$(if $(PYTEST_ARGS),,$(BIN)/python -m tests.wheel)
 
 quick: $(VENV)/installed-dev lint
-	$(BIN)/python -m pytest -n $(WORKERS) --quick $(PYTEST_ARGS)
+	$(PYTEST) --quick $(PYTEST_ARGS)
 
 # an environment of its own: torch first, as others would bring a build of it that is many times larger
 $(JUDGES)/installed: pyproject.toml requirements-dev.lock

@@ -27,7 +27,7 @@ from chipmap.validation.brute_force import count
 from tests.conformance.cases import FAMILIES, LIMIT_S, TinyCase, hooks, identify
 
 #: Random instances that are looked at per family, and those of them that are kept.
-TRIED, KEPT = 60, 5
+TRIED, KEPT = 60, 3
 #: The limit of a solve: many times what one takes, so that a proof isn't cut short on a busy machine.
 PATIENCE = SolveOptions(time_limit=4 * LIMIT_S, threads=1)
 #: Candidates that brute force may look at.

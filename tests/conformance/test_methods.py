@@ -36,7 +36,7 @@ def run(case: TinyCase, method: Method, **options: Any) -> Result:
 LONG = ("wafer/search", "placement/metis", "multimodel/scar-evolutionary")
 #: How many cases a method is asked at least, as far as there are more. The best chain is asked all of them, and so is
 #: every model (:mod:`tests.conformance.test_models`).
-ENOUGH = 20
+ENOUGH = 12
 
 
 def part(family: Family, method: Method) -> int:

@@ -102,7 +102,11 @@ def test_what_the_checker_accepts_the_model_accepts(family: Family, formulation:
     assert encoded >= 10
 
 
-@every_model
+@pytest.mark.parametrize(
+    ("case", "formulation", "solver"),
+    [(case, form, solver) for family, form, solver in formulations() for case in cases(family)[::2]],
+    ids=identify,
+)
 def test_a_warm_start_is_accepted(case: TinyCase, formulation: Formulation, solver: str) -> None:
     """The solver completes the start and reports it before anything else; a restriction may have to refuse it."""
     optimum, solution = case.best

@@ -58,7 +58,7 @@ def changed(record: Any, random: Random) -> bytes:
 def test_changed_values_are_refused_or_solved() -> None:
     random, originals = Random(5), list(variants().values())
     outcomes = {"refused": 0, "solved": 0, "infeasible": 0}
-    for _ in range(600):
+    for _ in range(400):
         try:
             instance = DataflowInstance.from_json(changed(random.choice(originals), random))
             instance.check()
@@ -78,4 +78,4 @@ def test_changed_values_are_refused_or_solved() -> None:
             continue
         check(instance, mapping)
         files(instance, mapping)
-    assert outcomes["refused"] > 100 and outcomes["solved"] > 30, outcomes
+    assert outcomes["refused"] > 70 and outcomes["solved"] > 20, outcomes

@@ -59,7 +59,7 @@ def test_the_program_finds_what_brute_force_finds() -> None:
 def test_what_the_program_says_of_little_dram_holds() -> None:
     """The optimum, or a proof that nothing fits, by the program alone."""
     seen = {"optimal": 0, "infeasible": 0}
-    for seed in range(120):
+    for seed in range(70):
         instance = staged_instance(Random(seed), dram=True)
         if count(instance) > 250:
             continue
@@ -69,7 +69,7 @@ def test_what_the_program_says_of_little_dram_holds() -> None:
         assert result.objective == best, seed
         seen[result.status] += 1
         assert not any("CP-SAT takes it" in note.text for note in result.notes), seed
-    assert min(seen.values()) > 10, seen
+    assert min(seen.values()) > 5, seen
 
 
 def with_dram(instance: DataflowInstance, size: int) -> DataflowInstance:
@@ -86,7 +86,7 @@ def test_more_dram_is_never_worse() -> None:
     assert (short.infeasibility[0].label, short.infeasibility[0].demand) == ("C6", 8_146_944.0)
     last: DataflowSolution | None = None
     best = 2**62
-    for size in (8_146_944, 10**7, 14 * 10**6, 20 * 10**6, 30 * 10**6):
+    for size in (8_146_944, 14 * 10**6, 30 * 10**6):
         within = with_dram(instance, size)
         result = solved(within, 600.0)
         assert result.status == "optimal" and result.objective is not None and result.objective <= best, size
@@ -99,7 +99,7 @@ def test_where_labels_run_out_cpsat_decides(monkeypatch: pytest.MonkeyPatch) -> 
     """Where it may do no work, the second program gives up what doesn't fit: the bound stands, CP-SAT goes on."""
     monkeypatch.setattr(within_dram, "WORK", 0)
     noted = 0
-    for seed in range(60):
+    for seed in range(30):
         instance = staged_instance(Random(seed), dram=True)
         if count(instance) > 250:
             continue
@@ -352,7 +352,7 @@ def test_changed_values_are_refused_or_solved() -> None:
     """Instances and mappings with a value changed: words, never a traceback."""
     random = Random(3)
     outcomes = {"refused": 0, "solved": 0, "infeasible": 0}
-    for round_ in range(300):
+    for round_ in range(200):
         original = staged_instance(Random(round_ % 20), dram=round_ % 3 == 0)
         try:
             instance = DataflowInstance.from_json(changed(original, random))
@@ -372,4 +372,4 @@ def test_changed_values_are_refused_or_solved() -> None:
             check(instance, other)
             files(instance, other)
             measures(instance, mapping)
-    assert min(outcomes.values()) > 5, outcomes
+    assert min(outcomes.values()) > 3, outcomes

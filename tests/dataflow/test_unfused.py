@@ -27,7 +27,7 @@ from chipmap.validation.dataflow.candidates import count
 from chipmap.validation.dataflow.checker import check
 from tests.dataflow.random_instances import made, mixed_instance, outside_instance, split_instance
 
-SEEDS = range(14)
+SEEDS = range(9)
 #: An element-wise kernel with a choice, cheap to compute and dear to move.
 PLAIN = {"kind": "elementwise", "M": 512, "N": 64}
 
@@ -57,7 +57,7 @@ def test_the_elimination_is_brute_force() -> None:
         assert (run.upper, run.proved_infeasible) == (optimum, optimum is None), instance
         assert not run.rejected and (optimum is None or run.gap == 0.0), instance
         tried[optimum is None] += 1
-    assert tried[False] >= 15 and tried[True] >= 3
+    assert tried[False] >= 9 and tried[True] >= 2
 
 
 def test_tables_per_tensor_are_brute_force(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +69,7 @@ def test_tables_per_tensor_are_brute_force(monkeypatch: pytest.MonkeyPatch) -> N
         run = solved(instance)
         assert run.upper == optimum and (optimum is None or run.gap == 0.0), instance
         compared += optimum is not None
-    assert compared >= 15
+    assert compared >= 9
 
 
 def test_relaxations_hold(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from tests.instances.published import FORMATS as PATTERNS
 from tests.instances.published import all_published, published
 
 #: Mutations per format.
-ROUNDS = 1000
+ROUNDS = 600
 
 
 def read(data: Any, name: str = "small.json") -> ImportedGraph:

@@ -50,9 +50,9 @@ def sixteen() -> tuple[Schedules, ...]:
 
 
 def test_enumeration_finds_what_the_checker_finds() -> None:
-    """The optima of all objectives on 30 instances, with and without schedules."""
+    """The optima of all objectives on 16 instances, with and without schedules."""
     random, feasible, compared = Random(1), 0, 0
-    while compared < 30:
+    while compared < 16:
         base = varied_instance(random)
         if combinations(base) > 600:
             continue
@@ -60,15 +60,18 @@ def test_enumeration_finds_what_the_checker_finds() -> None:
         for known in (with_objective(schedules(base), objective) for objective in OBJECTIVES):
             assert brute_force(known.instance, check)[0] == known.optimum
             feasible += known.optimum is not None
-    assert 40 < feasible < 110
+    assert 20 < feasible < 60
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("method", methods())
 def test_no_method_contradicts_enumeration(method: str, objective: str) -> None:
-    """Optima, bounds, schedules and proofs of infeasibility on 16 instances, of methods that take long on 6."""
+    """Optima, bounds, schedules and proofs of infeasibility on 16 instances, by turns of two objectives each.
+
+    Methods that take long are asked half of that.
+    """
     wrong: list[str] = []
-    for every in sixteen()[:: 3 if method in ("bounds", "mip") else 1]:
+    for every in sixteen()[OBJECTIVES.index(objective) % 2 :: 4 if method in ("bounds", "mip") else 2]:
         known = with_objective(every, objective)
         wrong += complaints(known.instance, known, method, LIMIT, Tally())
     assert not wrong
@@ -85,7 +88,7 @@ def test_cpsat_does_not_cut_off_the_least_product() -> None:
 def test_the_mip_of_an_edp_instance_minimises_its_weighted_sum() -> None:
     """For three weights: the least rate / 1000 · T1 + T2 of all schedules, rate in thousandths of a pJ per ns."""
     compared = 0
-    for base in instances(3, 16):
+    for base in instances(3, 10):
         known = with_objective(schedules(base), "edp")
         for rate in (1, 40_000, 3_000_000):
             outcome = solve_model(build_mip(known.instance, {"rate": rate}), SolveRequest(time_limit=LIMIT, threads=1))
@@ -94,7 +97,7 @@ def test_the_mip_of_an_edp_instance_minimises_its_weighted_sum() -> None:
                 continue
             compared += 1
             assert outcome.objective == pytest.approx((rate / 1000 * known.time + known.energy).min(), rel=1e-6)
-    assert compared > 20
+    assert compared > 12
 
 
 def test_bounds_for_any_number_of_windows_hold_for_all_schedules() -> None:

@@ -43,9 +43,9 @@ def instances(seed: int) -> Iterator[MultiInstance]:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_lines_hold_for_all_schedules_of_pipelined_models(seed: int) -> None:
-    """Each line rate · T1 + T2 >= value on 60 instances, for rates from 0 to large ones."""
+    """Each line rate · T1 + T2 >= value on 36 instances, for rates from 0 to large ones."""
     compared, shares = 0, list[float]()
-    for base in islice(instances(seed), 60):
+    for base in islice(instances(seed), 36):
         known, program = schedules(base), AnyWindows(multi_problem(base))
         if not len(known.time):
             continue
@@ -56,7 +56,7 @@ def test_lines_hold_for_all_schedules_of_pipelined_models(seed: int) -> None:
             value, least = program.line(rate).value, float((rate * known.time + known.energy).min())
             assert value <= least
             shares.append(value / max(1.0, least))
-    assert compared > 45 and sum(shares) / len(shares) > 0.9
+    assert compared > 27 and sum(shares) / len(shares) > 0.9
 
 
 def even(number: int, layers: int, q: int, time: int) -> MultiInstance:

@@ -82,7 +82,7 @@ def test_descents_never_rise_and_real_windows_keep_the_nodes(seed: int) -> None:
 def test_every_schedule_is_better_than_the_one_before(objective: str) -> None:
     """And valid; some are found."""
     count = 0
-    for seed in range(8):
+    for seed in range(4):
         problem, program, _ = searched(seed, objective=objective)
         start = whole_models(problem)
         assert start is not None
@@ -92,7 +92,7 @@ def test_every_schedule_is_better_than_the_one_before(objective: str) -> None:
             assert certificate.feasible and certificate.objective is not None
             assert certificate.objective < best
             best, count = certificate.objective, count + 1
-    assert count > 5
+    assert count > 2
 
 
 def test_a_deadline_ends_it() -> None:

@@ -51,7 +51,7 @@ def test_schedules_in_order_are_valid_or_have_no_route() -> None:
 def test_bounds_at_once_hold_and_meet_what_is_plain() -> None:
     """Two operations in a row take the sum of their times; so does the bound, and none exceeds an optimum."""
     random, exact = Random(3), 0
-    for _ in range(60):
+    for _ in range(30):
         instance = tiny_instance(random)
         run = Run(instance, SolveOptions(), check)
         at_once.at_once(instance, run)

@@ -63,7 +63,7 @@ def test_no_bound_on_the_step_exceeds_an_optimum() -> None:
 
 
 def test_heads_and_tails_hold_in_optimal_schedules() -> None:
-    for instance, problem, optimum in solved(2, 80):
+    for instance, problem, optimum in solved(2, 40):
         windows = bounds.heads_and_tails(problem, Deadline())
         windows = same_device_bound.raised(problem, ancestors.raised(problem, windows, Deadline()), True, Deadline())
         _, best = brute_force(instance, check)
@@ -75,7 +75,7 @@ def test_heads_and_tails_hold_in_optimal_schedules() -> None:
 
 def test_no_bound_on_the_load_exceeds_an_optimum() -> None:
     random, compared = Random(3), 0
-    while compared < 80:
+    while compared < 40:
         instance = tiny_instance(random)
         optimum, _ = brute_force(instance, check)
         if optimum is not None and instance.task.objective == "throughput":

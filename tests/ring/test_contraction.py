@@ -17,7 +17,7 @@ from chipmap.validation.ring.checker import check
 from tests.ring.random_instances import random_instance, seeds
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=30, derandomize=True, deadline=None)
 @given(seeds)
 def test_same_optimum_as_the_original(seed: int) -> None:
     random = Random(seed)

@@ -37,7 +37,7 @@ def chain(times: tuple[int, ...], chips: int, skip: bool = False, **fields: Any)
     return RingInstance(**(made | {"time_ns": tuple(t / 100 for t in times)} | fields))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(seeds)
 def test_windows_hold_every_solution_up_to_the_target(seed: int) -> None:
     random = Random(seed)
