@@ -73,6 +73,9 @@ def test_dram_decides(name: str) -> None:
     found = run(instance)
     assert found.status == "optimal" and optimum is not None and found.objective is not None
     assert found.objective > optimum
+    for method in (mip, cpsat):
+        state = Run(instance, SolveOptions(time_limit=60.0, threads=1), check)
+        assert (method(instance, state).reason, state.upper, state.rejected) == ("optimal", found.objective, [])
 
 
 def test_dram_by_hand() -> None:
