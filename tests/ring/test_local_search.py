@@ -12,7 +12,7 @@ from chipmap.heuristics.ring.greedy import greedy
 from chipmap.heuristics.ring.local_search.levels_kernel import NO_LEVELS
 from chipmap.heuristics.ring.local_search.loads_kernel import Goal, broken, excess
 from chipmap.heuristics.ring.local_search.moves_kernel import Heat, anneal
-from chipmap.heuristics.ring.local_search.search import Effort, LocalSearch
+from chipmap.heuristics.ring.local_search.search import Effort, LocalSearch, closed
 from chipmap.inputs.reading import generate
 from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract
@@ -117,7 +117,7 @@ def test_no_better_than_brute_force(seed: int) -> None:
     found = search.attempt(start, best, Effort(0.6, 1.0, 100_000), random)
     assert found is not None
     mapping = np.full(problem.n, -1, dtype=np.int64)
-    mapping[search.operations] = found
+    mapping[search.operations] = closed(found)
     certificate = check(instance, contraction.lift(RingSolution(chips=tuple(mapping.tolist()))))
     assert certificate.feasible and certificate.objective == best
     if best > 1:

@@ -46,12 +46,14 @@ class RingMipChoices:
     """How the MIP is stated.
 
     ``family``: ``full`` states C3 with edge and reach variables; ``path`` restricts every flow to f(v) <= f(u) + 1,
-    which with C1 is sufficient for C3 (a restriction). ``windows``: (lo, hi) by operation, fixed
+    which with C1 is sufficient for C3 (a restriction). ``cuts``: ``n1``, the necessary part of C3 as redundant rows;
+    without them a conflict names the labels themselves. ``windows``: (lo, hi) by operation, fixed
     (:func:`chipmap.instances.ring.station_windows.station_windows`). ``upper``: cutoff, only solutions with cost <=
     upper ticks.
     """
 
     family: Literal["full", "path"] = "full"
+    cuts: tuple[Literal["n1"], ...] = ("n1",)
     windows: Mapping[int, tuple[int, int]] | None = None
     upper: int | None = None
 
@@ -137,7 +139,7 @@ def _triangle(block: pyo.Block, problem: RingProblem, choices: RingMipChoices) -
     if choices.family == "full" or not problem.has("C1"):
         for function in (c3_triangle_edge, c3_triangle_reach, c3_triangle):
             state(function, block, problem)
-    if problem.has("C1"):
+    if "n1" in choices.cuts and problem.has("C1"):
         cut_n1(block, problem)
 
 
