@@ -39,7 +39,7 @@ class Repeated:
         rows: Sequence[tuple[dict[int, float], float, float]],
     ) -> None:
         self.highs = highspy.Highs()
-        self.columns = len(upper)
+        self.columns, self.upper = len(upper), list(upper)
         self.whole = any(integer)
         self.highs.setOptionValue("output_flag", False)
         self.highs.setOptionValue("threads", 1)
@@ -55,6 +55,10 @@ class Repeated:
         """One more row."""
         columns, factors = np.array(list(row), np.int32), np.array(list(row.values()), float)
         self.highs.addRow(low, high, len(columns), columns, factors)
+
+    def set_lower(self, column: int, low: float) -> None:
+        """Another lower bound of a column."""
+        self.highs.changeColBounds(column, low, self.upper[column])
 
     def minimise(self, cost: Floats, seconds: float, gap: float) -> Answer:
         """The least cost within ``seconds``, to an absolute ``gap``."""
@@ -103,13 +107,18 @@ class Optimum(NamedTuple):
 
 
 class GrowingProgram:
-    """min cost · x, rows Σ a · x = right, x >= 0: columns are added, and HiGHS goes on from where it was."""
+    """min cost · x, rows Σ a · x = right, x >= 0: columns are added, and HiGHS goes on from where it was.
 
-    def __init__(self, right: Sequence[float]) -> None:
-        self.highs = highspy.Highs()
+    Not ``warm`` it keeps the columns alone and begins anew with its presolve. That takes longer, but of several optima
+    it ends at another one, by whose prices a pricing question may be much easier.
+    """
+
+    def __init__(self, right: Sequence[float], warm: bool = True) -> None:
+        self.highs, self.warm = highspy.Highs(), warm
         self.highs.setOptionValue("output_flag", False)
         self.highs.setOptionValue("threads", 1)
-        self.highs.setOptionValue("simplex_strategy", PRIMAL)  # the last optimum stays feasible when columns come
+        if warm:  # the last optimum stays feasible when columns come
+            self.highs.setOptionValue("simplex_strategy", PRIMAL)
         self.columns, nothing = 0, np.zeros(0)
         for amount in right:
             self.highs.addRow(float(amount), float(amount), 0, nothing.astype(np.int32), nothing)
@@ -130,6 +139,8 @@ class GrowingProgram:
         highs = self.highs
         highs.changeColsCost(self.columns, np.arange(self.columns, dtype=np.int32), cost)
         highs.setOptionValue("time_limit", highs.getRunTime() + min(seconds, 1e9))
+        if not self.warm:
+            highs.clearSolver()
         try:
             highs.run()
             if highs.getModelStatus() == highspy.HighsModelStatus.kUnknown:  # rounding: from scratch

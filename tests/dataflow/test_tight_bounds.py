@@ -13,6 +13,7 @@ from chipmap.heuristics.dataflow.cover.column_generation import PartitionBound, 
 from chipmap.heuristics.dataflow.program.program import Program
 from chipmap.heuristics.dataflow.stages.program import StageProgram
 from chipmap.heuristics.dataflow.symmetric.classes import classes
+from chipmap.heuristics.dataflow.symmetric.program import SymmetricProgram
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.floors import least_sram
 from chipmap.instances.dataflow.plans import allowed_degrees
@@ -99,6 +100,15 @@ def test_one_partition_whose_weights_stay() -> None:
     problem = problem_of(instance)
     layer = one_partition(classes(problem), Deadline(), Repeated)
     assert layer is not None and total_ticks(problem, layer) == optimum(instance)
+
+
+def test_program_up_to_symmetry() -> None:
+    """Two equal branches, of which one waits for the other's partition."""
+    instance = fixed(dict.fromkeys("abcd", WHOLE), "ab ac bd cd", sram_bytes=250)
+    problem = problem_of(instance)
+    chain = SymmetricProgram(problem).best_up_to_symmetry(None)
+    assert chain is not None and max(chain.partitions) > 0
+    assert total_ticks(problem, chain.ticks, chain.chosen) == optimum(instance)
 
 
 def test_relaxation() -> None:

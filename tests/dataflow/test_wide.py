@@ -16,12 +16,13 @@ from chipmap.heuristics.dataflow.program.program import Chain, Program
 from chipmap.heuristics.dataflow.program.restricted_program import RestrictedProgram
 from chipmap.heuristics.dataflow.symmetric.branches import interchangeable
 from chipmap.heuristics.dataflow.symmetric.classes import classes
+from chipmap.heuristics.dataflow.symmetric.program import SymmetricProgram
 from chipmap.inputs.reading import read
-from chipmap.instances.dataflow import DataflowInstance
+from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.generators import moe
 from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.plans import allowed_degrees
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
+from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, resident
 from chipmap.instances.dataflow.shipped import SHIPPED
 from chipmap.methods.dataflow.cases import cases
 from chipmap.methods.dataflow.wide_graphs import WideGraph, has_no_mapping
@@ -96,6 +97,27 @@ def test_the_wide_method_is_brute_force(block: int) -> None:
     assert tried["optimal"] >= 3 and tried["open"] <= 2, tried
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_the_program_up_to_symmetry_is_the_plain_one(seed: int) -> None:
+    instance = branched(Random(seed))
+    problem, task = problem_of(instance), instance.task
+    rules = (task.partitions if task.fused else None, task.exactly and task.fused, task.fused)
+    plain, symmetric = Program(problem), SymmetricProgram(problem)
+    assert len(symmetric.lattice.masks) < len(plain.lattice.masks)
+    wanted, chain = plain.best(*rules), symmetric.best_up_to_symmetry(*rules)
+    assert (wanted is None) == (chain is None)
+    if wanted is None or chain is None:
+        return
+    assert chain.ticks == wanted.ticks
+    schemes = tuple(choice[o].scheme for choice, o in zip(problem.options, chain.chosen, strict=True))
+    solution = DataflowSolution(degrees=problem.degrees, schemes=schemes, partitions=chain.partitions)
+    certificate = check(instance, solution)
+    assert certificate.feasible
+    stays = resident(problem) and len(set(chain.partitions)) == 1
+    assert stays or certificate.terms["T4"] == chain.ticks
+    assert symmetric.best_up_to_symmetry(*rules, upper=chain.ticks) is None
+
+
 def branched(random: Random) -> DataflowInstance:
     """A fork, two or three equal branches of one to three kernels, and perhaps a join."""
     length = random.choice((1, 2, 2, 3))
@@ -123,6 +145,16 @@ def branched(random: Random) -> DataflowInstance:
         fused=random.random() < 0.9,
         degrees={"tensor": 2, "dimensions": ["tensor"]},
     )
+
+
+def test_symmetry_leaves_fewer_ideals() -> None:
+    problem = shipped("moe-3-experts")
+    wide = SymmetricProgram(problem)
+    assert len(wide.lattice.masks) < len(Program(problem).lattice.masks)
+    with pytest.raises(TooWideError, match="up to symmetry"):
+        SymmetricProgram(problem, limit=10)
+    with pytest.raises(TooWideError, match="interchangeable branches have a choice of sharding schemes: 32"):
+        SymmetricProgram(shipped("moe-8-experts"))
 
 
 @pytest.mark.parametrize(
@@ -159,6 +191,21 @@ def test_covers_bound_the_optimum(block: int) -> None:
     assert close >= 4
 
 
+@pytest.mark.parametrize("seed", [12, 27, 43])
+def test_the_options_of_the_optimum_are_left(seed: int) -> None:
+    """Just above the optimum no option of the best mapping is ruled out, with a price on partitions (a cap) or without,
+    in a hurry or not."""
+    instance = branched(Random(seed))
+    problem, task = problem_of(instance), instance.task
+    chain, of = Program(problem).best(task.partitions, task.exactly), classes(problem)
+    cover = PartitionBound(of, task.partitions, Repeated, GrowingProgram)
+    cover.run(100, Deadline(), lambda _: None)
+    assert chain is not None and (cover.best.each[False] < 0) == (seed == 43)
+    for deadline in (Deadline(), Deadline.after(0.0)):
+        allowed = cover.allowed(chain.ticks + 1, deadline)
+        assert all(o in allowed[of.of()[v]] for v, o in enumerate(chain.chosen))
+
+
 def test_first_prices_prove_what_rounds_would() -> None:
     """For eight experts the linear program over sums of partitions has the bound that column generation ends at; it
     never has more."""
@@ -179,6 +226,17 @@ def test_first_prices_prove_what_rounds_would() -> None:
         assert optimum is None or first <= cover.bound <= optimum / cover.unit * (1 + 1e-6), seed
         tight += first > 1000.001 and cover.bound - first <= 1e-4 * first
     assert tight >= 3
+
+
+def test_out_of_time_no_option_is_priced(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = branched(Random(12))
+    cover = PartitionBound(classes(problem_of(instance)), instance.task.partitions, Repeated, GrowingProgram)
+    cover.run(3, Deadline(), lambda _: None)
+    asked: list[None] = []
+    for pricing in cover.pricing.values():
+        monkeypatch.setattr(pricing, "costs", lambda covers, matches: asked.append(None))
+    cover.allowed(10**12, Deadline.after(0.0))
+    assert not asked
 
 
 def test_covers_bound_every_variant() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from chipmap.deadline import Deadline, Stop
-from chipmap.heuristics.engines.ideals import TooManyIdealsError, all_ideals, bits, prefixes, to_words
+from chipmap.heuristics.engines.ideals import TooManyIdealsError, all_ideals, bits, prefixes, to_words, without_steps
 
 
 def drawn(random: Random, n: int) -> list[int]:
@@ -34,6 +34,12 @@ def test_all_ideals_are_the_closed_subsets(seed: int) -> None:
         steps = [v for v in range(n) if not mask >> v & 1 and closed(mask | 1 << v, producers)]
         assert found.added[own].tolist() == steps
         assert [found.masks[j] for j in found.target[own]] == [mask | 1 << v for v in steps]
+
+    def larger(mask: int) -> list[int]:
+        return [mask | 1 << v for v in range(n) if not mask >> v & 1 and closed(mask | 1 << v, producers)]
+
+    listed = without_steps(larger, n, 10**6)
+    assert listed.masks == found.masks and not listed.complete and not len(listed.added)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -70,6 +76,8 @@ def test_the_limit_and_the_clock() -> None:
     assert len(all_ideals([0] * 12, 4096)) == 4096
     with pytest.raises(TooManyIdealsError, match="more than 4095 ideals"):
         all_ideals([0] * 12, 4095)
+    with pytest.raises(TooManyIdealsError):
+        without_steps(lambda mask: [mask + 1], 20, 100)
     over = Deadline(until=0.0)
     with pytest.raises(Stop):
         all_ideals([0] * 30, 10**9, over)

@@ -10,7 +10,7 @@ compiled programs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,6 +103,24 @@ def prefixes(orders: Iterable[Sequence[int]], n: int) -> IdealFamily:
     taken = [(v, at[larger]) for mask in masks for v, larger in sorted(steps[mask].items())]
     first = np.cumsum([0, *(len(steps[mask]) for mask in masks)]).tolist()
     return _family(masks, n, first, [v for v, _ in taken], [j for _, j in taken], complete=False)
+
+
+def without_steps(larger: Callable[[int], Iterable[int]], n: int, limit: int) -> IdealFamily:
+    """The sets that follow from the empty one by ``larger`` (set -> sets with one more member), without their steps.
+
+    Raises :class:`TooManyIdealsError` beyond ``limit`` sets, and ``Stop`` at the deadline of the work around this.
+    """
+    masks, known = [0], {0}
+    for i, mask in enumerate(masks):
+        if i % LOOK == 0:
+            look()
+        for one in larger(mask):
+            if one not in known:
+                known.add(one)
+                masks.append(one)
+        if len(masks) > limit:
+            raise TooManyIdealsError(f"more than {limit} ideals")
+    return _family(masks, n, [0] * (len(masks) + 1), [], [], complete=False)
 
 
 def bits(mask: int) -> list[int]:

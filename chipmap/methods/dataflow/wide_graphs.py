@@ -6,6 +6,8 @@ All steps are done for each case of the hand-over between layers (:mod:`chipmap.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.dataflow.cover.column_generation import LONGEST, PartitionBound, one_partition
@@ -14,6 +16,7 @@ from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.program import Chain, Program
 from chipmap.heuristics.dataflow.program.restricted_program import RestrictedProgram, Schemes
 from chipmap.heuristics.dataflow.symmetric.classes import classes
+from chipmap.heuristics.dataflow.symmetric.program import SymmetricProgram
 from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.problem import DataflowProblem, caching, first_layer, resident, total_ticks
 from chipmap.methods.chain import Link, Turn, follow
@@ -30,6 +33,10 @@ WINDOWS, STEADY_WINDOWS = (2, 3, 4, 6, 8, 12), 3
 LAST_WINDOW = 0.02
 #: Rounds of the bound for each case of the hand-over, and those of a case before the next one's turn.
 ROUNDS, TURN = 300, 10
+#: Share of the time for the bound before the exact program uses its prices: with one case of the hand-over, or more.
+FIRST_COVERS = (0.5, 0.7)
+#: The program of the cover is solved anew each time: by the prices where it ends then, pricing takes a half to a third.
+COVERS = partial(GrowingProgram, warm=False)
 #: Shares of the labels for a restricted program, and for the exact one.
 RESTRICTED, EXACT = 0.1, 0.25
 
@@ -37,6 +44,17 @@ RESTRICTED, EXACT = 0.1, 0.25
 def has_cover_bound(problem: DataflowProblem) -> bool:
     """Whether covers bound the problem: partitions lie within a layer. They drop C6 and C7, and share tiles at will."""
     return not problem.instance.task.across_layers
+
+
+def has_symmetric_program(problem: DataflowProblem) -> bool:
+    """Whether the program up to symmetry states the problem.
+
+    It knows one layer whose partitions run once per micro-batch and take the most of compute that adds up, memory and
+    network, without a limit on DRAM.
+    """
+    instance, task = problem.instance, problem.instance.task
+    once = task.overlap and task.utilisation is not None and task.recomputed == "none" and not task.across_layers
+    return once and instance.system.memory.capacity_bytes is None
 
 
 def has_no_mapping(problem: DataflowProblem, run: Run) -> bool:
@@ -75,9 +93,14 @@ class WideGraph:
             case.restricted_programs(turn.deadline)
 
     def program(self, turn: Turn) -> None:
-        """The program over all ideals, below the best mapping."""
+        """The program over all ideals, where branches aren't interchangeable."""
         for case in self.open_cases():
-            case.exact(turn.deadline)
+            if not case.symmetric:
+                case.exact(None, turn.deadline)
+
+    def first_covers(self, turn: Turn) -> None:
+        """The bound by covers for a share of the time."""
+        self.covers(turn.share(FIRST_COVERS[len(self.cases) > 1]))
 
     def covers(self, turn: Turn) -> None:
         """The bound by covers: ``TURN`` rounds at a time of the case with the least bound, ``ROUNDS`` for each."""
@@ -92,6 +115,12 @@ class WideGraph:
                 case.take_partitions(other)
             case.improve(some, turn.deadline)
 
+    def priced_program(self, turn: Turn) -> None:
+        """The program without the schemes that, by the bound, can't be in a better mapping."""
+        for case in self.open_cases():
+            if case.cover is not None and turn.deadline.keep_going():
+                case.exact(case.cover, turn.deadline)
+
     def improved(self, source: str, kind: BoundKind) -> None:
         """A case has a better bound."""
         bound = min((case.bound for case in self.cases if case.bound is not None), default=0)
@@ -104,7 +133,9 @@ class WideGraph:
 CHAIN: tuple[Link, ...] = (
     Link("restricted programs", 1.0, WideGraph.restricted),
     Link("program over ideals", 1.0, WideGraph.program),
-    Link("cover by partitions", 1.0, WideGraph.covers),
+    Link("cover by partitions", 1.0, WideGraph.first_covers),
+    Link("program with the cover's prices", 1.0, WideGraph.priced_program),
+    Link("cover by partitions, to the end", 1.0, WideGraph.covers),
 )
 
 
@@ -122,9 +153,8 @@ class HandoverCase:
         self.restricted = RestrictedProgram(self.classes, *self.asked, self.layers)
         self.restricted.most_labels = most_labels(self.run, RESTRICTED * share)
         self.most_labels = most_labels(self.run, EXACT * share)
-        self.cover = (
-            PartitionBound(self.classes, self.asked[0], Repeated, GrowingProgram) if has_cover_bound(problem) else None
-        )
+        self.cover = PartitionBound(self.classes, self.asked[0], Repeated, COVERS) if has_cover_bound(problem) else None
+        self.symmetric = bool(self.classes.groups) and has_symmetric_program(problem)
         self.taken: dict[HandoverCase, int] = {}
         self.best: Chain | None = None
         self.bound: int | None = 0
@@ -153,21 +183,48 @@ class HandoverCase:
         if self.cover.infeasible:
             self.bound = None if self.resident_bound is None else total_ticks(self.problem, self.resident_bound)
 
-    def exact(self, deadline: Deadline) -> None:
-        """The program over ideals below the best mapping: the optimum, unless it is given up."""
+    def exact(self, cover: PartitionBound | None, deadline: Deadline) -> None:
+        """The program over ideals below the best mapping: the optimum, unless it is given up.
+
+        With a ``cover`` schemes that can't be in a better mapping are left out, its prices bound what is left, and
+        where branches are interchangeable ideals count up to symmetry.
+        """
         run = self.run
         if run.upper is None or not deadline.keep_going():
             return
         upper = first_layer(self.problem, run.upper)
         if self.best is not None:
             upper = min(upper, self.best.ticks)
-        try:
-            chain = Program(self.problem, self.layers, most_labels=self.most_labels).best(*self.asked, below=upper)
-        except TooWideError:
-            return
+        allowed = [list(range(len(self.classes.options(c)))) for c in range(len(self.classes.kernels))]
+        if cover is not None:
+            allowed = cover.allowed(upper, deadline)
+        deadline.check()
+        chain: Chain | None = None
+        if all(allowed):
+            try:
+                chain = self._program(allowed, upper, cover, deadline)
+            except TooWideError:
+                return
         if chain is not None:
-            self._found(chain)
+            of = self.classes.of()
+            chosen = tuple(allowed[of[v % len(of)]][o] for v, o in enumerate(chain.chosen))
+            self._found(chain._replace(chosen=chosen))
         self._bounded(upper if chain is None else chain.ticks, "program over ideals", "combinatorial")
+
+    def _program(
+        self, allowed: list[list[int]], upper: int, cover: PartitionBound | None, deadline: Deadline
+    ) -> Chain | None:
+        of = self.classes.of()
+        options = [tuple(choice[o] for o in allowed[of[v]]) for v, choice in enumerate(self.problem.options)]
+        problem = replace(self.problem, options=tuple(options))
+        if cover is not None and self.symmetric:
+            symmetric = SymmetricProgram(problem)
+            symmetric.bound_rest(cover.floor(allowed))
+            return symmetric.best_up_to_symmetry(*self.asked, upper=upper, deadline=deadline)
+        program = Program(problem, self.layers, most_labels=self.most_labels)
+        if cover is not None:
+            program.bound_rest(cover.floor(allowed))
+        return program.best(*self.asked, below=upper)
 
     def _one_partition(self, schemes: Schemes | None, deadline: Deadline) -> None:
         """The mapping of one partition whose weights stay in SRAM, and a bound on it."""

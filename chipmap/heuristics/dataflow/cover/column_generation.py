@@ -16,7 +16,7 @@ bounds the whole from below (Dantzig and Wolfe, 1960).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.cover.compact import first_prices
 from chipmap.heuristics.dataflow.cover.grown import PartitionBeamSearch, quickest
 from chipmap.heuristics.dataflow.cover.pricing import (
+    Floats,
     IntegerSolver,
     Partition,
     Prices,
@@ -31,6 +32,7 @@ from chipmap.heuristics.dataflow.cover.pricing import (
     covered,
     partitions_of,
 )
+from chipmap.heuristics.dataflow.program.graph import Floor
 from chipmap.heuristics.dataflow.symmetric.classes import Classes
 from chipmap.heuristics.engines.growing_lp import EmptyProgram, Master
 
@@ -70,7 +72,7 @@ class PartitionBound:
         self.row_of = {pair: row for row, pair in enumerate(self.matches, start=len(self.sizes))}
         limits = [] if most is None else [float(most)] * len(self.phases)
         self.covers, self.costs = Master(program, [*self.sizes, *([0.0] * len(self.matches))], limits), list[float]()
-        self.best, self.bound = self._start(), sum(self.first) / self.unit
+        self.best, self.bound, self.slack = self._start(), sum(self.first) / self.unit, 0.0
         self.growing = PartitionBeamSearch(classes, self.unit) if self._grows() else None
 
     def add(self, partitions: Iterable[tuple[bool, Partition]]) -> None:
@@ -152,6 +154,49 @@ class PartitionBound:
                 return
             self.smooth = SMOOTH if added else self.smooth / 2  # nothing cheaper: ask nearer to the cover's own prices
 
+    def floor(self, allowed: Sequence[Sequence[int]]) -> Floor:
+        """What kernels still to come cost at least by the best prices, classes having the options ``allowed``."""
+        of = self.classes.of()
+        least = {
+            (link.u, link.v): min(
+                self.best.matches.get((e, g), 0.0)
+                for g, made in enumerate(link.made)
+                if set(made) & set(allowed[link.u])
+            )
+            for e, link in enumerate(self.classes.links)
+        }
+        unit = self.unit * (1 - NOISE)
+        return Floor(
+            [float(self.best.covers[c]) * unit for c in of],
+            [least[of[u], of[v]] * self.unit for u, v in self.classes.problem.edges.tolist()],
+            self.slack * self.unit - NOISE * self.unit * 1000,
+        )
+
+    def allowed(self, upper: int, deadline: Deadline) -> list[list[int]]:
+        """For each class the options that a mapping below ``upper`` picoseconds may have.
+
+        An option is left out if a cover that has it somewhere costs at least ``upper`` at the best prices.
+        """
+        kept, costs = [], dict[bool, Floats]()
+        for c in range(len(self.classes.kernels)):
+            phase, options = self.classes.backward[c], range(len(self.classes.options(c)))
+            usable = []
+            for o in options:
+                bound: float | None = self.best.each[phase]  # as much as any partition costs
+                if len(options) > 1 and deadline.keep_going():
+                    if phase not in costs:
+                        costs[phase] = self.pricing[phase].costs(self.best.covers, self.best.matches)
+                    column = self.pricing[phase].names["x", c, o]
+                    self.solver[phase].set_lower(column, 1.0)
+                    bound = self.solver[phase].minimise(costs[phase], _patience(deadline), GAP).bound
+                    self.solver[phase].set_lower(column, 0.0)
+                if bound is not None:
+                    more = max(0.0, bound - self.best.each[phase])
+                    if self._ticks(self.bound + more) < upper:
+                        usable.append(o)
+            kept.append(usable)
+        return kept
+
     def _start(self) -> Prices:
         """Prices that no partition undercuts: those of compute, of weights or of collectives, without the others."""
         each = [one / self.classes.size(c) / self.unit for c, one in enumerate(self.first)]
@@ -208,6 +253,7 @@ class PartitionBound:
                 added += 1
         if lower > self.bound:
             self.bound, self.best = lower, asked
+            self.slack = lower - float(np.dot(asked.covers, self.sizes))
         return added
 
     def _ticks(self, bound: float) -> int:

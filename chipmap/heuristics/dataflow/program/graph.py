@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,18 @@ from chipmap.networks.graph import neighbours, topological
 _COLUMNS = ("compute", "collective", "dram", "buffer", "waits")
 #: Columns of an option that are summed beside the partitions (None: the most that waits in DRAM).
 OUTSIDE = ("kept", None, *BESIDE)
+
+
+class Floor(NamedTuple):
+    """A lower bound in picoseconds on the cost of kernels that are still to come.
+
+    It is a sum: ``kernels`` has what each of them adds, ``edges`` what each tensor that it reads from an earlier
+    partition adds, and ``constant`` stands for itself.
+    """
+
+    kernels: list[float]
+    edges: list[float]
+    constant: float
 
 
 class IdealGraph:
@@ -57,11 +70,14 @@ class IdealGraph:
         producers = [0] * len(self.order)
         for u, v in plain + barrier if any(phases) else plain:
             producers[v] |= 1 << u
+        self.lattice = self._ideals(producers, limit)
+        self.graph = self._graph()
+
+    def _ideals(self, producers: list[int], limit: int) -> IdealFamily:
         try:
-            self.lattice = all_ideals(producers, limit)
+            return all_ideals(producers, limit)
         except TooManyIdealsError:
             raise TooWideError(f"the graph has more than {limit:,} order ideals") from None
-        self.graph = self._graph()
 
     def _graph(self) -> Graph:
         problem, order = self.problem, self.order
@@ -95,7 +111,7 @@ class IdealGraph:
             target=targets,
             waits=self._waits(),
             converts=self._converts(),
-            slot=_slots(n, [len(one) for one in options], open_sets),
+            slot=_slots(n, [len(one) for one in options], self._open_together(open_sets)),
             sets=lattice.words,
             grow=lattice.first,
             by=lattice.added.astype(np.int64),
@@ -130,6 +146,10 @@ class IdealGraph:
             return 0
         return option.fetch if self.resident else option.stream
 
+    def _open_together(self, open_sets: list[list[int]]) -> list[list[int]]:
+        """Sets of kernels whose outputs are open at the same time."""
+        return open_sets
+
     def _waits(self) -> IntArray:
         level = levels(len(self.order), np.array([(u, v) for u, v, _ in self.wired], dtype=np.int64).reshape(-1, 2))
         return np.array([level[v] - level[u] + 1 for u, v, _ in self.wired], dtype=np.int64)
@@ -159,6 +179,18 @@ class IdealGraph:
             np.array(counts, dtype=np.int64).reshape(len(self.lattice.masks), len(groups)),
             np.array([group.bit_count() for group in groups], dtype=np.int64),
         )
+
+    def bound_rest(self, floor: Floor) -> None:
+        """Bound the time of what is left after each ideal by ``floor`` too, where only whole partitions are left."""
+        n = len(self.order)
+        inside = np.unpackbits(self.graph.sets.view(np.uint8), axis=1, bitorder="little")[:, :n].astype(np.float64)
+        rest = (1 - inside) @ np.array([floor.kernels[v] for v in self.order]) + floor.constant
+        for u, v, e in self.wired:
+            if floor.edges[e]:
+                rest += floor.edges[e] * inside[:, u] * (1 - inside[:, v])
+        floors = np.floor(rest).astype(np.int64)
+        floors[-1] = 0
+        self.graph = self.graph._replace(rest=np.column_stack([self.graph.rest, floors]))
 
 
 def _outside(options: Sequence[Sequence[Option]]) -> IntArray:

@@ -32,11 +32,11 @@ class Graph(NamedTuple):
     ``waits`` [m]; ``converts`` [m, 8, 8] picoseconds of a layout change. ``slot`` [n] is a kernel's place in a
     signature (-1: one option, or no readers). ``sets`` are the ideals. Ideal j grows by the kernels ``by`` into the
     ideals ``into``, both at ``grow[j]`` … ``grow[j+1]-1``; ``open`` lists the kernels with readers outside.
-    ``grouped`` [ideals, groups] counts kernels that are pinned together, ``sizes`` the groups. ``rest`` [ideals, 3] is
-    the compute, memory and network that kernels outside take at least. ``gate`` is the position of the ideal that ends
-    the first phase (0: one phase). ``tiles`` are the options' shares of tiles; where these count, ``compute`` is what
-    an option takes at least of all tiles. ``runs`` [n] says how often a kernel runs per micro-batch; those of a
-    partition run alike.
+    ``grouped`` [ideals, groups] counts kernels that are pinned together, ``sizes`` the groups. ``rest``
+    [ideals, 3 or more] is the compute, memory and network that kernels outside take at least, and what whole
+    partitions of them do. ``gate`` is the position of the ideal that ends the first phase (0: one phase). ``tiles`` are
+    the options' shares of tiles; where these count, ``compute`` is what an option takes at least of all tiles.
+    ``runs`` [n] says how often a kernel runs per micro-batch; those of a partition run alike.
     """
 
     first: IntArray

@@ -197,17 +197,14 @@ class Program(IdealGraph):
                 raise TooWideError(f"the program over {count:,} order ideals takes more than {self.work[1]:,} labels")
             raise TooWideError("too many combinations of sharding schemes are open at once")
         ends = [
-            (self._batch(int(table.value[-1, s, k]), table.outside[-1, s]), s, k)
-            for s in range(int(table.used[-1]))
-            for k in range(most + 1)
-            if table.value[-1, s, k] >= 0 and (k == most or not exactly)
+            (self._batch(ticks, table.outside[count - 1, s]), s, k) for ticks, s, k in ends_of(table, most, exactly)
         ]
         if not ends:
             return None
         _, s, k = min(ends)
         return self._trace(g, rules, table, gate, s, k)
 
-    def _table(self, count: int, width: int, most: int, columns: int) -> Table:
+    def _table(self, count: int, width: int, most: int, columns: int = 0) -> Table:
         """An empty table for so many ideals, signatures of each, partitions and columns of sums."""
         return Table(
             signature=np.zeros((count, width), np.int64),
@@ -224,7 +221,7 @@ class Program(IdealGraph):
         return batch_ticks(self.problem, layer, *(outside(self.problem, f) + added.get(f, 0) for f in BESIDE))
 
     def _trace(self, g: Graph, rules: Rules, table: Table, gate: IntArray, s: int, k: int) -> Chain:
-        arcs = _arcs_of(g, table, gate, s, k)
+        arcs = arcs_of(g, table, gate, s, k)
         partitions, picked = [0] * len(self.order), [0] * len(self.order)
         for number, (root, before, j, s, cost) in enumerate(arcs):
             inside = bits(self.lattice.masks[j] & ~self.lattice.masks[root])
@@ -279,15 +276,30 @@ class Program(IdealGraph):
         return [int(option - g.first[v]) for option, v in zip(chosen(pool, found)[::-1], inside, strict=True)]
 
 
-def _arcs_of(g: Graph, table: Table, gate: IntArray, s: int, k: int) -> list[tuple[int, int, int, int, int]]:
-    """The partitions (I, its entry, J, its entry, picoseconds) behind entry s of the last ideal with k partitions."""
+def ends_of(table: Table, most: int, exactly: bool) -> list[tuple[int, int, int]]:
+    """(picoseconds, number of the signature, of partitions) of every mapping that the table holds."""
+    return [
+        (int(table.value[-1, s, k]), s, k)
+        for s in range(int(table.used[-1]))
+        for k in range(most + 1)
+        if table.value[-1, s, k] >= 0 and (k == most or not exactly)
+    ]
+
+
+def arcs_of(
+    g: Graph, table: Table, gate: IntArray, s: int, k: int, capped: bool = True
+) -> list[tuple[int, int, int, int, int]]:
+    """The partitions (I, its entry, J, its entry, picoseconds) behind entry s of the last ideal with k partitions.
+
+    ``capped``: partitions are counted; else all numbers of them from 1 on share a place.
+    """
     arcs, j = [], len(table.value) - 1
     while j > 0:
         if g.gate > 0 and j == g.gate and k == 0:
             k = int(gate[s])
         value = int(table.value[j, s, k]) if table.value[j, s, k] >= 0 else int(table.value[j, s, 0])
         root, before = (int(x) for x in table.origin[j, s, k])
-        k -= 1
+        k = k - 1 if capped else int(root not in (0, g.gate))
         start = int(table.value[root, before, k])
         if start < 0:  # the values of the first phase's end were kept under 0
             start = int(table.value[root, before, 0])
