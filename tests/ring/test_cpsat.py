@@ -62,6 +62,16 @@ def test_decision_at_the_optimum_and_below(seed: int) -> None:
         assert within is not None or not exists
 
 
+def test_the_first_link_decides() -> None:
+    """Ten times slower links, an operation pinned before the first: the tensor over it takes longer than any chip."""
+    pins = (Pin(operation="op0", chip=0), Pin(operation="op1", chip=1))
+    instance = skip_network(chips=2, pins=pins, constraints=("C1", "C2"))
+    instance = instance.replace(package=instance.package.replace(link_bytes_per_ns=0.1))
+    best, mapping = brute_force(instance, check)
+    assert best is not None and mapping is not None and check(instance, mapping).terms["T2"] == best
+    agrees(instance, build(instance), best)
+
+
 def test_ticks_beyond_32_bits() -> None:
     """Long operations: integers stay exact far above what floating point tells apart at 1e-6."""
     instance = skip_network(
