@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -10,12 +12,13 @@ from chipmap.heuristics.engines.growing_lp import Master, smoothed
 from chipmap.solvers.repeated import GrowingProgram
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_every_step_is_the_optimum_of_the_columns_so_far(seed: int) -> None:
+@pytest.mark.parametrize("warm", [True, False])
+@pytest.mark.parametrize("seed", range(12))
+def test_every_step_is_the_optimum_of_the_columns_so_far(seed: int, warm: bool) -> None:
     """Columns come in handfuls, under other costs each time; value, prices and amounts fit each other."""
     random = np.random.default_rng(seed)
     equal, capacities = random.integers(0, 5, 4).astype(float), random.integers(1, 4, seed % 3).astype(float)
-    master, penalty = Master(GrowingProgram, equal.tolist(), capacities.tolist()), 1e3
+    master, penalty = Master(partial(GrowingProgram, warm=warm), equal.tolist(), capacities.tolist()), 1e3
     matrix = np.zeros((len(equal) + len(capacities), 0))
     master.add([])
     for _ in range(5):

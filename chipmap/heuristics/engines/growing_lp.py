@@ -3,7 +3,8 @@
     min cost · x + penalty · (y + z)   rows: Σ a · x + y - z = right;  Σ a · x <= capacity;  x, y, z >= 0
 
 y and z are what each equation lacks and has too much, at a penalty, so that there is a solution from the first columns
-on. The solver's program is given (:class:`chipmap.solvers.repeated.GrowingProgram`): it goes on from the last optimum.
+on. The solver's program is given (:class:`chipmap.solvers.repeated.GrowingProgram`): it goes on from the last optimum,
+or keeps the columns alone.
 """
 
 from __future__ import annotations
