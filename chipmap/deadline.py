@@ -13,12 +13,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Literal
 
-StopReason = Literal["time", "interrupted", "gap", "iteration"]
+StopReason = Literal["time", "interrupted", "gap", "iteration", "ready"]
 
 
 class Stop(Exception):  # noqa: N818 - a signal, not an error
-    """Raised where work must end: its time is up, the user interrupts, the gap is
-    closed, or the calls that it may make are used up (``iteration``). What was found stays."""
+    """Raised where work must end: its time is up, the user interrupts, the gap is closed, the calls that it may make
+    are used up (``iteration``), or earlier work can go on (``ready``). What was found stays."""
 
     def __init__(self, limit: StopReason = "time") -> None:
         self.limit: StopReason = limit

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 #: Where a family's compiled functions stand.
@@ -46,7 +46,26 @@ def disabled() -> bool:
 
 
 class Unready(BaseException):
-    """A kernel would have to be compiled within a time limit (no Exception: no method is to handle it)."""
+    """A kernel would have to be compiled within a time limit (no Exception: no method is to handle it).
+
+    ``awaited`` says when it is ready, where it is compiled meanwhile (:mod:`chipmap.process.demand`).
+    """
+
+    def __init__(self, awaited: Awaited | None = None) -> None:
+        super().__init__()
+        self.awaited = awaited
+
+
+class Awaited(Protocol):
+    """A function that is compiled elsewhere."""
+
+    def ready(self) -> bool:
+        """Whether it can be called now, or will never be compiled there."""
+
+
+#: Asked for a function that has to be compiled, by module, name and numba's types, in a process that has it compiled
+#: elsewhere. None: it is compiled here, where it is called.
+ELSEWHERE: list[Callable[[str, str, Any], Awaited | None]] = []
 
 
 class _Allowance:

@@ -25,6 +25,7 @@ from typing import Any
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
+from chipmap.kernels import ELSEWHERE, Unready
 from chipmap.kernels.folders import trusted
 
 #: Bytes of a SHA-256.
@@ -117,10 +118,15 @@ class _Cache(FunctionCache):  # type: ignore[misc]
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled function for these types, or None: it is to be compiled."""
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
         except Exception as error:  # whatever a damaged file makes numba raise
             self._trouble(f"{self._py_func.__name__}: {type(error).__name__}: {error}")
-            return None
+            found = None
+        for ask in ELSEWHERE if found is None else ():
+            awaited = ask(self._py_func.__module__, self._py_func.__qualname__, sig)
+            if awaited is not None:
+                raise Unready(awaited)
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled, if the disk takes it."""

@@ -17,6 +17,7 @@ from chipmap.evaluator import note as evaluator_note
 from chipmap.family import Family, Method, resolve
 from chipmap.inputs.solutions import read_solution
 from chipmap.kernels import TROUBLE, Unready, plainly, uncompiled
+from chipmap.methods.chain import wait
 from chipmap.oracle import Oracle, OracleError
 from chipmap.process.doubt import doubted
 from chipmap.process.warming import warm
@@ -55,7 +56,7 @@ def guarded(run: Run, work: Callable[[], Termination]) -> Termination:
     try:
         return work()
     except Stop as stop:
-        return run.terminate(stop.limit)
+        return run.terminate("none" if stop.limit == "ready" else stop.limit)
     except KeyboardInterrupt:
         run.interrupted = True
         return run.terminate("interrupted")
@@ -203,6 +204,17 @@ def _in_process(run: Run, family: Family, chosen: Method) -> Termination:
     run.timings["start"] = round(run.seconds - run.timings.get("read", 0.0), 6)
     run.checkpoint()
     return timed(run, family, chosen)
+
+
+def patiently(run: Run, work: Callable[[], Termination]) -> Termination:
+    """What ``work`` ends with; where it needs a function that another process compiles, it begins anew with that."""
+    while True:
+        try:
+            return work()
+        except Unready as missing:
+            if missing.awaited is None:
+                raise
+            wait(missing.awaited, run.deadline)
 
 
 def timed(run: Run, family: Family, chosen: Method) -> Termination:
