@@ -329,11 +329,6 @@ class Run:
                 f"solution of {self.best.source}. This is a defect of chipmap or of a solver: please report it."
             )
 
-    def put_off(self, name: str) -> None:
-        """Say that a part of the work waits for a function that is being compiled."""
-        if name not in self.delayed:
-            self.delayed.append(name)
-
     def trouble(self, text: str) -> None:
         """Say, once, that a part of the work failed. It is the run's failure if nothing closes the gap in spite of it
         (:meth:`settle`)."""

@@ -24,7 +24,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
+
+from chipmap.deadline import Awaited
+from chipmap.deadline import Unready as Unready
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 #: Where a family's compiled functions stand.
@@ -43,24 +46,6 @@ _MAKING = Lock()
 def disabled() -> bool:
     """Whether nothing is compiled in this process and its children, as numba is told so."""
     return os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
-
-
-class Unready(BaseException):
-    """A kernel would have to be compiled within a time limit (no Exception: no method is to handle it).
-
-    ``awaited`` says when it is ready, where it is compiled meanwhile (:mod:`chipmap.process.demand`).
-    """
-
-    def __init__(self, awaited: Awaited | None = None) -> None:
-        super().__init__()
-        self.awaited = awaited
-
-
-class Awaited(Protocol):
-    """A function that is compiled elsewhere."""
-
-    def ready(self) -> bool:
-        """Whether it can be called now, or will never be compiled there."""
 
 
 #: Asked for a function that has to be compiled, by module, name and numba's types, in a process that has it compiled
@@ -153,7 +138,7 @@ class Kernel:
 
             with _MAKING:
                 if self._compiled is None:
-                    self._compiled = compiled(self.py_func, self._options, _ROOMS, _trouble)
+                    self._compiled = compiled(self.py_func, self._options, _ROOMS, _trouble, ELSEWHERE)
         return self._compiled
 
 

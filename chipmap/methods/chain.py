@@ -7,19 +7,14 @@ line of the list.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from chipmap.deadline import Deadline, Stop
-from chipmap.kernels import Awaited, Unready
+from chipmap.deadline import Awaited, Deadline, Stop, Unready
 from chipmap.records import Record
 from chipmap.result import Infeasibility
 from chipmap.run import Run
-
-#: Seconds between two looks at whether a function is compiled.
-PAUSE = 0.02
 
 
 @dataclass(frozen=True)
@@ -93,11 +88,12 @@ def _onwards(links: Sequence[Link], begin: int, state: Any, turn: Turn) -> int |
             except Unready as missing:
                 if missing.awaited is None:
                     raise
-                turn.run.put_off(links[number].name)
+                if links[number].name not in turn.run.delayed:
+                    turn.run.delayed.append(links[number].name)
                 if awaited is None:
                     first, awaited, now = number, missing.awaited, turn.meanwhile(missing.awaited)
         if awaited is not None:
-            wait(awaited, turn.deadline)
+            turn.deadline.wait(awaited)
     except Stop as stop:
         if stop.limit != "ready" or awaited is None or not awaited.ready():
             raise
@@ -107,13 +103,6 @@ def _onwards(links: Sequence[Link], begin: int, state: Any, turn: Turn) -> int |
     if awaited is None:
         turn.deadline.check()
     return first
-
-
-def wait(awaited: Awaited, deadline: Deadline) -> None:
-    """Wait until a function is compiled. Raises :class:`Stop` when the deadline passes."""
-    while not awaited.ready():
-        deadline.check()
-        time.sleep(PAUSE)
 
 
 def _link(link: Link, state: Any, turn: Turn) -> None:

@@ -21,6 +21,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from chipmap.kernels.compiled import compilations
+
 #: The most seconds of the processor.
 MOST = 600
 
@@ -32,13 +34,13 @@ def main() -> int:
     os.dup2(2, 1)
     while (wanted := _next(requests)) is not None:
         number, module, name, types = wanted
-        began, before = time.process_time(), _compiled()
+        began, before = time.process_time(), compilations()
         with suppress(Exception):  # whoever calls the function compiles it then, and hears what is wrong
             function = getattr(import_module(module), name).compiled
             with _alone(Path(function._cache.cache_path)):  # another process may be at it, and keep it for this one
                 function.compile(types)
         try:
-            answers.write(f"{number} {_compiled() - before} {time.process_time() - began:.3f}\n")
+            answers.write(f"{number} {compilations() - before} {time.process_time() - began:.3f}\n")
             answers.flush()
         except BrokenPipeError:
             return 0
@@ -67,19 +69,6 @@ def _next(requests: BinaryIO) -> Any:
         return None
     data = requests.read(int.from_bytes(size, "big"))
     return pickle.loads(data)
-
-
-_EVENTS: list[Any] = []
-
-
-def _compiled() -> int:
-    """How many functions have been compiled in this process so far."""
-    from numba.core import event
-
-    if not _EVENTS:
-        _EVENTS.append(event.RecordingListener())
-        event.register("numba:compile", _EVENTS[0])
-    return sum(1 for _, one in _EVENTS[0].buffer if one.is_start)
 
 
 if __name__ == "__main__":

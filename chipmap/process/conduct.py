@@ -17,7 +17,6 @@ from chipmap.evaluator import note as evaluator_note
 from chipmap.family import Family, Method, resolve
 from chipmap.inputs.solutions import read_solution
 from chipmap.kernels import TROUBLE, Unready, plainly, uncompiled
-from chipmap.methods.chain import wait
 from chipmap.oracle import Oracle, OracleError
 from chipmap.process.doubt import doubted
 from chipmap.process.warming import warm
@@ -214,7 +213,7 @@ def patiently(run: Run, work: Callable[[], Termination]) -> Termination:
         except Unready as missing:
             if missing.awaited is None:
                 raise
-            wait(missing.awaited, run.deadline)
+            run.deadline.wait(missing.awaited)
 
 
 def timed(run: Run, family: Family, chosen: Method) -> Termination:
