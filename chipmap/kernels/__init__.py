@@ -26,6 +26,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from chipmap.deadline import Awaited
+from chipmap.deadline import Unready as Unready
+
 _PACKAGE = Path(__file__).resolve().parents[1]
 #: Where a family's compiled functions stand.
 _ROOMS = (_PACKAGE / "heuristics", _PACKAGE / "instances")
@@ -45,8 +48,9 @@ def disabled() -> bool:
     return os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
 
 
-class Unready(BaseException):
-    """A kernel would have to be compiled within a time limit (no Exception: no method is to handle it)."""
+#: Asked for a function that has to be compiled, by module, name and numba's types, in a process that has it compiled
+#: elsewhere. None: it is compiled here, where it is called.
+ELSEWHERE: list[Callable[[str, str, Any], Awaited | None]] = []
 
 
 class _Allowance:
@@ -140,7 +144,7 @@ class Kernel:
 
             with _MAKING:
                 if self._compiled is None:
-                    self._compiled = compiled(self.py_func, self._options, _ROOMS, _trouble)
+                    self._compiled = compiled(self.py_func, self._options, _ROOMS, _trouble, ELSEWHERE)
         return self._compiled
 
 
