@@ -14,7 +14,7 @@ import msgspec
 
 from chipmap.family import FAMILY_NAMES, Family, FileFormat, Generator, family_of, get_family, resolve
 from chipmap.inputs import settings as changes
-from chipmap.records import InputError, Record, Source, choices, nearest, read_stream, unfit
+from chipmap.records import InputError, Record, Source, choices, fields, nearest, read_stream, unfit
 
 if TYPE_CHECKING:
     from chipmap.instances.dataflow.instance import DataflowInstance
@@ -177,12 +177,12 @@ def _decoded(source: Source, settings: Iterable[str], family: str | None, conver
         return _equipped(checked(resolve(native[1].read)(data, where), where), where, conversion, settings)
     record: type[Record] = resolve(found.instance)
     if conversion.equipment:
-        return _equipped(checked(record.from_json(data, where), where), where, conversion, settings)
+        return _equipped(checked(fields.from_json(record, data, where), where), where, conversion, settings)
     if settings:
         plain = plain_of(data, where)
         changes.apply(plain, record, settings)
         data, where = msgspec.json.encode(plain), f"{where} with --set"
-    return checked(record.from_json(data, where), where)
+    return checked(fields.from_json(record, data, where), where)
 
 
 def file_format(data: bytes, name: str, holds: str) -> tuple[Family, FileFormat] | None:
