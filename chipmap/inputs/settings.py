@@ -134,7 +134,7 @@ def _set(data: Any, kind: kinds.Type, path: list[str], text: str, where: str) ->
             if last or not isinstance(kind, kinds.StructType | kinds.DictType):
                 entry = ".".join(path[i:])
                 value = fitted(text, kind, path[i - 1] if i else name, where)
-                data[entry] = _merged(data.get(entry), value, whole)
+                data[entry] = _merged(data.get(entry), value, whole, where)
                 return
             if name not in data:
                 raise InputError(f"{here} has no entry {shown(name)}", where, choices(name, data, "Entries"))
@@ -148,13 +148,18 @@ def _set(data: Any, kind: kinds.Type, path: list[str], text: str, where: str) ->
             raise InputError(f"{here} is a single value and has no {shown(name)}", where, f"Set {here} as a whole.")
         if last:
             there: Any = data[key] if isinstance(data, list) or key in data else None  # type: ignore[index]
-            data[key] = _merged(there, fitted(text, kind, _named(path), where), whole)
+            data[key] = _merged(there, fitted(text, kind, _named(path), where), whole, where)
         else:
             data = data[key]
 
 
-def _merged(there: Any, value: Any, whole: bool = False) -> Any:
+def _merged(there: Any, value: Any, whole: bool = False, where: str = "") -> Any:
     """``value``; of two objects the one that is ``there`` with the fields of ``value`` set, at every depth."""
+    if value == {} and there and where and not whole:
+        path, _, _ = where.removeprefix("--set ").partition("=")
+        raise InputError(
+            "names no field, so it would change nothing", where, f"To empty it: --set {path.strip()}:={{}}"
+        )
     if whole or not isinstance(value, dict) or not isinstance(there, dict):
         return value
     return there | {key: _merged(there.get(key), one) for key, one in value.items()}

@@ -81,3 +81,23 @@ def test_info_lists_the_machines(chipmap: Command) -> None:
     assert {*MACHINES, *PRESETS} <= said.keys()
     assert said["h100-sxm"]["families"] == ["placement", "dataflow"]
     assert "h100-sxm" in chipmap("info", "machines").out
+
+
+def test_calibrate_fits_each_pair(chipmap: Command, tmp_path: Path) -> None:
+    """With columns source and target every pair gets a route of its own; the other pairs keep the links."""
+    csv, out = tmp_path / "pairs.csv", tmp_path / "system.json"
+    truth = {("gpu0", "gpu1"): (2000, 100), ("gpu1", "gpu0"): (9000, 10)}
+    lines = [
+        f"{a},{b},{size},{latency + size / rate}" for (a, b), (latency, rate) in truth.items() for size in (1000, 10**8)
+    ]
+    csv.write_text("source,target,bytes,ns\n" + "\n".join(lines) + "\n")
+    done = chipmap("calibrate", csv, "--system", "p100-pcie-3", "--out", out)
+    assert done.code == 0 and "gpu1 -> gpu0: latency 9000 ns, rate 10 bytes/ns" in done.err
+    found = system(str(out))
+    assert {(one.source, one.target): (one.latency_ns, one.bytes_per_ns) for one in found.routes} == truth
+    assert found.links == preset("p100-pcie", 3).links
+    alone = chipmap("calibrate", csv)
+    assert alone.code == 0 and [one["source"] for one in json.loads(alone.out)] == ["gpu0", "gpu1"]
+    csv.write_text("source,target,bytes,ns\nx,gpu1,1,2\nx,gpu1,1000000,3000\n")
+    bad = chipmap("calibrate", csv, "--system", "p100-pcie-3")
+    assert bad.code == 1 and "no device is called 'x'" in bad.err

@@ -77,5 +77,7 @@ def test_objects_are_merged_and_replaced_where_that_is_asked_for(chipmap: Comman
     done = chipmap("info", "ring/tiny-chain", "--set", "package.sram_bytes=999", "--set", 'package:={"chips":3}')
     assert done.code == 0 and "back to the default: " in done.err
     assert "package.sram_bytes=33554432" in done.err and "package.chips" not in done.err
+    empty = chipmap("info", "ring/tiny-chain", "--set", "package={}")
+    assert empty.code == 1 and "names no field" in empty.err and "--set package:={}" in empty.err
     plain = chipmap("info", "ring/tiny-chain", "--set", 'package={"chips":3}')
     assert (plain.code, plain.err) == (0, "")
