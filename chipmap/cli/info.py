@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from chipmap.cli.common import add_family, add_format, add_set, columns, put
+from chipmap.cli.common import add_family, add_format, add_set, columns, put, read_instance
 from chipmap.family import FAMILY_NAMES, get_family
 from chipmap.records import InputError, Record, choices, shortened
 
@@ -16,6 +16,7 @@ EXAMPLES = (
     "chipmap info",
     "chipmap info ring",
     "chipmap info ring/bert-large-36",
+    "chipmap info machines",
     "chipmap info --schema ring",
 )
 
@@ -42,11 +43,49 @@ def run(args: argparse.Namespace) -> int:
     elif not args.instances:
         put(args.format, catalogue(), _catalogue_text)
     for source in args.instances:
+        if source == "machines" and not Path(source).is_file():
+            put(args.format, machines(), _machines_text)
+            continue
         if source in FAMILY_NAMES and not Path(source).is_file():
             put(args.format, catalogue(source), _catalogue_text)
             continue
         put(args.format, figures(source, args.set, args.family), _figures_text)
     return 0
+
+
+def machines() -> dict[str, Any]:
+    """The machines by name: the families that take them (``--system`` of ``placement`` and ``multimodel``, ``machine``
+    of ``dataflow``'s generators), a chip's peak, memory and link, and where they are stated."""
+    from chipmap.instances.dataflow.machines import MACHINES
+    from chipmap.instances.multimodel.modules import PATTERNS
+    from chipmap.instances.placement.presets import PRESETS, preset
+
+    shown: dict[str, Any] = {}
+    for name in [*PRESETS, *MACHINES]:
+        system, of_dataflow = preset(name), name in MACHINES
+        kinds = {device.kind: device.memory_bytes for device in system.devices}
+        shown[name] = {
+            "families": ["placement", "dataflow"] if of_dataflow else ["placement"],
+            "tflops": {one.name: one.flop_per_ns / 1000 for one in system.classes},
+            "memory_bytes": kinds,
+            "memory_bytes_per_ns": {one.name: one.memory_bytes_per_ns for one in system.classes},
+            "link_bytes_per_ns": system.links.bytes_per_ns if system.links else None,
+            "source": MACHINES[name].source if of_dataflow else "docs/families/placement.md",
+        }
+    return shown | {name: {"families": ["multimodel"], "source": "docs/families/multimodel.md"} for name in PATTERNS}
+
+
+def _machines_text(shown: dict[str, Any]) -> str:
+    from chipmap.records.quantities import size
+
+    rows: list[tuple[str, ...]] = [("name", "families", "TFLOP/s", "memory", "its GB/s", "link GB/s")]
+    for name, one in shown.items():
+        peaks = ", ".join(f"{value:g}" for value in one.get("tflops", {}).values())
+        memory = ", ".join("any" if n is None else size(n) for n in one.get("memory_bytes", {}).values())
+        rates = ", ".join(f"{value:g}" for value in one.get("memory_bytes_per_ns", {}).values())
+        link = one.get("link_bytes_per_ns")
+        rows.append((name, ", ".join(one["families"]), peaks, memory, rates, "" if link is None else f"{link:g}"))
+    return columns(rows)
 
 
 def catalogue(*names: str) -> dict[str, Any]:
@@ -76,9 +115,8 @@ def catalogue(*names: str) -> dict[str, Any]:
 def figures(source: str, settings: list[str], family_name: str | None) -> dict[str, Any]:
     """Name, schema and hash of an instance, and the family's own figures of it."""
     from chipmap.family import family_of
-    from chipmap.inputs.reading import read
 
-    instance = read(source, settings, family_name)
+    instance = read_instance(source, settings, family_name)
     family = family_of(instance)
     shown = {"instance": str(getattr(instance, "name", "")), "schema": family.schema, "hash": instance.content_hash}
     return {**shown, **family.figures(instance), **_known(instance)}

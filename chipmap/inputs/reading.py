@@ -8,13 +8,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
 
 from chipmap.family import FAMILY_NAMES, Family, FileFormat, Generator, family_of, get_family, resolve
 from chipmap.inputs import settings as changes
-from chipmap.records import InputError, Record, Source, choices, nearest, read_stream, unfit
+from chipmap.records import InputError, Record, Source, choices, fields, nearest, read_stream, unfit
+
+if TYPE_CHECKING:
+    from chipmap.instances.dataflow.instance import DataflowInstance
+    from chipmap.instances.multimodel.instance import MultiInstance
+    from chipmap.instances.placement.instance import PlacementInstance
+    from chipmap.instances.ring.instance import RingInstance
+    from chipmap.instances.wafer.instance import WaferInstance
 
 _FORMATS = "An instance is a JSON file with a `schema`; `chipmap convert` makes one from a published graph format."
 
@@ -42,6 +49,30 @@ class Conversion:
     equipment: Mapping[str, Any] = field(default_factory=dict)
 
 
+@overload
+def read(
+    source: str | Path, settings: Iterable[str] = (), *, family: Literal["ring"], conversion: Conversion = ...
+) -> RingInstance: ...
+@overload
+def read(
+    source: str | Path, settings: Iterable[str] = (), *, family: Literal["dataflow"], conversion: Conversion = ...
+) -> DataflowInstance: ...
+@overload
+def read(
+    source: str | Path, settings: Iterable[str] = (), *, family: Literal["wafer"], conversion: Conversion = ...
+) -> WaferInstance: ...
+@overload
+def read(
+    source: str | Path, settings: Iterable[str] = (), *, family: Literal["multimodel"], conversion: Conversion = ...
+) -> MultiInstance: ...
+@overload
+def read(
+    source: str | Path, settings: Iterable[str] = (), *, family: Literal["placement"], conversion: Conversion = ...
+) -> PlacementInstance: ...
+@overload
+def read(
+    source: str | Path, settings: Iterable[str] = (), family: str | None = None, conversion: Conversion = ...
+) -> Record: ...
 def read(
     source: str | Path,
     settings: Iterable[str] = (),
@@ -51,12 +82,17 @@ def read(
     """The instance that ``source`` names: a file, an archive, a shipped instance (``ring/bert-large-36``), or ``-``.
 
     ``settings`` are changes (``dotted.path=VALUE``, :mod:`chipmap.inputs.settings`), applied before the
-    check. With ``family``, a published graph format is converted on the way. Raises
+    check. With ``family``, a published graph format is converted on the way, an instance of another family is refused,
+    and type checkers know the record. Raises
     :class:`InputError` with file, path and remedy.
     """
     name, settings = str(source), list(settings)
     if name != "-" and not os.path.exists(name):
         found = shipped_entry(name)
+        if found is not None and family not in (None, name.partition("/")[0]):
+            raise InputError(
+                f"is an instance of family {name.partition('/')[0]!r}", name, f"Leave out --family {family}."
+            )
         if found is not None:
             return _equipped(found(), name, conversion, settings)
         _missing(name)
@@ -141,12 +177,12 @@ def _decoded(source: Source, settings: Iterable[str], family: str | None, conver
         return _equipped(checked(resolve(native[1].read)(data, where), where), where, conversion, settings)
     record: type[Record] = resolve(found.instance)
     if conversion.equipment:
-        return _equipped(checked(record.from_json(data, where), where), where, conversion, settings)
+        return _equipped(checked(fields.from_json(record, data, where), where), where, conversion, settings)
     if settings:
         plain = plain_of(data, where)
         changes.apply(plain, record, settings)
         data, where = msgspec.json.encode(plain), f"{where} with --set"
-    return checked(record.from_json(data, where), where)
+    return checked(fields.from_json(record, data, where), where)
 
 
 def file_format(data: bytes, name: str, holds: str) -> tuple[Family, FileFormat] | None:
@@ -281,7 +317,7 @@ def generate(name: str, /, **parameters: Any) -> Record:
 
     function = resolve(known[name].function)
     instance: Record = made(name, function, parameters)
-    further = "" if "name" in parameters else told(function, parameters)
+    further = "" if "name" in parameters else told(function, parameters, str(getattr(instance, "name", "")))
     return instance.replace(name=f"{instance.name}{further}") if further else instance  # type: ignore[attr-defined]
 
 
@@ -342,6 +378,10 @@ def in_archive(directory: Path, file: str) -> Path:
 
 
 def _missing(name: str) -> None:
+    if name in FAMILY_NAMES:
+        first = next(iter(_shipped(get_family(name))), f"{name}/…")
+        remedy = f"`chipmap info {name}` lists its instances: {first} is one."
+        raise InputError("is a family, not an instance", name, remedy)
     near = nearest(name, [*FAMILY_NAMES, *shipped_names()])
     remedy = f"Did you mean {' or '.join(near)}?" if near else "`chipmap info` lists the shipped instances."
     raise InputError("no such file, and no shipped instance of that name", name, remedy)

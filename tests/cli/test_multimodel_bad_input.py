@@ -139,7 +139,7 @@ def test_instances_that_cant_be(chipmap: Command, tmp_path: Path) -> None:
         ("models.0.mini_batch=3", "models[0].mini_batch: 3 samples at a time of 2\n  Give a divisor of the batch."),
         ("models.0.layers.0.costs.nvdla=[-1,2]", "models[0].layers[0].costs.nvdla: is -1\n  Give 0 to"),
         ("models.0.layers.0.costs.nvdla=[1.5,2]", "'1.5' is not a whole number"),
-        ("models.0.layers.1.costs={}", "layer 'two' of 'a' has no cost on chiplets of class 'nvdla'"),
+        ("models.0.layers.1.costs:={}", "layer 'two' of 'a' has no cost on chiplets of class 'nvdla'"),
         ("models.1.name=a", "models[1].name: 'a' is named twice"),
     ):
         assert message in refused(chipmap, "check", path, path, "--set", setting)

@@ -17,6 +17,7 @@ import msgspec
 from chipmap.instances.multimodel.costs import Rates
 from chipmap.instances.multimodel.instance import Chiplet, Module, check_module
 from chipmap.records import InputError, Source
+from chipmap.records.fields import from_json
 
 Pattern = Literal["first", "second", "sides", "checkerboard", "cross"]
 Topology = Literal["mesh", "triangular"]
@@ -77,11 +78,11 @@ def _read(path: str) -> System:
     if not isinstance(plain, dict):
         raise InputError("is no JSON object", path, remedy)
     classes: Any = plain.pop("classes", {})
-    module = Module.from_json(msgspec.json.encode(plain), path)
+    module = from_json(Module, msgspec.json.encode(plain), path)
     if not isinstance(classes, dict):
         raise InputError("`classes` is no JSON object", path, 'Write {"class": {"flop_per_ns": 4096, ...}}.')
     rates = {
-        kind: Rates.from_json(msgspec.json.encode(given), f"{path}: classes.{kind}") for kind, given in classes.items()
+        kind: from_json(Rates, msgspec.json.encode(given), f"{path}: classes.{kind}") for kind, given in classes.items()
     }
     try:
         check_module(module)

@@ -68,6 +68,31 @@ def measured(path: str) -> list[tuple[float, float]]:
     return found
 
 
+def measured_pairs(path: str) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    """The points of each pair of devices, where the file has columns ``source`` and ``target``; else none.
+
+    Raises :class:`InputError` for a row without a device, or a pair with one size alone.
+    """
+    rows = csv.DictReader(io.StringIO(Source(path).content().decode(errors="replace"), newline=""))
+    names = {name.strip().lower(): name for name in rows.fieldnames or ()}
+    if not {"source", "target"} <= names.keys():
+        return {}
+    measured(path)  # every line is looked at there
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for row in rows:
+        where = f"{path}: line {rows.line_num}"
+        ends = tuple((row[names[end]] or "").strip() for end in ("source", "target"))
+        if not all(ends) or ends[0] == ends[1]:
+            raise InputError("names no pair of devices", where, "Give source and target, two devices of the system.")
+        point = _point([row[names[name]] or "" for name in COLUMNS], (0, 1), where)
+        found.setdefault((ends[0], ends[1]), []).append(point)
+    for ends, points in found.items():
+        if len({size for size, _ in points}) < 2:
+            what = f"{ends[0]} -> {ends[1]} has {counted(len(points), 'point')} of one size"
+            raise InputError(what, path, "A line needs transfers of two sizes at least, far apart.")
+    return found
+
+
 def _point(row: Sequence[str], places: Sequence[int], where: str) -> tuple[float, float]:
     values = []
     for name, place, least, most in zip(COLUMNS, places, (0.0, 1e-3), (MAX_BYTES, MAX_NS), strict=True):

@@ -13,6 +13,9 @@ name                   what
 ``p100-v100-pcie``     P100 and V100 (15.7 TFLOP/s of which 0.7, 900 GB/s of which 0.8) by turns
 =====================  =================================================================================================
 
+The machines of family ``dataflow`` are systems too (``h100-sxm``, ``tpu-v5p`` …): peaks and rates of their data sheets,
+and links of kind ``duplex`` at the rate of a chip in the first dimension of its network.
+
 A number behind the name says how many devices there are (``p100-nvlink-4``); without one there are two.
 """
 
@@ -23,8 +26,10 @@ import re
 
 import msgspec
 
+from chipmap.instances.dataflow.machines import MACHINES
 from chipmap.instances.placement.system import MAX_DEVICES, Device, DeviceClass, Links, System
 from chipmap.records import InputError, Source, choices
+from chipmap.records.fields import from_json
 
 P100 = DeviceClass(name="p100", flop_per_ns=6510.0, memory_bytes_per_ns=585.6, launch_ns=5000.0)
 V100 = DeviceClass(name="v100", flop_per_ns=10990.0, memory_bytes_per_ns=720.0, launch_ns=5000.0)
@@ -46,10 +51,12 @@ DEVICES = 2
 
 def preset(name: str, devices: int = DEVICES, memory_bytes: int | None = MEMORY) -> System:
     """So many devices of a preset; a CPU has its own memory."""
-    if name not in PRESETS:
-        raise InputError(f"no system is called {name!r}", "system", choices(name, PRESETS))
+    if name not in PRESETS and name not in MACHINES:
+        raise InputError(f"no system is called {name!r}", "system", choices(name, [*PRESETS, *MACHINES]))
     if not 1 <= devices <= MAX_DEVICES:
         raise InputError(f"has {devices} devices", "system", f"Give 1 to {MAX_DEVICES}.")
+    if name in MACHINES:
+        return _of_machine(name, devices)
     first, others, links = PRESETS[name]
     kinds = [first, *(others[i % len(others)] for i in range(devices - 1))]
     machines, count = [], 0
@@ -73,14 +80,33 @@ def system(text: str) -> System:
     """
     if os.path.exists(text):
         return _read(text)
-    found = re.fullmatch(r"(.+?)(?:-(\d{1,3}))?", text)
-    if found is None or found[1] not in PRESETS:
-        remedy = f"Names are {', '.join(PRESETS)}, with -4 behind them for four devices."
+    known = {**PRESETS, **MACHINES}
+    found = re.fullmatch(r"(.+)" if text in known else r"(.+?)(?:-(\d{1,3}))?", text)
+    if found is None or found[1] not in known:
+        remedy = f"Names are {', '.join(known)}, with -4 behind them for four devices."
         raise InputError(f"no file and no system is called {text!r}", "--system", remedy)
     try:
-        return preset(found[1], int(found[2] or DEVICES))
+        return preset(found[1], int((found[2] if len(found.groups()) > 1 else None) or DEVICES))
     except InputError as error:
         raise InputError(error.what, "--system", error.remedy) from None
+
+
+def _of_machine(name: str, devices: int) -> System:
+    """So many chips of a shipped machine, all joined at the rate of a chip in its first dimension."""
+    machine = MACHINES[name]
+    chip, link = machine.chip, machine.network[0]
+    kind = DeviceClass(
+        name=name,
+        flop_per_ns=chip.flop_per_ns,
+        memory_bytes_per_ns=machine.memory.reached,
+        launch_ns=chip.launch_ns,
+    )
+    memory = machine.memory.capacity_bytes
+    return System(
+        classes=(kind,),
+        devices=tuple(Device(name=f"{chip.name}-{i}", kind=name, memory_bytes=memory) for i in range(devices)),
+        links=Links(kind="duplex", latency_ns=link.latency_ns, bytes_per_ns=link.bytes_per_ns),
+    )
 
 
 def _read(path: str) -> System:
@@ -94,7 +120,7 @@ def _read(path: str) -> System:
         plain = plain["system"]
     if not isinstance(plain, dict):
         raise InputError("is no JSON object", path, remedy)
-    found = System.from_json(msgspec.json.encode(plain), path)
+    found: System = from_json(System, msgspec.json.encode(plain), path)
     try:
         found.check()
     except InputError as error:
