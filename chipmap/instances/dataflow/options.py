@@ -27,13 +27,14 @@ from chipmap.instances.dataflow.batch import (
     waits_in_dram,
 )
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
-from chipmap.instances.dataflow.parts import Parts, padded, parts
+from chipmap.instances.dataflow.parts import Parts, padded, parts, sums_of_heads
 from chipmap.instances.dataflow.plans import shared_by_plans
 from chipmap.instances.dataflow.rates import dram_rate, efficiency, peak
 from chipmap.instances.dataflow.replicas import scattered_ns, shared, step_ns
 from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.sharding import (
     Collective,
+    among_chips,
     collective_ns,
     exchange_ns,
     published_exchange_ns,
@@ -47,6 +48,7 @@ from chipmap.instances.dataflow.sizes import (
     flop,
     output_bytes,
     read_weights,
+    statistics_bytes,
 )
 from chipmap.instances.dataflow.tiles import least_area, shares
 from chipmap.instances.dataflow.workload import Kernel, Scheme
@@ -157,7 +159,11 @@ def kinds(instance: DataflowInstance) -> list[int]:
     kept = shared_by_plans(instance)
     if "kinds" not in kept:
         numbers = dict[Kernel, int]()
-        nameless = (msgspec.structs.replace(one, name="") for one in instance.workload.kernels)
+        # of the kernels that one names, no number of its own depends on which they are
+        nameless = (
+            msgspec.structs.replace(one, name="", operand="named" if one.operand else "", adds=(), parameters_of="")
+            for one in instance.workload.kernels
+        )
         kept["kinds"] = [numbers.setdefault(one, len(numbers)) for one in nameless]
     found: list[int] = kept["kinds"]
     return found
@@ -248,7 +254,7 @@ class _Options:
     def _sent(self, scheme: Scheme) -> _Sent:
         instance, degrees = self.instance, self.degrees
         alone = self._once(self._alone, scheme, degrees.tensor, degrees.expert)
-        sums = ticks_of(_sums(instance, degrees, scheme, alone.whole * padded(alone.here.output)))
+        sums = ticks_of(_sums(instance, degrees, self.kernel, scheme, alone.whole * padded(alone.here.output)))
         return _Sent(
             collective=sums + ticks_of(_exchange(instance, degrees, self.kernel)),
             hop=ticks_of(hop_ns(instance, degrees, self.kernel, alone.output)),
@@ -335,11 +341,20 @@ def _exchange(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> F
     return max((exchange_ns(kernel.exchange, each, dimension) for dimension in dimensions), default=Fraction(0))
 
 
-def _sums(instance: DataflowInstance, degrees: Degrees, scheme: Scheme, whole: Fraction) -> Fraction:
+def _sums(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme, whole: Fraction) -> Fraction:
     """Nanoseconds of the collective that ends a K-split: an all-reduce, or a reduce-scatter, of the ``whole`` output
-    with its padding."""
+    with its padding; of the sums of heads that several chips have terms of; of statistics of columns whose rows are
+    split."""
     ends: dict[Scheme, Collective] = {"K": "all_reduce", "K_RS": "reduce_scatter", "K_N": "reduce_scatter"}
     collective = ends.get(scheme, "none")
     factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
-    dimensions = degrees.carrying(instance.system, "tensor")
+    dimensions = [one for one in degrees.carrying(instance.system, "tensor") if one.size > 1]
+    if scheme == "M" and instance.mode == "physical" and kernel.statistics:
+        collective, whole = "all_reduce", statistics_bytes(kernel, instance)
+    heads = sums_of_heads(kernel, scheme, instance.mode, degrees.tensor)
+    if heads == "reduce_scatter":
+        dimensions = [among_chips(one, one.size // kernel.heads) for one in dimensions]
+        collective, whole = heads, whole / kernel.heads
+    elif heads:
+        collective = heads
     return sum((collective_ns(collective, whole, d, factor) for d in dimensions), Fraction(0))

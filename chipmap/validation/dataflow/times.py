@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import facts, rates, tiles, training
-from chipmap.validation.dataflow.layouts import change
+from chipmap.validation.dataflow.layouts import added_up, change
 from chipmap.validation.dataflow.mapping import Mapping
 from chipmap.validation.decimals import written
 
@@ -164,6 +164,8 @@ def network(mapping: Mapping) -> dict[int, int]:
         if copy.scheme in ("K_RS", "K_N"):
             size *= facts.padding(kernel, copy.scheme, instance, mapping.degrees)
             times[copy.partition] += facts.up(sum((facts.reduce_scatter(size, d) for d in dimensions), Fraction(0)))
+        if instance.mode == "physical":
+            times[copy.partition] += facts.up(added_up(kernel, copy.scheme, instance, solution.degrees))
         times[copy.partition] += facts.up(facts.own_exchange(kernel, instance, solution.degrees))
         times[copy.partition] += training.exchanged(kernel, copy.scheme, instance, solution.degrees)
     for u, v in (*mapping.edges, *mapping.handovers):
