@@ -123,7 +123,7 @@ def _table(found: dict[str, Any]) -> str:
     lines += ["", "compiled functions"]
     for one in found["compiled"]:
         state = "all" if one["whole"] else "some" if one["functions"] else "none yet"
-        size = f"{one['functions']:>5} in {one['bytes'] / 2**20:.1f} MiB in {one['folder']}" if one["functions"] else ""
-        lines.append(f"  {one['family']:<12}{state:<10}{size}")
+        size = f"{one['functions']:>5} in {one['bytes'] / 2**20:.1f} MiB" if one["functions"] else ""
+        lines.append(f"  {one['family']:<12}{state:<10}{size}".rstrip())
     problems = [f"  {problem}" for problem in found["problems"]]
     return "\n".join([*lines, "", *(["problems", *problems] if problems else ["no problem found"])])

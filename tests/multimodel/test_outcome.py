@@ -306,20 +306,30 @@ def test_every_command_shows_the_units(objective: str, tmp_path: Path, capsys: p
         out, err = capsys.readouterr()
         return out, err
 
+    def small(value: float, unit: str = unit, digits: int = 7) -> str:
+        """The amount in the unit of a thousandth, a millionth or a milliardth that makes it 1 or more."""
+        power, prefix = next(found for found in ((0, ""), (3, "m"), (6, "u"), (9, "n")) if value * 10 ** found[0] >= 1)
+        return f"{value * 10**power:.{digits}g} {prefix}{unit}"
+
     table, progress = said("solve", name, *asked, "--method", "cpsat", "--out", run)
     certificate = json.loads(said("check", run, run, "--format", "json")[0])
     assert certificate["unit"] == unit and certificate["term_units"] == {"T1": "s", "T2": "J"}
-    value, terms = f"{certificate['objective']:.7g}", certificate["terms"]
-    assert f"{value} {unit}" in progress and f"  {unit} " in table and value in table
+    terms = certificate["terms"]
+    told_as = small(certificate["objective"]), small(terms["T1"], "s"), small(terms["T2"], "J")
+    number, of = told_as[0].split(" ", 1)
+    assert told_as[0] in progress and f"  {of} " in table and number in table
     text = said("check", run, run)[0]
-    assert all(word in text for word in (f"{value} {unit}", f"{terms['T1']:.7g} s", f"{terms['T2']:.7g} J"))
-    assert re.search(rf"\d {unit} ", said("bound", name, *asked)[0])
+    assert all(word in text for word in told_as), (told_as, text)
+    assert re.search(rf"\d .?{unit} ", said("bound", name, *asked)[0])
     told = json.loads(said("explain", name, run, *asked, "--quiet", "--time-limit", "60", "--format", "json")[0])
     assert (told["unit"], told["objective"]) == (unit, certificate["objective"])
     assert told["terms"] == terms and told["term_units"] == certificate["term_units"]
-    assert f" of {certificate['objective']:.6g} {unit}" in told["statements"][0]["message"]
+    assert f" of {told_as[0]}," in told["statements"][0]["message"]
     page = tmp_path / "page.html"
     assert unit in said("report", str(tmp_path / "runs"), "--html", str(page))[0]
-    assert all(word in page.read_text() for word in (f"{value} {unit}", f"{terms['T1']:.7g} s", f"{terms['T2']:.7g} J"))
+    shown, figures = page.read_text().replace("µ", "u"), (certificate["objective"], terms["T1"], terms["T2"])
+    for figure, one in zip(figures, (unit, "s", "J"), strict=True):
+        assert any(small(figure, one, digits) in shown for digits in (6, 7)), figure
     assert said("plot", run, run, "--out", str(tmp_path / "plot.svg"))
-    assert f"T1 {terms['T1']:.5g} s" in words(tmp_path / "plot.svg").replace(",", "")
+    drawn = words(tmp_path / "plot.svg").replace(",", "").replace("µ", "u")
+    assert any(f"T1 {small(terms['T1'], 's', digits)}" in drawn for digits in (5, 6)), drawn

@@ -81,12 +81,13 @@ def system(text: str) -> System:
     if os.path.exists(text):
         return _read(text)
     known = {**PRESETS, **MACHINES}
-    found = re.fullmatch(r"(.+)" if text in known else r"(.+?)(?:-(\d{1,3}))?", text)
-    if found is None or found[1] not in known:
+    found = re.fullmatch(r"(.+?)(?:-(\d{1,3}))?", text)
+    name, devices = (text, None) if text in known else (found[1], found[2]) if found else ("", None)
+    if name not in known:
         remedy = f"Names are {', '.join(known)}, with -4 behind them for four devices."
         raise InputError(f"no file and no system is called {text!r}", "--system", remedy)
     try:
-        return preset(found[1], int((found[2] if len(found.groups()) > 1 else None) or DEVICES))
+        return preset(name, int(devices or DEVICES))
     except InputError as error:
         raise InputError(error.what, "--system", error.remedy) from None
 

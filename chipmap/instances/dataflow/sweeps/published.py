@@ -36,6 +36,7 @@ def _chips(workload: str) -> list[Json]:
     alone: Json = {"sram_bytes": TILED, "fused": False}
     first, count = _BACKWARD.get(workload, (0, 0))
     changes: Json = {f"workload.kernels.{i}.phase": "forward" for i in range(first, count)}
+    changes |= {f"workload.kernels.{i}.parameters_of": "" for i in range(first, count)}
     if workload == "gpt3":
         changes["workload.carries"] = []
     steps: Json = {"n": 5 * 2**20, "block": 81_920, "steps": None} if workload == "hpl" else {}
