@@ -55,14 +55,15 @@ class Demand:
 
     def _send(self, wanted: tuple[int, str, str, Any]) -> None:
         try:
+            data = pickle.dumps(wanted)
             if self._compiler is None:
                 self._compiler = _started()
                 threading.Thread(target=self._hear, args=(self._compiler,), daemon=True).start()
-            data = pickle.dumps(wanted)
+                self._tell(0, 0.0, 1)
             assert self._compiler.stdin is not None
             self._compiler.stdin.write(len(data).to_bytes(8, "big") + data)
             self._compiler.stdin.flush()
-        except (OSError, pickle.PicklingError):
+        except (OSError, pickle.PicklingError, AttributeError, TypeError):  # the last two: a type that has no name
             self._give_up()
 
     def _hear(self, compiler: subprocess.Popen[bytes]) -> None:

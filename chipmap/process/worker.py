@@ -122,10 +122,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     oracle = load_oracle(job.options.oracle, family)
     log_file = LOG if LOG.exists() else None
     run = Run(instance, job.options, checker(family, oracle), job.started, log_file=log_file, oracle=oracle)
-    run.ready = job.ready
-    demand = Demand(lambda functions, seconds, asked: send(Compiled(functions, seconds, asked)))
-    if job.background:
-        ELSEWHERE.append(demand)
+    run.ready, demand = job.ready, _demand(job, send)
     if job.options.evaluator is not None:
         run.evaluator = load_evaluator(job.options.evaluator, job.options.evaluations)
         run.evaluator.hear = lambda measurement: send(Measured(measurement))
@@ -153,8 +150,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     run.timings["child"] = round(run.seconds, 6)
     with plain(run, family):
         termination = guarded(run, work)
-    if demand.functions or run.delayed:
-        _say(run, demand)
+    _say(run, demand)
     return Ended(
         termination=termination,
         best=found_of(run.best) if run.best else None,
@@ -171,8 +167,18 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     )
 
 
+def _demand(job: Job, send: Sender) -> Demand:
+    """Who is asked for functions that aren't compiled yet, where the job wants that done beside it."""
+    demand = Demand(lambda functions, seconds, asked: send(Compiled(functions, seconds, asked)))
+    if job.background:
+        ELSEWHERE.append(demand)
+    return demand
+
+
 def _say(run: Run, demand: Demand) -> None:
     """What was compiled meanwhile, and what waited for it."""
+    if not demand.functions and not run.delayed:
+        return
     words = f"{counted(demand.functions, 'function')} compiled meanwhile, in {demand.seconds:.1f} seconds"
     waited = f"; what waited for them: {', '.join(run.delayed)}" if run.delayed else ""
     run.note("compiled", words + waited, functions=demand.functions, seconds=demand.seconds, waited=run.delayed)

@@ -150,7 +150,7 @@ from numba.core import event
         time.sleep(0.01)
     assert demand("chipmap.kernels.annealing", "no_such_function", ()) is None
     assert demand("chipmap.kernels", "outer.<locals>.inner", ()) is None
-    assert heard and heard[0][0] == 0 and not ELSEWHERE
+    assert heard[0] == (0, 0.0, 1) and heard[-1] == (0, heard[-1][1], 0) and not ELSEWHERE
 
 
 def test_a_solve_begins_at_once_and_says_what_was_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
