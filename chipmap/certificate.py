@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.records import Record, counted, html_row, natural
+from chipmap.records import InTicks, Record, counted, html_row
 
 
 class Violation(Record, frozen=True, kw_only=True):
@@ -15,7 +15,7 @@ class Violation(Record, frozen=True, kw_only=True):
     message: str
 
 
-class Certificate(Record, frozen=True, kw_only=True):
+class Certificate(InTicks, frozen=True, kw_only=True):
     """What the independent checker found.
 
     ``objective`` (integer, in the family's tick) and ``terms`` (ticks, by name T1, T2 …) are recomputed from the
@@ -37,14 +37,9 @@ class Certificate(Record, frozen=True, kw_only=True):
     oracle: str = ""
 
     @property
-    def unit(self) -> str:
-        """The unit of :attr:`value`; "ticks" where it isn't known (what :func:`chipmap.check` returns knows it)."""
-        return self._units.objective.name if self._units else "ticks"
-
-    @property
     def value(self) -> float | None:
         """The objective in :attr:`unit`; None where a violation leaves it undefined."""
-        return natural(self.objective, self._units.objective.per_tick if self._units else 1)
+        return self.in_unit(self.objective)
 
     def _verdict(self) -> str:
         return "valid" if self.feasible else f"refused, {counted(len(self.violations), 'violation')}"

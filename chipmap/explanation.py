@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from chipmap.certificate import Violation
-from chipmap.records import Record, html_row, natural
+from chipmap.records import InTicks, Record, html_row
 from chipmap.result import Infeasibility, Note, Status
 
 #: Ends a hint of a solve where only a lower limit of what would help is known: changes are tried there, not in a solve.
@@ -90,7 +90,7 @@ class Difference(Record, frozen=True, kw_only=True):
     resources: tuple[dict[str, Any], ...] = ()
 
 
-class Explanation(Record, frozen=True, kw_only=True):
+class Explanation(InTicks, frozen=True, kw_only=True):
     """Why an instance's objective is what it is, or why it has no solution, and which changes would help.
 
     ``objective`` and ``bound`` (ticks) are those of the instance as it is. ``changes`` are ranked: the best first.
@@ -113,19 +113,14 @@ class Explanation(Record, frozen=True, kw_only=True):
     seconds: float = 0.0
 
     @property
-    def unit(self) -> str:
-        """The unit of :attr:`value` and :attr:`lower`; "ticks" where it isn't known."""
-        return self._units.objective.name if self._units else "ticks"
-
-    @property
     def value(self) -> float | None:
         """The objective in :attr:`unit`; None without a solution."""
-        return natural(self.objective, self._units.objective.per_tick if self._units else 1)
+        return self.in_unit(self.objective)
 
     @property
     def lower(self) -> float | None:
         """The bound in :attr:`unit`; None without one."""
-        return natural(self.bound, self._units.objective.per_tick if self._units else 1)
+        return self.in_unit(self.bound)
 
     def attach(self, text: Callable[[Explanation], str]) -> None:
         """Let the explanation be printed by ``text``; no part of what is written or compared."""

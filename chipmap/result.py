@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, Self
 import msgspec
 
 from chipmap.certificate import Certificate
-from chipmap.records import InputError, Record, Unit, Units, html_row
+from chipmap.records import InputError, InTicks, Record, Unit, Units, html_row
 from chipmap.records import natural as natural
 
 Reason = Literal[
@@ -69,7 +69,7 @@ class Termination(Record, frozen=True, kw_only=True):
     detail: str = ""
 
 
-class Bound(Record, frozen=True, kw_only=True):
+class Bound(InTicks, frozen=True, kw_only=True):
     """A lower bound on the objective, in ticks, with the name of what proved it and when (seconds into the run)."""
 
     value: int
@@ -78,14 +78,9 @@ class Bound(Record, frozen=True, kw_only=True):
     seconds: float = 0.0
 
     @property
-    def unit(self) -> str:
-        """The unit of :attr:`amount`; "ticks" where it isn't known (a bound of a result knows it)."""
-        return self._units.objective.name if self._units else "ticks"
-
-    @property
     def amount(self) -> float:
         """The bound in :attr:`unit`."""
-        return natural(self.value, self._units.objective.per_tick if self._units else 1) or 0.0
+        return self.in_unit(self.value) or 0.0
 
     def __repr__(self) -> str:
         """One line: ``<Bound 9 us by path, combinatorial, after 0.1 s>``."""
@@ -96,7 +91,7 @@ class Bound(Record, frozen=True, kw_only=True):
         return html_row({**cells, "seconds": f"{self.seconds:.2f}"})
 
 
-class TraceEvent(Record, frozen=True, kw_only=True):
+class TraceEvent(InTicks, frozen=True, kw_only=True):
     """One line of a run's log: a new incumbent (``measured``: what the evaluator says of it) or a better bound."""
 
     seconds: float
@@ -108,14 +103,9 @@ class TraceEvent(Record, frozen=True, kw_only=True):
     measured: float | None = None
 
     @property
-    def unit(self) -> str:
-        """The unit of :attr:`amount`; "ticks" where it isn't known (an event of a result knows it)."""
-        return self._units.objective.name if self._units else "ticks"
-
-    @property
     def amount(self) -> float:
         """The value in :attr:`unit`."""
-        return natural(self.value, self._units.objective.per_tick if self._units else 1) or 0.0
+        return self.in_unit(self.value) or 0.0
 
 
 class Measurement(Record, frozen=True, kw_only=True):

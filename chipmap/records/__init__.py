@@ -171,16 +171,6 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The record whose content is hashed: what an older version of the format could state keeps its hash."""
         return self
 
-    def told_in(self, units: Units | None) -> Self:
-        """The record, whose amounts in ticks are told in these units from now on (no part of what is written)."""
-        self.__dict__["_units"] = units
-        return self
-
-    @property
-    def _units(self) -> Units | None:
-        found: Units | None = self.__dict__.get("_units")
-        return found
-
     def __repr__(self) -> str:
         """An instance in a line: ``<RingInstance ring/tiny-skip: 6 operations>``; any other record field by field."""
         name, schema = getattr(self, "name", ""), getattr(self, "schema", "")
@@ -253,6 +243,26 @@ class Units(Record, frozen=True, kw_only=True):
     def of(self, term: str) -> Unit:
         """The unit of a term."""
         return self.terms.get(term, self.objective)
+
+
+class InTicks(Record, frozen=True, kw_only=True):
+    """A record with amounts in ticks of the objective that may know its unit."""
+
+    def told_in(self, units: Units | None) -> Self:
+        """The record, whose amounts are told in these units from now on (no part of what is written)."""
+        self.__dict__["_units"] = units
+        return self
+
+    @property
+    def unit(self) -> str:
+        """The unit in which amounts are told; "ticks" where it isn't known: a result and what it holds know it."""
+        units: Units | None = self.__dict__.get("_units")
+        return units.objective.name if units else "ticks"
+
+    def in_unit(self, ticks: int | None) -> float | None:
+        """So many ticks in :attr:`unit` (None stays None)."""
+        units: Units | None = self.__dict__.get("_units")
+        return natural(ticks, units.objective.per_tick if units else 1)
 
 
 def _sha256(record: Record) -> str:
