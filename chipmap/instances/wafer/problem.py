@@ -140,7 +140,7 @@ def depth_first_order(problem: WaferProblem) -> IntArray:
     return np.array(order + sorted(set(range(problem.n)) - set(order)), dtype=np.int64)
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def ceil_div(a: int, b: int) -> int:
     """⌈a / b⌉ for b > 0."""
     return -(-a // b)
