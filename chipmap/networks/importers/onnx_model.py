@@ -2,7 +2,8 @@
 
 The file is read without the data of its weights (``onnx/wire.py``), and data in other files need not be there. Shapes
 follow from those of the inputs, operator by operator (``onnx/walk.py``); ``dimensions`` gives symbolic ones a value.
-Functions of the model are inlined, and so is control flow that is settled beforehand (``onnx/control.py``).
+Functions of the model are inlined, and so is control flow that is settled beforehand (``onnx/control.py``), or whose
+branch the user chooses.
 Initializers are weights of the operators that read them, not operations. Operators outside the standard whose results
 have shapes in the file count their bytes; ``notes`` lists them.
 """
@@ -15,7 +16,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from chipmap.networks.importers.common import ImportedGraph
-from chipmap.networks.importers.counting import Counting
+from chipmap.networks.importers.counting import Counting, branch_notes
 from chipmap.networks.importers.dimensions import Dimensions, check_used, dimension, from_shapes
 from chipmap.networks.importers.onnx.shapes import BITS, first_line, shape_of, tensor_type
 from chipmap.networks.importers.onnx.state import EXTERNAL
@@ -38,7 +39,7 @@ def accepts(data: bytes, where: str) -> bool:
 
 def read(source: Source, dimensions: Dimensions | None = None, counting: Counting | None = None) -> ImportedGraph:
     """The graph of a model; :class:`InputError` says which tensor, node or dimension is wrong."""
-    given, where = dimensions or {}, source.where
+    given, where, counting = dimensions or {}, source.where, counting or Counting()
     model = _parsed(source)
     graph = model.graph
     if graph.sparse_initializer:
@@ -47,7 +48,7 @@ def read(source: Source, dimensions: Dimensions | None = None, counting: Countin
     program.recomputes = "look-ups"
     versions = {"" if opset.domain == "ai.onnx" else opset.domain: opset.version for opset in model.opset_import}
     inputs, declared = _types(graph, given, where)
-    walk = Walk(program, versions, given, declared, where)
+    walk = Walk(program, versions, given, declared, where, counting)
     for tensor in graph.initializer:
         walk.stored(tensor, tensor.name)
     for name, kind in inputs.items():
@@ -57,7 +58,8 @@ def read(source: Source, dimensions: Dimensions | None = None, counting: Countin
         walk.output(info.name)
     external = sum(tensor.data_location == EXTERNAL for tensor in graph.initializer)
     said = f"the data of {counted(external, 'initializer')} lies in other files: only their sizes are needed"
-    return imported(program, where, FORMAT, (said,) if external else (), counting)
+    notes = (*((said,) if external else ()), *branch_notes(walk.branches))
+    return imported(program, where, FORMAT, notes, counting)
 
 
 def _onnx(where: str) -> Any:

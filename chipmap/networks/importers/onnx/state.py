@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
+from chipmap.networks.importers.counting import Counting
 from chipmap.networks.importers.onnx.folding import DTYPES, MAX_ELEMENTS, Array
 from chipmap.networks.importers.onnx.shapes import BITS, shape_of, tensor_type
 from chipmap.networks.importers.onnx.wire import KEPT_BYTES
@@ -49,23 +51,47 @@ class Place:
         return Place(f"{own}/{count}", f"{self.path}{own[len(self.prefix) :]}/")
 
 
+#: Where nodes of the model itself stand.
+TOP = Place()
+
+
 class ProgramState:
     """What is known of a program so far. ``types`` and ``known`` are by the program's names of tensors.
 
     ``given`` are shapes that the user gave, ``declared`` types that the file states: of results whose shapes nothing
-    else tells.
+    else tells. ``counting`` says which branches are read where the inputs decide.
     """
 
     def __init__(
-        self, program: Program, versions: dict[str, int], given: Mapping[str, Shape], declared: Types, where: str
+        self,
+        program: Program,
+        versions: dict[str, int],
+        given: Mapping[str, Shape],
+        declared: Types,
+        where: str,
+        counting: Counting,
     ) -> None:
-        self.program, self.versions, self.where = program, versions, where
+        self.program, self.versions, self.where, self.counting = program, versions, where, counting
         self.given, self.declared = given, declared
         self.types: Types = {}
         self.known: dict[str, Array] = {}
         self.sequences: dict[str, list[str]] = {}  # a sequence -> the tensors in it
         self.makers: dict[str, str] = {}  # tensor -> what makes it, in words
         self.reasons: dict[str, str] = {}  # tensor -> why its shape isn't known
+        self.branches: list[str] = []  # those that were read where the inputs decide, in words
+        self.weights: dict[tuple[str, bool], tuple[int, int]] = {}  # path of a branch, which -> FLOP, bytes
+
+    def nodes(self, nodes: Iterable[onnx.NodeProto], scope: dict[str, str], place: Place = TOP) -> None:
+        """Add nodes and put what they make into ``scope``; at the top, tensors keep their names."""
+        raise NotImplementedError
+
+    def trial(self) -> Self:
+        """A copy without steps, which knows the same tensors; what is added to it leaves this one as it is."""
+        made = copy(self)
+        made.program = replace(self.program, values={**self.program.values}, parameters=[], steps=[])
+        made.types, made.known, made.sequences = {**self.types}, {**self.known}, {**self.sequences}
+        made.makers, made.reasons, made.branches = {**self.makers}, {**self.reasons}, []
+        return made
 
     def stored(self, tensor: onnx.TensorProto, name: str) -> None:
         """Add an initializer."""

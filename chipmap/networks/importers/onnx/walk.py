@@ -20,7 +20,7 @@ from chipmap.networks.importers.onnx.control import control
 from chipmap.networks.importers.onnx.folding import DTYPES, MAX_ELEMENTS, Array, folded
 from chipmap.networks.importers.onnx.sequences import KINDS, sequence
 from chipmap.networks.importers.onnx.shapes import STANDARD, inferred, shape_of, tensor_type
-from chipmap.networks.importers.onnx.state import Place, ProgramState, data_of
+from chipmap.networks.importers.onnx.state import TOP, Place, ProgramState, data_of
 from chipmap.networks.importers.operators import onnx as operators
 from chipmap.networks.importers.program import Step
 from chipmap.records import InputError
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from chipmap.networks.importers.onnx.shapes import Types
 
 _FLOAT = 1
-#: Where the nodes of the model itself stand.
-TOP = Place()
 
 
 class Walk(ProgramState):
@@ -55,7 +53,7 @@ class Walk(ProgramState):
             if node.op_type in operators.WITH_FUNCTIONS:
                 self._step(node, scope, place, _captured(graphs, scope))
             elif graphs or node.op_type in operators.CONTROL or any(a.graphs for a in node.attribute):
-                control(self, self.nodes, node, graphs, place, scope)
+                control(self, node, graphs, place, scope)
             elif place.path and node.op_type == "Constant" and node.output:
                 once = Place(place.path, place.path)  # the same one in all iterations
                 if f"{once.prefix}{node.output[0]}" not in self.makers:
