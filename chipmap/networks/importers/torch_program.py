@@ -10,7 +10,7 @@ decomposed first (``program.run_decompositions()``) consists of core ATen operat
 ``torch/file``      the archive and the JSON in it -> ``torch/graph``
 ``torch/object``    the object -> ``torch/graph``
 ``torch/steps``     ``torch/graph`` -> the program: wrappers inlined, sizes given values
-``torch/control``   branches that are chosen, and loops of known length, which are unrolled
+``torch/control``   branches that are chosen, loops of known length
 ``torch/changes``   operators that change their operand in place
 ``torch/fixed``     operators that need only a shape
 ==================  ========================================================================================
@@ -27,12 +27,12 @@ from chipmap.networks.importers.dimensions import Dimensions, check_ranges, chec
 from chipmap.networks.importers.operators.calls import Call
 from chipmap.networks.importers.program import imported
 from chipmap.networks.importers.steps import Program
+from chipmap.networks.importers.torch.control import StepsWithControl
 from chipmap.networks.importers.torch.file import accepts as accepts
 from chipmap.networks.importers.torch.file import read_file
 from chipmap.networks.importers.torch.fixed import settle_fixed
 from chipmap.networks.importers.torch.graph import TorchGraph, TorchProgram, expressions, refs
 from chipmap.networks.importers.torch.object import read_object
-from chipmap.networks.importers.torch.steps import Steps
 from chipmap.records import Source
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def import_exported(
 
 def _imported(read: TorchProgram, where: str, given: Dimensions, counting: Counting | None) -> ImportedGraph:
     program = Program(read.name, read.source, recomputes="all")
-    steps = Steps(program, _values(read, given, where), where, counting or Counting())
+    steps = StepsWithControl(program, _values(read, given, where), where, counting or Counting())
     steps.run(read.graph)
     settle_fixed(program)
     return imported(program, where, FORMAT, branch_notes(steps.branches), counting)

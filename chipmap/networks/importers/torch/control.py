@@ -7,18 +7,16 @@ A ``cond`` is the branch that its condition or the user says.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chipmap.networks.importers.operators import aten
 from chipmap.networks.importers.steps import MAX_UNROLLED, Program, Step, Value
 from chipmap.networks.importers.torch.graph import Call, Ref, TorchGraph, operands
+from chipmap.networks.importers.torch.steps import Scope, Steps
 from chipmap.records import InputError
 
-if TYPE_CHECKING:
-    from chipmap.networks.importers.torch.steps import Scope, Steps
-
 #: What to write instead of control flow that isn't settled.
-REMEDIES = {
+_REMEDIES = {
     "cond": "Add --branch heavier (or true, false) to the command. Or fix the branch: export the model with a Python "
     "bool in place of the predicate (torch.cond(True, ...)).",
     "while_loop": "Unroll it: export the model with a Python loop of a fixed number of rounds (for _ in range(3)).",
@@ -28,15 +26,18 @@ REMEDIES = {
 }
 
 
-def control(steps: Steps, call: Call, kind: str, graphs: list[TorchGraph], scope: Scope) -> None:
-    """Add a call with graphs inside that aren't just run once; :class:`InputError` if what happens isn't settled."""
-    if kind == "cond" and len(graphs) == 2 and _branch(steps, call, graphs, scope):
-        return
-    if kind in ("scan", "map_impl") and len(graphs) == 1 and _loop(steps, call, kind, graphs[0], scope):
-        return
-    what = f"control flow: node {scope.prefix + call.name!r} ({kind}) has graphs inside the graph"
-    remedy = REMEDIES.get(kind, "Export the model with its branches fixed and its loops unrolled.")
-    raise InputError(what, steps.where, remedy)
+class StepsWithControl(Steps):
+    """Adds the calls of a graph to a program, those with branches and loops as well."""
+
+    def control(self, call: Call, kind: str, graphs: list[TorchGraph], scope: Scope) -> None:
+        """Add a branch that is chosen or a loop of known length; :class:`InputError` if what happens isn't settled."""
+        if kind == "cond" and len(graphs) == 2 and _branch(self, call, graphs, scope):
+            return
+        if kind in ("scan", "map_impl") and len(graphs) == 1 and _loop(self, call, kind, graphs[0], scope):
+            return
+        what = f"control flow: node {scope.prefix + call.name!r} ({kind}) has graphs inside the graph"
+        remedy = _REMEDIES.get(kind, "Export the model with its branches fixed and its loops unrolled.")
+        raise InputError(what, self.where, remedy)
 
 
 def _branch(steps: Steps, call: Call, graphs: list[TorchGraph], scope: Scope) -> bool:

@@ -1,7 +1,5 @@
 """From a graph of torch.export to the steps of a program: wrappers inlined, sizes given values, changes in place told.
 
-:mod:`.control` has branches and loops.
-
 **Names.** A step has the name of its node, one inside a wrapper ``wrapper.node``. Every node that calls something is a
 step, bookkeeping included (getitem, sizes, assertions), so that whoever splits the graph finds each of its nodes.
 
@@ -19,7 +17,6 @@ from chipmap.networks.importers.dimensions import Dimensions, value_of
 from chipmap.networks.importers.operators import aten
 from chipmap.networks.importers.program import checked_shape
 from chipmap.networks.importers.steps import Program, Step, Value, words
-from chipmap.networks.importers.torch import control
 from chipmap.networks.importers.torch.changes import Changes
 from chipmap.networks.importers.torch.graph import Call, Operator, Ref, TorchGraph, operands, refs
 from chipmap.records import InputError, counted
@@ -37,6 +34,8 @@ CALLERS = words(
 )
 #: Higher-order operators whose graphs are elementwise parts of one kernel.
 KERNELS = words("flex_attention flex_attention_backward foreach_map")
+#: Higher-order operators with branches or loops.
+CONTROL = words("associative_scan cond map_impl scan while_loop")
 #: Operators that check or declare something and make no tensor.
 BOOKKEEPING = words(
     """_assert_async _assert_scalar _assert_tensor_metadata _functional_assert_async _functional_assert_scalar
@@ -111,8 +110,8 @@ class Steps:
             inner = [value for _, value in call.arguments if isinstance(value, TorchGraph)]
             if kind in WRAPPERS and kind != call.target and len(inner) == 1:
                 self._inline(call, inner[0], scope)
-            elif (inner and kind not in KERNELS) or kind in control.REMEDIES:
-                control.control(self, call, kind, inner, scope)
+            elif (inner and kind not in KERNELS) or kind in CONTROL:
+                self.control(call, kind, inner, scope)
             else:
                 called = (value.target for _, value in call.arguments if isinstance(value, Operator))
                 self._step(call, next(called, call.target) if kind in CALLERS else call.target, scope)
@@ -121,6 +120,10 @@ class Steps:
         """Add the calls of a wrapper's graph; its results stand for those of the wrapper."""
         name = self.entered(call, scope)
         self.results(call, scope, self.inline(graph, list(operands(scope.passed(call))), name, scope.depth + 1))
+
+    def control(self, call: Call, kind: str, graphs: list[TorchGraph], scope: Scope) -> None:
+        """Add a call with branches or loops, for which :mod:`.control` has a class."""
+        raise NotImplementedError
 
     def entered(self, call: Call, scope: Scope) -> str:
         """The name of a call with a graph inside; :class:`InputError` if it is too deep or too long."""
