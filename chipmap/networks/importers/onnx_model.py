@@ -19,7 +19,7 @@ from chipmap.networks.importers.common import ImportedGraph
 from chipmap.networks.importers.counting import Counting, branch_notes
 from chipmap.networks.importers.dimensions import Dimensions, check_used, dimension, from_shapes
 from chipmap.networks.importers.onnx.shapes import BITS, first_line, shape_of, tensor_type
-from chipmap.networks.importers.onnx.state import EXTERNAL
+from chipmap.networks.importers.onnx.state import EXTERNAL, STRINGS
 from chipmap.networks.importers.onnx.walk import Walk
 from chipmap.networks.importers.onnx.wire import without_data
 from chipmap.networks.importers.program import Program, checked_shape, imported
@@ -53,9 +53,11 @@ def read(source: Source, dimensions: Dimensions | None = None, counting: Countin
         walk.stored(tensor, tensor.name)
     for name, kind in inputs.items():
         walk.input(name, kind)
-    walk.nodes(graph.node, {name: name for name in walk.makers})
+    scope = {name: name for name in walk.makers}
+    walk.nodes(graph.node, scope)
+    check_used({name: size for name, size in given.items() if "/" in name}, {*walk.makers}, where)
     for info in graph.output:
-        walk.output(info.name)
+        walk.output(scope.get(info.name, info.name))
     external = sum(tensor.data_location == EXTERNAL for tensor in graph.initializer)
     said = f"the data of {counted(external, 'initializer')} lies in other files: only their sizes are needed"
     notes = (*((said,) if external else ()), *branch_notes(walk.branches))
@@ -141,7 +143,8 @@ def _types(
     symbols = {d.dim_param for info in infos.values() for d in info.type.tensor_type.shape.dim if d.dim_param}
     inputs = [info for info in graph.input if info.name not in stored]
     unnamed = {f"{info.name}[{i}]" for info in inputs for i in range(len(info.type.tensor_type.shape.dim))}
-    check_used(given, symbols | unnamed | made | {info.name for info in inputs}, where)
+    inside = {name for name in given if "/" in name}  # a tensor of a branch or loop: known when it is made
+    check_used(given, symbols | unnamed | made | inside | {info.name for info in inputs}, where)
     given = _settled(inputs, given, where)
     types = {}
     for info in inputs:
@@ -171,7 +174,7 @@ def _input_type(info: onnx.ValueInfoProto, given: Dimensions, where: str) -> onn
         raise InputError(said, where, "Export the model with plain tensors as its inputs.")
     if kind.elem_type not in BITS:
         said = "holds strings" if kind.elem_type == 8 else f"has the unknown type {kind.elem_type}"
-        raise InputError(f"tensor {name!r} {said}", where, "Tensors of numbers are read: leave out what handles text.")
+        raise InputError(f"tensor {name!r} {said}", where, STRINGS)
     if name in given:
         return tensor_type(kind.elem_type, checked_shape(given[name], name, where))
     if not kind.HasField("shape"):

@@ -34,6 +34,8 @@ def control(state: ProgramState, node: onnx.NodeProto, graphs: Graphs, place: Pl
         _loop(state, node, graphs["body"], place, scope)
     elif node.op_type == "Scan" and "body" in graphs:
         _scan(state, node, graphs["body"], place, scope)
+    elif node.op_type == "SequenceMap" and "body" in graphs and node.input and scope[node.input[0]] in state.sequences:
+        _map(state, node, graphs["body"], place, scope)
     else:
         what = f"control flow: node {place.name(node)!r} is a {node.op_type}, with a graph inside the graph"
         remedy = "Only straight programs are read: export the model with its loops unrolled and its branches fixed."
@@ -138,6 +140,28 @@ def _scan(
     _results(state, node, place, [*carried, *rows], scope)
 
 
+def _map(state: ProgramState, node: onnx.NodeProto, body: onnx.GraphProto, place: Place, scope: dict[str, str]) -> None:
+    """Add the body once per item of a sequence; other sequences give an item each time, tensors are the same."""
+    name, read = place.name(node), [scope[one] for one in node.input]
+    outer = _stored(state, body, scope, place.inside(node))
+    fresh = [f"{place.prefix}{one}" for one in node.output]
+    for one, local in zip(fresh, node.output, strict=True):
+        state.sequences[one], scope[local] = [], one
+        state.makers[one] = f"made by {node.op_type} {name!r}"
+    count = len(state.sequences[read[0]])
+    if any(len(state.sequences.get(one, ())) not in (0, count) for one in read):
+        raise InputError(
+            f"the sequences that {name!r} reads differ in length", state.where, "Check the model with onnx.checker."
+        )
+    for i in range(count):
+        inside = _iteration(state, node, place, i)
+        items = [state.sequences[one][i] if one in state.sequences else one for one in read]
+        inner = _with_inputs(state, outer, body, items, name)
+        state.nodes(body.node, inner, inside)
+        for one, output in zip(fresh, body.output, strict=False):
+            state.sequences[one].append(_made(state, inner, output.name, name))
+
+
 def _axes(plain: Mapping[str, Any], name: str, ranks: list[int]) -> list[int]:
     """The axis of each tensor that a Scan takes apart or puts together: the first unless the node says another.
 
@@ -235,6 +259,9 @@ def _results(state: ProgramState, node: onnx.NodeProto, place: Place, made: list
         if not source:  # what all of no iterations made
             scope[result] = f"{place.prefix}{result}"
             state.makers[scope[result]] = f"made by {name!r} in no iteration"
+            continue
+        if source in state.sequences:
+            scope[result] = source
             continue
         fresh = scope[result] = f"{place.prefix}{result}"
         state.view(f"{name}:{result}" if i else name, node.op_type, source, fresh)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 EXTERNAL = 1  # TensorProto.EXTERNAL
 #: Characters of the name of an operator with graphs in it, with which all names in these begin.
 LONGEST = 2_000
-_STRINGS = "Tensors of numbers are read: leave out what handles text."
+STRINGS = "Tensors of numbers are read: leave out what handles text, and make what it hands on an input."
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,10 @@ class ProgramState:
         self.program.inputs.append(name)
 
     def output(self, name: str) -> None:
-        """Mark an output."""
+        """Mark an output, or each tensor of a sequence that is one."""
+        if name in self.sequences:
+            self.program.outputs += self.sequences[name]
+            return
         if name in self.makers:
             self.readable(name)
         self.program.outputs.append(name)
@@ -151,10 +154,10 @@ class ProgramState:
         number = kind.tensor_type.elem_type if kind is not None and kind.HasField("tensor_type") else 0
         if number not in BITS and (number or shape_of(kind) is not None):
             said = "holds strings" if number == 8 else f"has the unknown type {number}"
-            raise InputError(f"tensor {name!r} {said}", self.where, _STRINGS)
+            raise InputError(f"tensor {name!r} {said}", self.where, STRINGS)
         reason = f": {self.reasons[name]}" if name in self.reasons else ""
         what = f"the shape of tensor {name!r} ({self.makers[name]}) is not known{reason}"
-        given = shlex.quote(f"{name}=1x64")
+        given = shlex.quote(f"{name}={_example(kind)}")
         remedy = f"Give it one: add --dim {given} to the command, or save the model with its shape."
         if reason:
             remedy = "Give the inputs shapes that fit each other (`--dim`), or check the model with onnx.checker."
@@ -176,6 +179,13 @@ class ProgramState:
     def append(self, step: Step) -> None:
         """Add a step whose results have types."""
         self.program.steps.append(step)
+
+
+def _example(kind: onnx.TypeProto | None) -> str:
+    """A shape as `--dim` takes it, of the rank and with the sizes that are known."""
+    if kind is None or not kind.HasField("tensor_type") or not kind.tensor_type.shape.dim:
+        return "1x64"
+    return "x".join(str(d.dim_value) if d.HasField("dim_value") else "8" for d in kind.tensor_type.shape.dim)
 
 
 def data_of(tensor: onnx.TensorProto) -> Array | None:
