@@ -80,7 +80,7 @@ def test_public_names() -> None:
 
 def test_help_fits_a_page() -> None:
     """`help(chipmap)`: the functions by name; those and the classes have a help of their own."""
-    text = pydoc.render_doc(package, renderer=pydoc.plaintext)
+    text = pydoc.render_doc(package, renderer=pydoc.plaintext)  # type: ignore[attr-defined] # in pydoc, not in its stubs
     assert len(text.splitlines()) <= 60
     for name in ("read", "solve", "bound", "check", "explain", "generate", "load", "Result", "InputError"):
         assert name in text
