@@ -20,7 +20,7 @@ from chipmap.kernels import TROUBLE, Unready, plainly, uncompiled
 from chipmap.oracle import Oracle, OracleError
 from chipmap.process.doubt import doubted
 from chipmap.process.warming import warm
-from chipmap.records import ChipmapError, ContradictionError, InputError, choices
+from chipmap.records import ChipmapError, ContradictionError, InputError, SolverUnavailableError, choices
 from chipmap.result import Limit, Note, Termination
 from chipmap.run import Run, SolveOptions
 
@@ -44,6 +44,9 @@ SHORT_OF_MEMORY = (
     *("bad_alloc", "MemoryError", "out of memory"),
     *("Cannot allocate memory", "failed to map segment", "can't start new thread"),
 )
+
+#: A method's package that isn't installed with chipmap -> the extra that brings it.
+EXTRAS = {"cvxpy": "relaxation"}
 
 
 def guarded(run: Run, work: Callable[[], Termination]) -> Termination:
@@ -71,6 +74,10 @@ def guarded(run: Run, work: Callable[[], Termination]) -> Termination:
         return Termination(reason="other_error", detail=str(error))
     except ChipmapError:
         raise
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRAS:
+            raise
+        raise lacks(error.name) from None
     except Exception as error:
         if run.best is None or error is run.foreign:
             raise
@@ -82,6 +89,12 @@ def guarded(run: Run, work: Callable[[], Termination]) -> Termination:
         return ended(run, "other", run.failure)
     finally:
         run.settle()
+
+
+def lacks(package: str) -> SolverUnavailableError:
+    """The error that names the extra which brings a package."""
+    remedy = f'Install it: pip install "chipmap[{EXTRAS[package]}]"'
+    return SolverUnavailableError(f"this method needs {package}, which is not installed\n  {remedy}")
 
 
 def ended(run: Run, limit: Limit, detail: str) -> Termination:
