@@ -11,6 +11,8 @@ from pathlib import Path
 
 #: Of the files there: what was compiled in another one is compiled again.
 FORMAT = "digest"
+#: Modules beside this with kernels of all families.
+SHARED = ("annealing.py", "sorting.py")
 
 
 def trusted(folder: Path) -> bool:

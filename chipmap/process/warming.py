@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from chipmap.family import Family
 from chipmap.kernels import disabled
-from chipmap.kernels.folders import FORMAT, trusted
+from chipmap.kernels.folders import FORMAT, SHARED, trusted
 from chipmap.process.child import environment
 
 #: The most seconds that compiling may take, and those between two looks at what it does.
@@ -102,7 +102,7 @@ def _missing(family: Family, folder: Path) -> list[_Solve]:
     own = [
         path for room in ("heuristics", "instances") for path in sorted((_PACKAGE / room / family.name).rglob("*.py"))
     ]
-    for path in (_PACKAGE / "kernels" / "annealing.py", *own):
+    for path in (*(_PACKAGE / "kernels" / name for name in SHARED), *own):
         state = path.stat()
         sources.update(f"{path.relative_to(_PACKAGE)} {state.st_size} {state.st_mtime_ns} ".encode())
     solves = []
