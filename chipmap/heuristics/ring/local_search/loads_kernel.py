@@ -99,7 +99,7 @@ def over(place: Place, goal: Goal, c: int) -> float:
     return more
 
 
-@njit(part=True)
+@njit(part=True, forceinline=True)
 def put(net: Net, place: Place, s: int, sign: int) -> bool:
     """Put storage s where its producer and readers are (``sign`` 1), or take it away (-1); whether a pair of chips
     begins or ceases to have flows.
@@ -131,7 +131,7 @@ def put(net: Net, place: Place, s: int, sign: int) -> bool:
     return changed
 
 
-@njit(part=True)
+@njit(part=True, forceinline=True)
 def hold(net: Net, place: Place, v: int, sign: int) -> None:
     """Add the work and the weights of v to its chip (``sign`` 1), or take them away (-1)."""
     c = place.chip[v]
@@ -169,17 +169,14 @@ def fill(net: Net, place: Place) -> None:
 def shift(net: Net, place: Place, v: int, d: int) -> bool:
     """Move v to chip d; whether a pair of chips begins or ceases to have flows."""
     changed = False
-    for at in range(net.made_first[v], net.made_first[v + 1]):
-        changed |= put(net, place, net.made[at], -1)
-    for at in range(net.reads_first[v], net.reads_first[v + 1]):
-        changed |= put(net, place, net.reads[at], -1)
-    hold(net, place, v, -1)
-    place.chip[v] = d
-    hold(net, place, v, 1)
-    for at in range(net.made_first[v], net.made_first[v + 1]):
-        changed |= put(net, place, net.made[at], 1)
-    for at in range(net.reads_first[v], net.reads_first[v + 1]):
-        changed |= put(net, place, net.reads[at], 1)
+    for sign in range(-1, 2, 2):
+        if sign == 1:
+            place.chip[v] = d
+        hold(net, place, v, sign)
+        for side in range(2):
+            firsts, storages = (net.made_first, net.made) if side == 0 else (net.reads_first, net.reads)
+            for at in range(firsts[v], firsts[v + 1]):
+                changed |= put(net, place, storages[at], sign)
     return changed
 
 
