@@ -16,6 +16,7 @@ from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degr
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import rates
+from chipmap.validation.dataflow.once import once
 from chipmap.validation.decimals import written
 
 #: Picoseconds, the family's tick, per nanosecond.
@@ -51,6 +52,7 @@ def whole_flop(kernel: Kernel) -> int:
     return 2 * elements * kernel.K if kernel.kind == "gemm" else elements * kernel.flop_per_element
 
 
+@once
 def whole_output(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     """Bytes of the output before sharding; a weight update's is a gradient, in the format of the weights."""
     words = kernel.outer * kernel.M * kernel.N * instance.workload.word_bytes
@@ -58,6 +60,7 @@ def whole_output(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     return rates.of_weights(instance, stated) if kernel.update else rates.of_activations(instance, stated)
 
 
+@once
 def whole_weights(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     """Bytes of the parameters that a scheme divides, before it does."""
     stated = kernel.outer * kernel.M * kernel.K * instance.workload.word_bytes if kernel.weights else 0
@@ -70,6 +73,7 @@ def own_experts(kernel: Kernel, degrees: Degrees) -> Fraction:
     return Fraction((kernel.experts + over - 1) // over, kernel.experts)
 
 
+@once
 def share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """A chip's share of the work. Heads, rows, columns and products to be summed are no fractions in mode ``physical``:
     who has the most of them has ⌈size / chips⌉. Opaque kernels have none of these. Where experts are divided, it is the
@@ -86,6 +90,7 @@ def share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: D
     return Fraction((counted + chips - 1) // chips, counted)
 
 
+@once
 def output_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """A chip's share of the output: its rows, after a reduce-scatter; else what it has computed, or all of it."""
     shared = heads_in_common(kernel, scheme, instance, degrees)
@@ -99,6 +104,7 @@ def output_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, deg
     return share(kernel, scattered.get(scheme, scheme), instance, degrees)
 
 
+@once
 def padding(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """The size of the split output, were its last part as large as the others, over its own."""
     part = output_share(kernel, scheme, instance, degrees)
@@ -111,6 +117,7 @@ def by_tokens(kernel: Kernel, scheme: Scheme, instance: DataflowInstance) -> boo
     return instance.mode == "physical" and scheme == "N" and not kernel.update
 
 
+@once
 def weights_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """A chip's share of parameters and tables: different tokens need the same ones, experts have their own."""
     if scheme == "E":
@@ -118,6 +125,7 @@ def weights_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, de
     return Fraction(1) if by_tokens(kernel, scheme, instance) else share(kernel, scheme, instance, degrees)
 
 
+@once
 def fetched(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Bytes per sample that a chip fetches. A gemm's are an operand that all tokens need, others' rows of tokens.
 
@@ -140,12 +148,14 @@ def fetched(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
     return whole * share(kernel, scheme, instance, degrees)
 
 
+@once
 def local_weights(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Bytes of the parameters on one chip: its share, and those that every chip needs whole."""
     divided = whole_weights(kernel, instance) * weights_share(kernel, scheme, instance, degrees)
     return divided + rates.of_weights(instance, kernel.whole_bytes)
 
 
+@once
 def weights_read(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Bytes of the parameters on one chip that a micro-batch needs.
 
@@ -204,12 +214,14 @@ def taken(kernel: Kernel, scheme: Scheme, mode: CostMode, maker: Kernel) -> str:
     return made(scheme)
 
 
+@once
 def batched_output(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     """Bytes of a micro-batch's output before sharding (a weight update has one for all of it)."""
     samples = 1 if kernel.update else instance.task.samples
     return whole_output(kernel, instance) * samples
 
 
+@once
 def local_output(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Bytes of a micro-batch's output on one chip, after the collective that the scheme needs."""
     return batched_output(kernel, instance) * output_share(kernel, scheme, instance, degrees)
@@ -297,6 +309,7 @@ def levels(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
     return level
 
 
+@once
 def uses(instance: DataflowInstance, degrees: Degrees, parallelism: str) -> list[Dimension]:
     """The network dimensions that a parallelism uses."""
     pairs = zip(instance.system.network, degrees.dimensions, strict=True)
@@ -310,6 +323,7 @@ def stage_layers(instance: DataflowInstance, degrees: Degrees) -> int:
     return 1 if alone else instance.workload.layers // degrees.pipeline
 
 
+@once
 def saved(instance: DataflowInstance) -> set[str]:
     """C6: the forward kernels whose output is saved for the backward phase, in mode ``physical``.
 
@@ -329,12 +343,14 @@ def saved(instance: DataflowInstance) -> set[str]:
     return found
 
 
+@once
 def read_by_updates(kernel: Kernel, instance: DataflowInstance) -> bool:
     """Whether a weight update reads what the kernel makes."""
     updates = {one.name for one in instance.workload.kernels if one.update}
     return any(u == kernel.name and v in updates for u, v in instance.workload.edges)
 
 
+@once
 def recomputed(instance: DataflowInstance) -> set[str]:
     """The forward kernels that run once more in the backward phase."""
     task = instance.task
@@ -344,6 +360,7 @@ def recomputed(instance: DataflowInstance) -> set[str]:
     return forward if task.recompute in (True, "full") else set()
 
 
+@once
 def in_flight(instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Micro-batches of which the first stage holds what is saved: as many as there are stages, or all. Interleaved, it
     has begun (v - 1) · PP + 2 (PP - 1) + 1 of the batch's m · v passes through a chunk, a v-th of the stage, when the
@@ -355,12 +372,14 @@ def in_flight(instance: DataflowInstance, degrees: Degrees) -> Fraction:
     return min(rounds * chunks, Fraction((chunks - 1) * stages + 2 * (stages - 1) + 1)) / chunks
 
 
+@once
 def cache(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
     """Bytes of a kernel's KV cache on a chip, of one layer and all samples that its replica serves."""
     each = fetched(kernel, scheme, instance, degrees)
     return math.ceil(each * instance.task.batch / degrees.data)
 
 
+@once
 def sent(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
     """T5: picoseconds per micro-batch of what a kernel sends to the next stage, and of what comes back."""
     carried = [edge for edge in instance.workload.carries if edge[0] == kernel.name]
@@ -383,6 +402,7 @@ def sending(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
     return size / written(link.bytes_per_ns) + written(link.latency_ns)
 
 
+@once
 def own_exchange(kernel: Kernel, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Nanoseconds of a kernel's exchange with all chips of its stage: the slowest dimension but the pipeline's."""
     held = rates.of_activations(instance, kernel.exchange_bytes) * instance.task.samples / degrees.tensor
