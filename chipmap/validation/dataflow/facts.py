@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 from graphlib import TopologicalSorter
+from typing import Any
+
+import msgspec
 
 from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
@@ -50,6 +53,12 @@ def whole_flop(kernel: Kernel) -> int:
         return kernel.flop
     elements = kernel.outer * kernel.M * kernel.N
     return 2 * elements * kernel.K if kernel.kind == "gemm" else elements * kernel.flop_per_element
+
+
+@once
+def run_as(told: tuple[tuple[str, Any], ...], instance: DataflowInstance) -> DataflowInstance:
+    """The instance whose task says how the batch is run: ``told`` are fields of it."""
+    return msgspec.structs.replace(instance, task=msgspec.structs.replace(instance.task, **dict(told)))
 
 
 @once

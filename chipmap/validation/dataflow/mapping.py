@@ -7,14 +7,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
-
-import msgspec
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.validation.dataflow import facts, training
-from chipmap.validation.dataflow.once import once
 
 
 @dataclass(frozen=True)
@@ -67,7 +63,7 @@ def mapping_of(instance: DataflowInstance, solution: DataflowSolution) -> Mappin
     """The mapping that a ``solution`` which obeys C0 states; how it runs the batch is the task's from here on."""
     stated = ((field, getattr(solution, field)) for field in ("micro_batch", "chunks", "recompute", "shard"))
     told = {field: value for field, value in stated if value is not None}
-    instance = run_as(tuple(told.items()), instance)
+    instance = facts.run_as(tuple(told.items()), instance)
     workload, n = instance.workload, len(instance.workload.kernels)
     index = {kernel.name: i for i, kernel in enumerate(workload.kernels)}
     copies = [Copy(i // n, i % n, p, solution.schemes[i]) for i, p in enumerate(solution.partitions)]
@@ -82,12 +78,6 @@ def mapping_of(instance: DataflowInstance, solution: DataflowSolution) -> Mappin
     if instance.mode == "physical" and workload.layers > 1 and not instance.task.across_layers:
         handovers = [(index[u], index[v]) for u, v in workload.carries]
     return Mapping(instance, solution, tuple(copies), tuple(edges), tuple(handovers))
-
-
-@once
-def run_as(told: tuple[tuple[str, Any], ...], instance: DataflowInstance) -> DataflowInstance:
-    """The instance whose task says how the batch is run: ``told`` are fields of it."""
-    return msgspec.structs.replace(instance, task=msgspec.structs.replace(instance.task, **dict(told)))
 
 
 def in_dram(mapping: Mapping) -> dict[int, tuple[int, int]]:
