@@ -11,9 +11,6 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 from graphlib import TopologicalSorter
-from typing import Any
-
-import msgspec
 
 from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
@@ -55,13 +52,6 @@ def whole_flop(kernel: Kernel) -> int:
     return 2 * elements * kernel.K if kernel.kind == "gemm" else elements * kernel.flop_per_element
 
 
-@once
-def run_as(told: tuple[tuple[str, Any], ...], instance: DataflowInstance) -> DataflowInstance:
-    """The instance whose task says how the batch is run: ``told`` are fields of it."""
-    return msgspec.structs.replace(instance, task=msgspec.structs.replace(instance.task, **dict(told)))
-
-
-@once
 def whole_output(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     """Bytes of the output before sharding; a weight update's is a gradient, in the format of the weights."""
     words = kernel.outer * kernel.M * kernel.N * instance.workload.word_bytes
@@ -69,7 +59,6 @@ def whole_output(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     return rates.of_weights(instance, stated) if kernel.update else rates.of_activations(instance, stated)
 
 
-@once
 def whole_weights(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     """Bytes of the parameters that a scheme divides, before it does."""
     stated = kernel.outer * kernel.M * kernel.K * instance.workload.word_bytes if kernel.weights else 0
@@ -82,7 +71,6 @@ def own_experts(kernel: Kernel, degrees: Degrees) -> Fraction:
     return Fraction((kernel.experts + over - 1) // over, kernel.experts)
 
 
-@once
 def share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """A chip's share of the work. Heads, rows, columns and products to be summed are no fractions in mode ``physical``:
     who has the most of them has ⌈size / chips⌉. Opaque kernels have none of these. Where experts are divided, it is the
@@ -99,7 +87,6 @@ def share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: D
     return Fraction((counted + chips - 1) // chips, counted)
 
 
-@once
 def output_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """A chip's share of the output: its rows, after a reduce-scatter; else what it has computed, or all of it."""
     shared = heads_in_common(kernel, scheme, instance, degrees)
@@ -113,7 +100,6 @@ def output_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, deg
     return share(kernel, scattered.get(scheme, scheme), instance, degrees)
 
 
-@once
 def padding(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """The size of the split output, were its last part as large as the others, over its own."""
     part = output_share(kernel, scheme, instance, degrees)
@@ -126,7 +112,6 @@ def by_tokens(kernel: Kernel, scheme: Scheme, instance: DataflowInstance) -> boo
     return instance.mode == "physical" and scheme == "N" and not kernel.update
 
 
-@once
 def weights_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """A chip's share of parameters and tables: different tokens need the same ones, experts have their own."""
     if scheme == "E":
@@ -318,7 +303,6 @@ def levels(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
     return level
 
 
-@once
 def uses(instance: DataflowInstance, degrees: Degrees, parallelism: str) -> list[Dimension]:
     """The network dimensions that a parallelism uses."""
     pairs = zip(instance.system.network, degrees.dimensions, strict=True)
@@ -332,7 +316,6 @@ def stage_layers(instance: DataflowInstance, degrees: Degrees) -> int:
     return 1 if alone else instance.workload.layers // degrees.pipeline
 
 
-@once
 def saved(instance: DataflowInstance) -> set[str]:
     """C6: the forward kernels whose output is saved for the backward phase, in mode ``physical``.
 
@@ -352,14 +335,12 @@ def saved(instance: DataflowInstance) -> set[str]:
     return found
 
 
-@once
 def read_by_updates(kernel: Kernel, instance: DataflowInstance) -> bool:
     """Whether a weight update reads what the kernel makes."""
     updates = {one.name for one in instance.workload.kernels if one.update}
     return any(u == kernel.name and v in updates for u, v in instance.workload.edges)
 
 
-@once
 def recomputed(instance: DataflowInstance) -> set[str]:
     """The forward kernels that run once more in the backward phase."""
     task = instance.task
@@ -369,7 +350,6 @@ def recomputed(instance: DataflowInstance) -> set[str]:
     return forward if task.recompute in (True, "full") else set()
 
 
-@once
 def in_flight(instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Micro-batches of which the first stage holds what is saved: as many as there are stages, or all. Interleaved, it
     has begun (v - 1) · PP + 2 (PP - 1) + 1 of the batch's m · v passes through a chunk, a v-th of the stage, when the
@@ -381,14 +361,12 @@ def in_flight(instance: DataflowInstance, degrees: Degrees) -> Fraction:
     return min(rounds * chunks, Fraction((chunks - 1) * stages + 2 * (stages - 1) + 1)) / chunks
 
 
-@once
 def cache(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
     """Bytes of a kernel's KV cache on a chip, of one layer and all samples that its replica serves."""
     each = fetched(kernel, scheme, instance, degrees)
     return math.ceil(each * instance.task.batch / degrees.data)
 
 
-@once
 def sent(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
     """T5: picoseconds per micro-batch of what a kernel sends to the next stage, and of what comes back."""
     carried = [edge for edge in instance.workload.carries if edge[0] == kernel.name]
