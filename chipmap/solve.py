@@ -17,6 +17,7 @@ from chipmap.inputs.results import attached
 from chipmap.oracle import load_oracle
 from chipmap.process import conduct
 from chipmap.process.conduct import checker, guarded, in_process, notes_of
+from chipmap.process.demand import Tell, nobody
 from chipmap.process.warming import is_warm, warm
 from chipmap.provenance import provenance, used_versions
 from chipmap.records import InputError, Record, choices
@@ -38,7 +39,7 @@ def solve(
     log: BinaryIO | None = None,
     oracle: str | Callable[[Any, Any], Any] | None = None,
     cancel: Event | None = None,
-    tell: Callable[[str], None] = lambda text: None,
+    tell: Tell = nobody,
     evaluator: str | Callable[[Any, Any], Any] | None = None,
     **changes: Unpack[OptionsByName],
 ) -> Result:
@@ -51,9 +52,10 @@ def solve(
     can't be sent. The child imports nothing of the caller's program. The time limit counts from ``started``
     (:func:`time.monotonic`), now by default. What was found before a limit, an interrupt or a crash is kept.
 
-    Functions that aren't compiled yet are compiled meanwhile by another process, where the method runs in a child
-    (:mod:`chipmap.process.demand`). Else, and with the option ``compile="first"`` or ``deterministic``, that is done
-    before (:mod:`chipmap.process.warming`), and its seconds don't count. ``tell`` hears of it.
+    Functions that aren't compiled yet are compiled meanwhile by another process (:mod:`chipmap.process.demand`); a run
+    without a limit waits for each. With the option ``compile="first"`` or ``deterministic``, that is done before
+    (:mod:`chipmap.process.warming`), and its seconds don't count. ``tell`` hears how far it has come (functions done,
+    functions to do, seconds of the processor), from any thread; ``tell=print`` prints it.
 
     ``listener`` hears every improvement, in this process. To end a run before its time, with what it has, set
     ``run.interrupted`` there, or the event ``cancel`` from another thread. ``oracle`` is a constraint of the user's own
@@ -74,12 +76,11 @@ def solve(
     chosen, asked = family.method(method, measure is not None), load_oracle(oracle or options.oracle, family)
     if isolate is None:
         isolate = conduct.by_default(options, oracle, evaluator)
-    background = limited and isolate and not options.compiles_first and not is_warm(family)
-    if limited and not small and not background:
+    first = limited and options.compiles_first
+    if first and not small:
         started += warm(family, tell, cancel.is_set if cancel is not None else lambda: False)
     run = Run(instance, options, checker(family, asked), started, listener, oracle=asked, cancel=cancel)
-    run.ready = background or not (limited and small) or is_warm(family)
-    run.background = background
+    run.ready = not (first and small) or is_warm(family)
     run.timings["read"] = round(run.seconds, 6)
     run.evaluator = _evaluator(measure, options, isolate)
     if isolate:
@@ -89,7 +90,7 @@ def solve(
     else:
         if options.memory_limit is not None:
             run.note("left out", "the memory limit holds in a process of its own alone, and this one is the caller's")
-        termination = guarded(run, lambda: in_process(run, family, chosen))
+        termination = guarded(run, lambda: in_process(run, family, chosen, tell))
         versions = used_versions()
     return attached(result_of(run, family, chosen, termination, versions), instance)
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from chipmap import kernels
-from chipmap.kernels.folders import trusted
+from chipmap.kernels.folders import sealed, trusted
 
 ROOT = Path(__file__).parents[1]
 KERNEL = """
@@ -133,12 +133,12 @@ def test_nothing_is_unpickled_before_the_digest_is_compared(tmp_path: Path) -> N
 
 def test_what_older_sources_named_is_not_unpickled(tmp_path: Path) -> None:
     """An index of other sources may name types that are no more: it is old, and nothing is wrong."""
-    from chipmap.kernels.compiled import _File, _sealed
+    from chipmap.kernels.compiled import _File
 
     said, mark = list[str](), tmp_path / "executed"
     file = _File(str(tmp_path), "name", "now", said.append)
     old = pickle.dumps(file._version) + pickle.dumps("before") + pickle.dumps(_Evil(str(mark)))
-    Path(file._index_path).write_bytes(_sealed(old))
+    Path(file._index_path).write_bytes(sealed(old))
     assert file._load_index() == {} and not said and not mark.exists()
 
 

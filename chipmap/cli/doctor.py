@@ -10,9 +10,10 @@ import subprocess
 import sys
 from typing import Any
 
-from chipmap.cli.common import add_format, say
+from chipmap.cli.common import add_format
+from chipmap.cli.progress import compile_first
 from chipmap.family import FAMILY_NAMES, get_family
-from chipmap.process.warming import kept, warm
+from chipmap.process.warming import Kept, kept
 
 #: Packages that every installation needs. Gurobi is one more solver, not a need.
 CORE = ("highspy", "ortools", "pyomo", "cvxpy", "numba", "numpy", "scipy", "networkx", "msgspec", "matplotlib")
@@ -49,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the findings; 0 when nothing that chipmap needs is missing, broken or known bad, else 5."""
     for name in [] if args.warm is None else args.warm or FAMILY_NAMES:
-        warm(get_family(name), say)
+        compile_first(get_family(name))
     found = examine()
     print(json.dumps(found, indent=1) if args.format == "json" else _table(found))
     return UNAVAILABLE if found["problems"] else 0
@@ -121,9 +122,15 @@ def _table(found: dict[str, Any]) -> str:
     for extra, version in found["extras"].items():
         lines.append(f"  {extra:<12}{EXTRAS[extra]:<8}{version or f'not installed: pip install chipmap[{extra}]'}")
     lines += ["", "compiled functions"]
-    for one in found["compiled"]:
-        state = "all" if one["whole"] else "some" if one["functions"] else "none yet"
-        size = f"{one['functions']:>5} in {one['bytes'] / 2**20:.1f} MiB" if one["functions"] else ""
-        lines.append(f"  {one['family']:<12}{state:<10}{size}".rstrip())
+    lines += [_compiled(Kept(**one)) for one in found["compiled"]]
     problems = [f"  {problem}" for problem in found["problems"]]
     return "\n".join([*lines, "", *(["problems", *problems] if problems else ["no problem found"])])
+
+
+def _compiled(one: Kept) -> str:
+    """A family's line: what is compiled, how large it is, how long it took, where it lies."""
+    if not one.functions:
+        return f"  {one.family:<12}none yet"
+    took = f"{one.seconds:.0f} s" if one.seconds else "unknown time"
+    size = f"{one.functions:>5} in {one.bytes / 2**20:.1f} MiB, {took}"
+    return f"  {one.family:<12}{'all' if one.whole else 'some':<6}{size:<32}{', '.join(one.folders)}"

@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
                 family.method(args.method, args.evaluator is not None)
                 say(*common.unmatched(instance, args.set))
                 if options.time_limit is not None and options.compiles_first and not family.is_small(instance):
-                    started += warm(family, say)
+                    started += warm(family, progress.before)
                 interrupts.eager = False
                 target = _target(args, instance, taken)
                 shown, code = _solved(instance, started, target, args, options, progress)
@@ -110,8 +110,9 @@ def _solved(
 
     try:
         log = keeper.writer.log if keeper.writer is not None else None
+        hear = progress.meanwhile
         result = solve(
-            instance, args.method, options, isolate=True, listener=listener, started=started, log=log, tell=say
+            instance, args.method, options, isolate=True, listener=listener, started=started, log=log, tell=hear
         )
     except ChipmapError:
         if keeper.writer is not None:

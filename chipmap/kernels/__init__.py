@@ -24,9 +24,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
-from chipmap.deadline import Awaited
+from chipmap.deadline import Awaited, around
 from chipmap.deadline import Unready as Unready
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -48,9 +48,27 @@ def disabled() -> bool:
     return os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
 
 
-#: Asked for a function that has to be compiled, by module, name and numba's types, in a process that has it compiled
-#: elsewhere. None: it is compiled here, where it is called.
-ELSEWHERE: list[Callable[[str, str, Any], Awaited | None]] = []
+class Elsewhere(Protocol):
+    """Who compiles functions in another process. ``patient``: whoever calls one waits for it there."""
+
+    patient: bool
+
+    def __call__(self, module: str, name: str, types: Any) -> Awaited | None:
+        """What becomes of a function with arguments of numba's ``types``; None: it is compiled where it is called."""
+
+
+_elsewhere: ContextVar[Elsewhere | None] = ContextVar("elsewhere", default=None)
+
+
+@contextmanager
+def elsewhere(asked: Elsewhere) -> Iterator[None]:
+    """Within it, in this thread, functions that have to be compiled are ``asked`` for. A call of one raises
+    :class:`Unready`, or waits for it. Threads that are to do the same need a copy of the context."""
+    token = _elsewhere.set(asked)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
 
 
 class _Allowance:
@@ -123,9 +141,17 @@ class Kernel:
             allowance.seconds -= time.thread_time() - began
 
     def _as_compiled(self, *args: Any) -> Any:
-        value = self.compiled(*args)
-        self._loaded = True
-        return value
+        while True:
+            try:
+                value = self.compiled(*args)
+            except Unready as missing:
+                asked = _elsewhere.get()
+                if missing.awaited is None or asked is None or not asked.patient:
+                    raise
+                around().wait(missing.awaited)
+            else:
+                self._loaded = True
+                return value
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -144,7 +170,7 @@ class Kernel:
 
             with _MAKING:
                 if self._compiled is None:
-                    self._compiled = compiled(self.py_func, self._options, _ROOMS, _trouble, ELSEWHERE)
+                    self._compiled = compiled(self.py_func, self._options, _ROOMS, _trouble, _elsewhere.get)
         return self._compiled
 
 

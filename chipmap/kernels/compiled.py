@@ -1,12 +1,13 @@
 """numba's ``njit`` with a cache on disk that can be damaged, full or old without harm.
 
-What numba keeps beside the sources (or in the user's cache folder) differs from its own in three ways:
+What numba keeps beside the sources (or in the user's cache folder) differs from its own in four ways:
 
 - each file begins with a SHA-256 of its content, which is compared before anything of it is unpickled. What is cut
   off, changed or can't be read counts as missing: the function is compiled again and the file is replaced;
 - where the cache can't be written (a full disk, no permission), or others than the user and root could write it
   (:mod:`.folders`), the function runs without it, and :data:`chipmap.kernels.TROUBLE` says so, which a run passes on as
   a note;
+- one process compiles a function, and others that want it wait (:mod:`.once`);
 - a file is fresh as long as all sources of its family (``heuristics/FAMILY``, ``instances/FAMILY``) and what all
   families share (``annealing.py`` beside this) are as they were, because compiled functions hold compiled copies of
   those that they call. (numba looks at the time stamp of the one source alone.)
@@ -14,10 +15,10 @@ What numba keeps beside the sources (or in the user's cache folder) differs from
 
 from __future__ import annotations
 
-import hashlib
 import io
 import pickle
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,21 +28,17 @@ from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
 from chipmap.deadline import Awaited, Unready
-from chipmap.kernels.folders import trusted
-
-#: Bytes of a SHA-256.
-_DIGEST = 32
-#: Kernels of all families.
-_SHARED = Path(__file__).with_name("annealing.py")
-
-_LISTENERS: list[Any] = []
+from chipmap.kernels.folders import FORMAT, sealed, sources_hash, trusted, whole
+from chipmap.kernels.once import KEPT, LOCKS, note
 
 #: Hears what goes wrong with the cache.
 Trouble = Callable[[str], Any]
 
 
-#: Asked who else compiles a function of this module, name and types; None: nobody.
-Elsewhere = Sequence[Callable[[str, str, Any], Awaited | None]]
+#: Asked for a function of this module, name and types; None: it is to be compiled where it is called.
+Ask = Callable[[str, str, Any], Awaited | None]
+#: Whom to ask, if anybody.
+Elsewhere = Callable[[], Ask | None]
 
 
 def compiled(
@@ -49,13 +46,14 @@ def compiled(
     options: dict[str, Any],
     rooms: tuple[Path, ...],
     trouble: Trouble,
-    elsewhere: Elsewhere = (),
+    elsewhere: Elsewhere = lambda: None,
 ) -> Any:
     """``numba.njit`` with these options; with ``cache=True`` the cache is the one described above.
 
     A family's functions stand in a folder of its name in one of ``rooms``. A function that isn't kept yet raises
-    :class:`~chipmap.deadline.Unready` where one of ``elsewhere`` has it compiled.
+    :class:`~chipmap.deadline.Unready` where ``elsewhere`` has it compiled.
     """
+    _clock()
     options = dict(options)
     wanted = options.pop("cache", False)
     made: Any = numba.njit(function, **options)
@@ -66,10 +64,38 @@ def compiled(
 
 def compilations() -> int:
     """How many functions have been compiled in this process since this was first asked."""
-    if not _LISTENERS:
-        _LISTENERS.append(event.RecordingListener())
-        event.register("numba:compile", _LISTENERS[0])
-    return sum(1 for _, one in _LISTENERS[0].buffer if one.is_start)
+    return _clock().functions
+
+
+class _Clock(event.Listener):  # type: ignore[misc]
+    """Seconds of the processor that each function takes to compile, without those of the kept functions that it calls;
+    others count as a part of it. Where a function can't be compiled, other processes may try."""
+
+    def __init__(self) -> None:
+        self.functions, self.seconds = 0, 0.0
+        self._running: list[list[float]] = []
+
+    def on_start(self, event: Any) -> None:
+        """A function is being compiled."""
+        self._running.append([time.thread_time(), 0.0])
+
+    def on_end(self, event: Any) -> None:
+        """It is done, or can't be."""
+        (began, called), cache = self._running.pop(), event.data["dispatcher"]._cache
+        took, kept = time.thread_time() - began, isinstance(cache, _Cache)
+        self.functions, self.seconds = self.functions + 1, took - called
+        if self._running:
+            self._running[-1][1] += took if kept else called
+        if kept and event._exc_details is not None:  # numba 0.65: `is_failed` says the opposite
+            cache.release()
+
+
+@cache
+def _clock() -> _Clock:
+    """What hears of every function that is compiled in this process."""
+    made = _Clock()
+    event.register("numba:compile", made)
+    return made
 
 
 def _cache(function: Callable[..., Any], rooms: tuple[Path, ...], trouble: Trouble, elsewhere: Elsewhere) -> Any:
@@ -101,12 +127,12 @@ class _File(IndexDataCacheFile):  # type: ignore[misc]
         head = pickle.dumps(self._version, protocol=-1) + pickle.dumps(self._source_stamp, protocol=-1)
         content = head + self._dump(overloads)
         with self._open_for_write(self._index_path) as file:
-            file.write(_sealed(content))
+            file.write(sealed(content))
 
     def _load_index(self) -> dict[Any, str]:
         try:
             with open(self._index_path, "rb") as file:
-                content = io.BytesIO(_whole(file.read()))
+                content = io.BytesIO(whole(file.read()))
             if pickle.load(content) != self._version or pickle.load(content) != self._source_stamp:
                 return {}  # what stands behind may name types that are no more
             found: dict[Any, str] = pickle.load(content)
@@ -119,11 +145,11 @@ class _File(IndexDataCacheFile):  # type: ignore[misc]
 
     def _save_data(self, name: str, data: Any) -> None:
         with self._open_for_write(self._data_path(name)) as file:
-            file.write(_sealed(self._dump(data)))
+            file.write(sealed(self._dump(data)))
 
     def _load_data(self, name: str) -> Any:
         with open(self._data_path(name), "rb") as file:
-            return pickle.loads(_whole(file.read()))
+            return pickle.loads(whole(file.read()))
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
@@ -135,42 +161,48 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         super().__init__(function)
         self._trouble, self._elsewhere = trouble, elsewhere
         family = _family(Path(function.__code__.co_filename).resolve(), rooms)
-        stamp = _sources(family, rooms) if family else self._impl.locator.get_source_stamp()
+        stamp = sources_hash(family, rooms) if family else self._impl.locator.get_source_stamp()
         # a name of their own: numba's files have no SHA-256
-        self._cache_file = _File(self._cache_path, f"{self._impl.filename_base}.digest", stamp, trouble)
+        self._cache_file = _File(self._cache_path, f"{self._impl.filename_base}.{FORMAT}", stamp, trouble)
+        self._lock, self._stamp = f"{self._cache_file._index_path}.lock", stamp
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled function for these types, or None: it is to be compiled."""
-        try:
-            found = super().load_overload(sig, target_context)
-        except Exception as error:  # whatever a damaged file makes numba raise
-            self._trouble(f"{self._py_func.__name__}: {type(error).__name__}: {error}")
-            found = None
-        for ask in self._elsewhere if found is None else ():
+        """The compiled function for these types, or None: it is to be compiled, and others wait for it."""
+        found = self._kept(sig, target_context)
+        ask = self._elsewhere() if found is None else None
+        if ask is not None:
             awaited = ask(self._py_func.__module__, self._py_func.__qualname__, sig)
             if awaited is not None:
                 raise Unready(awaited)
+        if found is None:
+            LOCKS.hold(self._lock)
+            found = self._kept(sig, target_context)  # whoever had the lock may have made it
+            if found is not None:
+                self.release()
         return found
+
+    def _kept(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception as error:  # whatever a damaged file makes numba raise
+            self._trouble(f"{self._py_func.__name__}: {type(error).__name__}: {error}")
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled, if the disk takes it."""
         try:
             super().save_overload(sig, data)
+            note(self._cache_path, self._stamp, self._py_func.__qualname__, _clock().seconds)
         except OSError as error:
             self._trouble(f"{error.strerror}: what can't be written is compiled anew in every process")
+        finally:
+            self.release()
+            for hear in KEPT:
+                hear()
 
-
-def _sealed(content: bytes) -> bytes:
-    """The content behind its SHA-256."""
-    return hashlib.sha256(content).digest() + content
-
-
-def _whole(data: bytes) -> bytes:
-    """The content, if it is as it was written."""
-    digest, content = data[:_DIGEST], data[_DIGEST:]
-    if hashlib.sha256(content).digest() != digest:
-        raise ValueError("is not as it was written")
-    return content
+    def release(self) -> None:
+        """Let other processes have the function, or try it."""
+        LOCKS.release(self._lock)
 
 
 def _family(file: Path, rooms: tuple[Path, ...]) -> str:
@@ -179,14 +211,3 @@ def _family(file: Path, rooms: tuple[Path, ...]) -> str:
         if room in file.parents:
             return file.relative_to(room).parts[0]
     return ""
-
-
-@cache
-def _sources(family: str, rooms: tuple[Path, ...]) -> str:
-    """A hash of all Python files of ``family``, by name and content, and of the kernels that all families share."""
-    found = hashlib.sha256(_SHARED.read_bytes())
-    for room in rooms:
-        for path in sorted((room / family).rglob("*.py")):
-            data = path.read_bytes()
-            found.update(f"{path.relative_to(room)} {len(data)} ".encode() + data)
-    return found.hexdigest()

@@ -1,16 +1,58 @@
-"""Whether a folder is safe to load code from: compiled functions are, and a SHA-256 beside them is no signature."""
+"""Files of compiled functions: how they are sealed, which sources they are of, and whether a folder is safe to load
+code from (a SHA-256 beside them is no signature). numba isn't imported for it."""
 
 from __future__ import annotations
 
 import grp
+import hashlib
+import io
 import os
+import pickle
 import pwd
 import stat
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 #: Of the files there: what was compiled in another one is compiled again.
 FORMAT = "digest"
+#: Bytes of a SHA-256.
+_DIGEST = 32
+#: Kernels of all families.
+_SHARED = Path(__file__).with_name("annealing.py")
+
+
+def sealed(content: bytes) -> bytes:
+    """The content behind its SHA-256."""
+    return hashlib.sha256(content).digest() + content
+
+
+def whole(data: bytes) -> bytes:
+    """The content, if it is as it was written."""
+    digest, content = data[:_DIGEST], data[_DIGEST:]
+    if hashlib.sha256(content).digest() != digest:
+        raise ValueError("is not as it was written")
+    return content
+
+
+@cache
+def sources_hash(family: str, rooms: tuple[Path, ...]) -> str:
+    """A hash of all Python files of ``family``, by name and content, and of the kernels that all families share."""
+    found = hashlib.sha256(_SHARED.read_bytes())
+    for room in rooms:
+        for path in sorted((room / family).rglob("*.py")):
+            data = path.read_bytes()
+            found.update(f"{path.relative_to(room)} {len(data)} ".encode() + data)
+    return found.hexdigest()
+
+
+def fresh(index: Path, stamp: str) -> bool:
+    """Whether the file lists functions that were compiled from the sources with this hash."""
+    with suppress(Exception):  # a damaged pickle may raise anything
+        content = io.BytesIO(whole(index.read_bytes()))
+        pickle.load(content)  # numba's version
+        return bool(pickle.load(content) == stamp)
+    return False
 
 
 def trusted(folder: Path) -> bool:

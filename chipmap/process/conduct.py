@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,12 @@ from chipmap.evaluator import EvaluatorError
 from chipmap.evaluator import note as evaluator_note
 from chipmap.family import Family, Method, resolve
 from chipmap.inputs.solutions import read_solution
-from chipmap.kernels import TROUBLE, Unready, plainly, uncompiled
+from chipmap.kernels import TROUBLE, Unready, elsewhere, plainly, uncompiled
 from chipmap.oracle import Oracle, OracleError
+from chipmap.process.demand import Demand, Tell
 from chipmap.process.doubt import doubted
 from chipmap.process.warming import warm
-from chipmap.records import ChipmapError, ContradictionError, InputError, choices
+from chipmap.records import ChipmapError, ContradictionError, InputError, choices, counted
 from chipmap.result import Limit, Note, Termination
 from chipmap.run import Run, SolveOptions
 
@@ -179,18 +180,32 @@ def _refusal(certificate: Certificate) -> str:
     return f"{first.label} {first.message}" + (f" (and {more} more)" if more else "")
 
 
-def in_process(run: Run, family: Family, chosen: Method) -> Termination:
-    """A start from a file, what is known at once, the warm start, then the method, in this process.
-
-    Seconds in which functions are compiled don't count.
-    """
+@contextmanager
+def supplied(run: Run, family: Family, tell: Tell) -> Iterator[None]:
+    """Within it, functions that aren't compiled yet are compiled by another process, of which ``tell`` hears; the run
+    says what was. Where they are compiled first, or there is no hurry, a call waits for its function."""
+    demand = Demand(family.name, tell, patient=run.options.compiles_first or run.options.time_limit is None)
     try:
-        with plain(run, family):
+        with elsewhere(demand), run.deadline.heeded():
+            yield
+    finally:
+        demand.close()
+        if demand.functions or run.delayed:
+            words = f"{counted(demand.functions, 'function')} compiled meanwhile, in {demand.seconds:.1f} seconds"
+            waited = f"; what waited for them: {', '.join(run.delayed)}" if run.delayed else ""
+            data = {"functions": demand.functions, "seconds": demand.seconds, "waited": run.delayed}
+            run.note("compiled", words + waited, **data)
+
+
+def in_process(run: Run, family: Family, chosen: Method, tell: Tell) -> Termination:
+    """A start from a file, what is known at once, the warm start, then the method, in this process."""
+    try:
+        with plain(run, family), supplied(run, family, tell):
             return _in_process(run, family, chosen)
-    except Unready:
-        run.started += warm(family)
+    except Unready:  # what is compiled first doesn't count
+        run.started += warm(family, tell, lambda: run.cancelled)
         run.ready = True
-        return in_process(run, family, chosen)
+        return in_process(run, family, chosen, tell)
 
 
 def _in_process(run: Run, family: Family, chosen: Method) -> Termination:
@@ -199,10 +214,10 @@ def _in_process(run: Run, family: Family, chosen: Method) -> Termination:
     first(run, family, chosen)
     before = start_method(family, chosen, run.options.warm_start)
     if before is not None:
-        resolve(before)(run.instance, run)
+        patiently(run, partial(resolve(before), run.instance, run))
     run.timings["start"] = round(run.seconds - run.timings.get("read", 0.0), 6)
     run.checkpoint()
-    return timed(run, family, chosen)
+    return patiently(run, partial(timed, run, family, chosen))
 
 
 def patiently(run: Run, work: Callable[[], Termination]) -> Termination:

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchmarks.best_known import merge
+from benchmarks import best_known
+from benchmarks.best_known import LIMITS, merge, run, submit
 from chipmap.bench.point import Row, solve_point
 from chipmap.bench.submit import submission
 from chipmap.bench.sweep import Point, points
@@ -208,6 +209,40 @@ def test_a_contradiction_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setattr(compare, "look_up", lambda *_: wrong)
     assert main(["solve", SKIP, "--method", "ring/exact", "--quiet"]) == 4
     assert "please report it" in capsys.readouterr().err
+
+
+def test_results_are_submitted_by_one_function(solved: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert submit([solved], folder=tmp_path) == 0, "the registry knows it"
+    worse = entry_of(objective=1_800_000, bound=1)
+    monkeypatch.setattr(compare, "look_up", lambda *_: worse)
+    assert submit([solved], folder=tmp_path) == 1
+    kept = entries_of("ring", tmp_path)[solved.instance_hash]
+    assert (kept.objective, kept.bound) == (900_000, 900_000) and refuted(kept, tmp_path) == ""
+    assert kept.found is not None and (kept.found.method, kept.found.time_limit_s) == ("ring/exact", 60.0)
+    wrong = msgspec.structs.replace(solved, objective=899_999, bound=1)
+    with pytest.raises(InputError, match="the checker says 900000"):
+        submit([wrong], folder=tmp_path)
+    assert submit([msgspec.structs.replace(solved, provenance={"oracle": {"name": "m:f"}})], folder=tmp_path) == 0
+    assert submit([msgspec.structs.replace(solved, status="error")], folder=tmp_path) == 0
+
+
+def test_a_result_of_the_same_instance_from_a_file_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped: Any = read(SKIP)
+    mine = solve(shipped.replace(name="mine"), "ring/exact", time_limit=60)
+    worse = entry_of(objective=1_800_000, bound=1)
+    assert submit([mine], folder=tmp_path) == 0, "nothing is known of that hash"
+    monkeypatch.setattr(compare, "look_up", lambda *_: worse)
+    assert submit([mine], SKIP, tmp_path) == 1
+    with pytest.raises(InputError, match="another instance"):
+        submit([mine], "ring/tiny-chain", tmp_path)
+
+
+def test_runs_are_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = (tmp_path, [SKIP], [0], dict.fromkeys(LIMITS, 5.0), "exact")
+    assert run(*asked, cpu=True) == 0
+    assert f"{SKIP}, seed 0: optimal, 9.0 us: nothing new" in capsys.readouterr().out.replace("µs", "us")
+    monkeypatch.setattr(best_known, "ProcessPoolExecutor", None)
+    assert run(*asked, cpu=True) == 0, "its result is there"
 
 
 def test_bench_writes_a_file_that_can_be_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
