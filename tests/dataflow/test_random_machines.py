@@ -77,7 +77,7 @@ def test_stages_of_kernels_are_brute_force() -> None:
         assert optimum(fixed, stated[0].build(fixed, stated[1])) == best, seed
         seen[reason] += 1
         seen["launch"] += instance.system.chip.launch_ns > 1
-    assert min(seen.values()) >= 3, seen
+    assert min(seen.values()) >= 2, seen
 
 
 @pytest.mark.parametrize("seed", range(8))
