@@ -36,7 +36,7 @@ from tests.multimodel.test_tables import bound_of, edges_up_to, longest, random_
 
 LIMIT = 60.0
 #: Methods that take long on an instance, or all of their time.
-LONG = ("bounds", "mip", "search", "scar-evolutionary")
+LONG = ("bounds", "mip", "scar-evolutionary")
 
 
 def with_objective(known: Schedules, objective: str) -> Schedules:
