@@ -65,8 +65,8 @@ To better an entry: `chipmap bench SWEEP --out DIR --submit better.json`, and ha
 benchmarks.best_known merge better.json` checks it once more. Most values are those of runs of 20 to 90 seconds on one
 core of a busy machine, and easy to better. `python -m benchmarks.best_known run --out DIR` solves instances again.
 
-No [page of results](../benchmarks/results) may be ahead of this one: a test reads their tables. It names the entries
-that are behind all the same, where nobody has the solution any more (`tests/known/behind.py`).
+No [page of results](../benchmarks/results) may be ahead of this one: a test reads their tables. The last section lists
+what pages state and nobody has the solution or the proof of any more. `solve` names it beside the best known value.
 """
 
 
@@ -140,7 +140,7 @@ def _as_shipped(result: Result, name: str) -> Result:
 def _keep(named: Iterable[tuple[Entry, str]], folder: Path) -> int:
     """Check the entries (with where each comes from) and write what is new; one process at a time."""
     folder.mkdir(exist_ok=True)
-    with _alone(folder):
+    with alone(folder):
         entries_of.cache_clear()
         found, changed = {family: dict(entries_of(family, folder)) for family in FAMILY_NAMES}, set[str]()
         count = 0
@@ -155,15 +155,20 @@ def _keep(named: Iterable[tuple[Entry, str]], folder: Path) -> int:
                 count += 1
                 changed.add(entry.family)
         for family in sorted(changed):
-            values, solutions = packed(found[family].values(), folder)
-            _replace(folder / f"{family}.zip", solutions)
-            _replace(folder / f"{family}.json", values)
-        entries_of.cache_clear()
+            write(family, found[family].values(), folder)
     return count
 
 
+def write(family: str, entries: Iterable[Entry], folder: Path = VALUES) -> None:
+    """Write a family's entries, and their solutions, which those without one have in the file of before."""
+    values, solutions = packed(entries, folder)
+    _replace(folder / f"{family}.zip", solutions)
+    _replace(folder / f"{family}.json", values)
+    entries_of.cache_clear()
+
+
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
     """No other process writes into the folder meanwhile."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -225,6 +230,20 @@ def page(folder: Path = VALUES) -> str:
         if entries:
             text += f"\n## {family}\n| instance | best known | bound | unit | gap | found by | proved by |\n"
             text += "|---|--:|--:|---|--:|---|---|\n" + "".join(map(_line, entries))
+    return text + _reported(folder)
+
+
+def _reported(folder: Path) -> str:
+    """What pages state without a solution or a proof, in natural units."""
+    text = "\n## Reported without a solution or a proof\n| instance | what | here | reported | unit | page |\n"
+    text += "|---|---|--:|--:|---|---|\n"
+    for entry in (one for family in FAMILY_NAMES for one in entries_of(family, folder).values()):
+        both = ("value", entry.objective, entry.reported), ("bound", entry.bound, entry.reported_bound)
+        for kind, ours, said in both:
+            if said is not None:
+                cells = (f"`{entry.instance}`", kind, digits(ours, entry.unit), digits(said.ticks, entry.unit))
+                page = f"[{Path(said.page).stem}](../{said.page})".replace("(../docs/", "(")
+                text += f"| {' | '.join((*cells, sign(entry.unit), page))} |\n"
     return text
 
 

@@ -18,7 +18,7 @@ from chipmap.cli import main
 from chipmap.inputs.reading import read
 from chipmap.known import compare
 from chipmap.known.compare import Comparison, compared, told
-from chipmap.known.records import Entries, Entry, Source
+from chipmap.known.records import Entries, Entry, Reported, Source
 from chipmap.known.registry import entries_of, known, merged, packed, refuted, solution_of
 from chipmap.records import InputError, Record
 from chipmap.result import Result
@@ -180,6 +180,34 @@ def test_better_worse_or_impossible(
     assert one.impossible == impossible and words in told(one, "1 us", "100%")[0]
     if not impossible:
         assert one.above == above
+
+
+def test_a_better_value_that_is_only_reported_is_named(solved: Result) -> None:
+    """Such a result improves a solution, but not all that is known."""
+    said = Reported(ticks=700_000, page="results/a.md")
+    entry = entry_of(objective=1_800_000, bound=1, reported=said, reported_bound=Reported(ticks=1_000_000, page="b.md"))
+    ours = msgspec.structs.replace(solved, bound=2)
+    assert told(Comparison(ours, entry), "18 us", "50%", "7 us") == [
+        "improves the best known solution, 18 us, by 50%; 7 us is reported without a solution (results/a.md)",
+        f"improves the best known bound, by {entry.proved}; b.md reports a better one",
+    ]
+    equal = Comparison(ours, msgspec.structs.replace(entry, objective=900_000, bound=2))
+    assert told(equal, "9 us", "0%", "7 us") == [
+        "equals the best known solution; 7 us is reported without a solution (results/a.md)"
+    ]
+    worse = Comparison(ours, msgspec.structs.replace(entry, objective=800_000, bound=2))
+    (line,) = told(worse, "8 us", "12.5%", "7 us")
+    assert line.startswith("12.5% above best known, 8 us by ") and "7 us is reported" in line
+    reached = Comparison(ours, msgspec.structs.replace(entry, reported=Reported(ticks=900_000, page="a.md"), bound=2))
+    assert told(reached, "18 us", "50%", "9 us") == ["improves the best known value, 18 us, by 50%"]
+
+
+def test_what_is_reported_goes_once_it_is_reached() -> None:
+    said = Reported(ticks=80, page="a.md")
+    old = entry_of(objective=90, bound=50, reported=said, reported_bound=Reported(ticks=60, page="b.md"))
+    for objective, bound, left in ((85, 55, (True, True)), (80, 60, (False, False)), (79, 50, (False, True))):
+        whole = merged(old, msgspec.structs.replace(entry_of(), objective=objective, bound=bound))
+        assert (whole.reported is not None, whole.reported_bound is not None) == left
 
 
 def test_a_constraint_of_the_users_own_makes_it_another_problem(solved: Result) -> None:

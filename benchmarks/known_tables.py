@@ -14,7 +14,7 @@ from typing import Literal
 
 from chipmap.inputs.reading import shipped_names
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 SHIPPED = frozenset(shipped_names())
 #: Seconds in the units of time that pages use.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from tests.known.pages import Kind, Namer, Table, first
+from benchmarks.known_tables import Kind, Namer, Table, first
 
 RESULTS, FAMILIES = "benchmarks/results/", "docs/families/"
 
