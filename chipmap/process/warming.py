@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from chipmap.family import Family
 from chipmap.kernels import disabled
-from chipmap.kernels.folders import FORMAT, fresh, sources_hash, trusted
+from chipmap.kernels.folders import FORMAT, SHARED, fresh, sources_hash, trusted
 from chipmap.kernels.once import noted
 from chipmap.process.child import environment
 from chipmap.process.demand import Compiling, Tell, nobody
@@ -147,7 +147,7 @@ def _missing(family: Family, folder: Path) -> list[_Solve]:
     own = [
         path for room in ("heuristics", "instances") for path in sorted((_PACKAGE / room / family.name).rglob("*.py"))
     ]
-    for path in (_PACKAGE / "kernels" / "annealing.py", *own):
+    for path in (*(_PACKAGE / "kernels" / name for name in SHARED), *own):
         state = path.stat()
         sources.update(f"{path.relative_to(_PACKAGE)} {state.st_size} {state.st_mtime_ns} ".encode())
     solves = []
