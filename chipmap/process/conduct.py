@@ -190,8 +190,8 @@ def supplied(run: Run, family: Family, tell: Tell) -> Iterator[None]:
             yield
     finally:
         demand.close()
-        if demand.functions or run.delayed:
-            words = f"{counted(demand.functions, 'function')} compiled meanwhile, in {demand.seconds:.1f} seconds"
+        if (demand.functions or run.delayed) and not run.options.deterministic:
+            words = f"{counted(demand.functions, 'function')} compiled meanwhile, in {demand.seconds:.1f} CPU seconds"
             waited = f"; what waited for them: {', '.join(run.delayed)}" if run.delayed else ""
             data = {"functions": demand.functions, "seconds": demand.seconds, "waited": run.delayed}
             run.note("compiled", words + waited, **data)

@@ -27,6 +27,7 @@ from chipmap.family import Family
 from chipmap.kernels import disabled
 from chipmap.kernels.folders import FORMAT, fresh, sources_hash, trusted
 from chipmap.kernels.once import noted
+from chipmap.options import cores
 from chipmap.process.child import environment
 from chipmap.process.demand import Compiling, Tell, nobody
 
@@ -202,11 +203,10 @@ def _alone(path: Path, stopped: Callable[[], bool]) -> Iterator[int | None]:
 
 def _compile(todo: list[_Solve], lock: int | None, stopped: Callable[[], bool]) -> None:
     """Run the solves, as many at a time as there are cores; where one fails, no more are begun."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     running = list[subprocess.Popen[bytes]]()
     try:
         while (todo or running) and not stopped():
-            while todo and len(running) < cores:
+            while todo and len(running) < cores():
                 running.append(_solving(todo.pop(0), lock))
             for child in [child for child in running if child.poll() is not None]:
                 running.remove(child)
