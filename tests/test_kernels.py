@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from chipmap import kernels
+from chipmap.kernels import folders
 from chipmap.kernels.folders import sealed, trusted
 
 ROOT = Path(__file__).parents[1]
@@ -149,6 +150,25 @@ def test_a_folder_that_others_can_write_is_not_used(room: Path) -> None:
     value, hits, trouble = call(room)
     assert (value, hits) == (42, 0) and "can be written by others" in trouble[0]
     assert not list(folder.glob("*.nb?"))
+
+
+def test_without_a_home_there_is_a_folder_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the user's own, among the temporary files; another user's isn't taken."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(folders.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(folders, "user_cache", list)
+    package = tmp_path / "package"
+    package.mkdir()
+    assert not folders.provide(package), "it can be written"
+    package = tmp_path / "file" / "package"
+    package.parent.write_text("no folder")
+    own = tmp_path / f"chipmap-{os.geteuid()}"
+    own.mkdir()
+    own.chmod(0o777)
+    assert not folders.provide(package) and "NUMBA_CACHE_DIR" not in os.environ
+    own.rmdir()
+    assert folders.provide(package) and os.environ["NUMBA_CACHE_DIR"] == str(own)
+    assert own.stat().st_mode & 0o777 == 0o700 and not folders.provide(package), "once"
 
 
 def test_folders_of_the_user_and_of_root_are_trusted(tmp_path: Path) -> None:

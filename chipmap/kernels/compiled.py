@@ -16,6 +16,7 @@ What numba keeps beside the sources (or in the user's cache folder) differs from
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import time
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import event
+from numba.core import config, event
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
 from chipmap.deadline import Awaited, Unready
@@ -54,6 +55,8 @@ def compiled(
     :class:`~chipmap.deadline.Unready` where ``elsewhere`` has it compiled.
     """
     _clock()
+    # numba may have been imported before it was set
+    setattr(config, "CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", ""))  # noqa: B010
     options = dict(options)
     wanted = options.pop("cache", False)
     made: Any = numba.njit(function, **options)

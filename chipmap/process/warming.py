@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from chipmap.family import Family
 from chipmap.kernels import disabled
-from chipmap.kernels.folders import FORMAT, fresh, sources_hash, trusted
+from chipmap.kernels.folders import FORMAT, fresh, provide, sources_hash, trusted, user_cache
 from chipmap.kernels.once import noted
 from chipmap.options import cores
 from chipmap.process.child import environment
@@ -86,6 +86,7 @@ def kept(family: Family) -> Kept:
 
 def _homes(family: Family) -> Iterator[tuple[Path, Path]]:
     """Folders that may hold compiled functions of a family, as numba picks them, each with the root it belongs to."""
+    provide(_PACKAGE)
     rooms = [_PACKAGE / room / family.name for room in ("heuristics", "instances")]
     own = {path.parent for room in rooms for path in room.rglob("*.py")}
     roots = [Path(named)] if (named := os.environ.get("NUMBA_CACHE_DIR")) else []
@@ -96,13 +97,6 @@ def _homes(family: Family) -> Iterator[tuple[Path, Path]]:
         yield from (
             (root, root / f"{path.name}_{hashlib.sha1(str(path).encode()).hexdigest()}") for path in sorted(own)
         )
-
-
-def user_cache() -> list[Path]:
-    """The user's folder for what can be made again; none where there is no home."""
-    with suppress(RuntimeError):
-        return [Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())]
-    return []
 
 
 def warm(family: Family, tell: Tell = nobody, stopped: Callable[[], bool] = lambda: False) -> float:
@@ -162,6 +156,7 @@ def _missing(family: Family, folder: Path) -> list[_Solve]:
 
 def _folders(family: Family) -> Iterator[Path]:
     """Where a marker may lie: where numba is told to keep its files, beside the sources, or in the user's cache."""
+    provide(_PACKAGE)
     if "NUMBA_CACHE_DIR" in os.environ:
         yield Path(os.environ["NUMBA_CACHE_DIR"])
         return

@@ -16,8 +16,14 @@ import pytest
 import chipmap
 from chipmap import kernels
 from chipmap.deadline import Deadline, Stop, Unready
+from chipmap.family import get_family
+from chipmap.instances.ring import RingInstance
 from chipmap.kernels.once import LEDGER, LOCKS, Locks
+from chipmap.process import supervisor
 from chipmap.process.demand import Compiling, Demand
+from chipmap.process.messages import Compiled
+from chipmap.process.signals import Interrupts
+from chipmap.run import Run, SolveOptions
 
 
 class Later:
@@ -161,3 +167,14 @@ def test_a_cancelled_solve_compiles_nothing_first(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys.modules["chipmap.solve"], "warm", warm)
     result = chipmap.solve("ring/bert-large-36", "slice", time_limit=60, compile="first", cancel=cancel)
     assert asked and asked[0]() and result.termination.limit == "interrupted"
+
+
+def test_what_was_compiled_is_said_though_the_child_was_stopped(instance: RingInstance) -> None:
+    heard: list[Compiling] = []
+    run, family = Run(instance, SolveOptions(time_limit=60.0), pytest.fail), get_family("ring")
+    watch = supervisor._Watch(run, family, None, Interrupts(), heard.append)  # type: ignore[arg-type]
+    watch.halted = True
+    watch._take([Compiled("ring", 2, 2, 1.5), Compiled("ring", 3, 1, 2.0)])
+    assert heard[-1] == ("ring", 3, 1, 2.0) and watch._died().limit == "interrupted"
+    (note,) = (note for note in run.notes if note.kind == "compiled")
+    assert note.data == {"functions": 3, "seconds": 2.0, "waited": []} and "3 functions" in note.text
