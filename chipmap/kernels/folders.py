@@ -76,13 +76,33 @@ def provide(package: Path) -> bool:
             folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK | os.X_OK):
             return False
-    own = Path(tempfile.gettempdir()) / f"chipmap-{os.geteuid()}"
+    own = _temporary()
     with suppress(OSError):
         own.mkdir(mode=0o700, exist_ok=True)
     if not trusted(own):
         return False
     os.environ["NUMBA_CACHE_DIR"] = str(own)
     return True
+
+
+def _temporary() -> Path:
+    """The user's own folder among the temporary files."""
+    return Path(tempfile.gettempdir()) / f"chipmap-{os.geteuid()}"
+
+
+def homes(sources: Path) -> list[Path]:
+    """Where compiled functions of a folder of sources may lie, whoever has put them there: in the folder that
+    ``NUMBA_CACHE_DIR`` names, else beside the sources and in the user's cache, as numba picks them."""
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    if named and named != str(_temporary()):
+        return [below(Path(named), sources)]
+    roots = [Path(named)] if named else [folder / "numba" for folder in user_cache()]
+    return [sources / "__pycache__", *(below(root, sources) for root in roots)]
+
+
+def below(root: Path, own: Path) -> Path:
+    """The folder of numba's below ``root`` for the sources in ``own``."""
+    return root / f"{own.name}_{hashlib.sha1(str(own).encode()).hexdigest()}"
 
 
 def trusted(folder: Path) -> bool:

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from chipmap.family import Family
 from chipmap.kernels import disabled
-from chipmap.kernels.folders import FORMAT, fresh, provide, sources_hash, trusted, user_cache
+from chipmap.kernels.folders import FORMAT, fresh, homes, provide, sources_hash, trusted, user_cache
 from chipmap.kernels.once import noted
 from chipmap.options import cores
 from chipmap.process.child import environment
@@ -71,32 +71,24 @@ def kept(family: Family) -> Kept:
     """The compiled functions of ``family`` on this machine's disk, of the sources as they are."""
     rooms = tuple(_PACKAGE / room for room in ("heuristics", "instances"))
     stamp = sources_hash(family.name, rooms)
-    functions, size, roots, homes = 0, 0, dict[str, None](), set[Path]()
-    for root, folder in _homes(family):
+    provide(_PACKAGE)
+    functions, size, folders = 0, 0, dict[Path, None]()
+    for folder in [home for sources in _sources(family) for home in homes(sources)]:
         for index in folder.glob(f"*.{FORMAT}.nbi"):
             if fresh(index, stamp):
                 files = list(folder.glob(f"{index.stem}.*.nbc"))
                 functions += len(files)
                 size += sum(path.stat().st_size for path in files)
-                roots[str(root)] = None
-                homes.add(folder)
-    seconds = sum(one.seconds for one in noted(homes, stamp))
+                folders[folder] = None
+    roots = dict.fromkeys(str(_PACKAGE if one.is_relative_to(_PACKAGE) else one.parent) for one in folders)
+    seconds = sum(one.seconds for one in noted(folders, stamp))
     return Kept(family.name, is_warm(family), functions, size, round(seconds, 1), tuple(roots))
 
 
-def _homes(family: Family) -> Iterator[tuple[Path, Path]]:
-    """Folders that may hold compiled functions of a family, as numba picks them, each with the root it belongs to."""
-    provide(_PACKAGE)
+def _sources(family: Family) -> list[Path]:
+    """The folders of a family's sources that may hold functions to compile."""
     rooms = [_PACKAGE / room / family.name for room in ("heuristics", "instances")]
-    own = {path.parent for room in rooms for path in room.rglob("*.py")}
-    roots = [Path(named)] if (named := os.environ.get("NUMBA_CACHE_DIR")) else []
-    if not named:
-        yield from ((_PACKAGE, folder / "__pycache__") for folder in sorted(own))
-        roots = [folder / "numba" for folder in user_cache()]
-    for root in roots:
-        yield from (
-            (root, root / f"{path.name}_{hashlib.sha1(str(path).encode()).hexdigest()}") for path in sorted(own)
-        )
+    return sorted({path.parent for room in rooms for path in room.rglob("*.py")})
 
 
 def warm(family: Family, tell: Tell = nobody, stopped: Callable[[], bool] = lambda: False) -> float:
