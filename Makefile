@@ -25,7 +25,7 @@ COMPILE := @$(BIN)/chipmap doctor --warm >/dev/null || true
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test judges lint install wheel lock clean
+.PHONY: help demo quick test judges lint install wheel versions lock clean
 
 help:
 	@echo "make demo   solve $(INSTANCE), print its gap, write plot and report to $(DEMO)/"
@@ -33,6 +33,7 @@ help:
 	@echo "make test   ruff, mypy and the whole test suite: minutes"
 	@echo "make judges the tests against torch, accelerate, onnx, onnxruntime and JAX, in $(JUDGES): about half an hour at first"
 	@echo "make wheel  build the wheel, install and try it with every supported Python that is found"
+	@echo "make versions  of these, what pyproject.toml's lowest and newest versions do: about two minutes"
 	@echo "make lock   write requirements*.lock anew, with the latest versions that pyproject.toml allows"
 	@echo "make clean  remove .venv, $(DEMO)/ and caches"
 
@@ -87,10 +88,14 @@ lint: $(VENV)/installed-dev
 wheel: $(VENV)/installed-dev
 	$(BIN)/python -m tests.wheel
 
+# a part of `make wheel`
+versions: $(VENV)/installed-dev
+	$(BIN)/python -m tests.wheel --limits
+
 lock: | $(VENV)/made
 	$(PYTHON) -m venv $(VENV)/lock
 	$(VENV)/lock/bin/python -m pip --quiet --disable-pip-version-check install uv
-	$(LOCK) --extra dev --extra onnx --extra metis --output-file requirements-dev.lock
+	$(LOCK) --extra dev --extra gurobi --extra metis --extra onnx --extra relaxation --output-file requirements-dev.lock
 	$(LOCK) --constraint requirements-dev.lock --output-file requirements.lock
 
 clean:

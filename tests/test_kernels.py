@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from chipmap import kernels
-from chipmap.kernels import folders
+from chipmap.kernels import folders, njit
 from chipmap.kernels.folders import sealed, trusted
+from chipmap.kernels.sorting import argsort, position
 
 ROOT = Path(__file__).parents[1]
 KERNEL = """
@@ -349,3 +350,49 @@ def test_without_compiling_results_are_the_same_and_it_is_said() -> None:
     assert not any("NUMBA_DISABLE_JIT" in note for note in notes)
     assert len(said) == 1 and "NUMBA_DISABLE_JIT is set" in said[0] and "slower" in said[0]
     assert warm  # nothing is compiled before a run, and no marker says that it was
+
+
+@njit(part=True)
+def added(values: Any, a: int, b: int, twice: bool) -> int:
+    """A part: a value and a number, or the double of it."""
+    found = values[a] + b
+    return int(2 * found if twice else found)
+
+
+@njit
+def adding(values: Any, short: Any) -> int:
+    """Calls a part with constants, and with integers of two widths."""
+    return int(added(values, 0, 1, True) + added(values, 1, values[0], False) + added(values, short[0], 5, False))
+
+
+def test_a_part_is_compiled_once_whatever_calls_it() -> None:
+    """Constants and shorter integers are no types of their own; without machine code, it runs plainly from Python."""
+    values, short = np.array([3, 10], dtype=np.int64), np.ones(1, dtype=np.int32)
+    assert adding(values, short) == 8 + 13 + 15 == adding.py_func(values, short)
+    assert len(added.compiled.signatures) == 1
+    assert added(values, 0, 1, True) == 8
+
+
+@njit
+def ordered(values: Any, wanted: Any) -> Any:
+    """The order of values either way, and where others belong before or behind their equals."""
+    up, down = argsort(values, len(values), 1), argsort(values, len(values), -1)
+    places = np.empty((2, len(wanted)), np.int64)
+    for i in range(len(wanted)):
+        places[0, i] = position(values[up], len(values), wanted[i], False)
+        places[1, i] = position(values[up], len(values), wanted[i], True)
+    return up, down, places
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 15, 16, 17, 200, 1_000])
+def test_the_order_of_values(size: int) -> None:
+    """As numpy's, compiled and plain: values rise or fall, and places are those of ``searchsorted``."""
+    random = np.random.default_rng(size)
+    for most in (2, 10, 10**6):
+        values, wanted = random.integers(0, most, size), random.integers(-1, most + 1, 20).astype(np.float64)
+        for found in (ordered(values, wanted), ordered.py_func(values, wanted)):
+            up, down, places = found
+            assert sorted(up.tolist()) == list(range(size)) == sorted(down.tolist())
+            assert values[up].tolist() == sorted(values) and values[down].tolist() == sorted(values, reverse=True)
+            assert places[0].tolist() == np.searchsorted(np.sort(values), wanted).tolist()
+            assert places[1].tolist() == np.searchsorted(np.sort(values), wanted, side="right").tolist()

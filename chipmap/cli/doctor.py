@@ -17,11 +17,14 @@ from chipmap.options import cores
 from chipmap.process.warming import Kept, kept
 
 #: Packages that every installation needs. Gurobi is one more solver, not a need.
-CORE = ("highspy", "ortools", "pyomo", "cvxpy", "numba", "numpy", "scipy", "networkx", "msgspec", "matplotlib")
+CORE = ("highspy", "ortools", "pyomo", "numba", "numpy", "scipy", "networkx", "msgspec", "matplotlib")
 #: Package -> the module to import, where that isn't the one of its name.
 MODULES = {"ortools": "ortools.sat.python.cp_model", "pyomo": "pyomo.environ"}
 #: Extra -> the package that it installs.
-EXTRAS = {"learned": "torch", "onnx": "onnx", "cluster": "dask", "dev": "pytest"}
+EXTRAS = {
+    **{"gurobi": "gurobipy", "relaxation": "cvxpy", "learned": "torch", "onnx": "onnx", "pandas": "pandas"},
+    **{"metis": "pymetis", "cluster": "dask", "dev": "pytest"},
+}
 UNAVAILABLE = 5
 _IMPORTING = """
 import importlib, sys
@@ -60,14 +63,11 @@ def run(args: argparse.Namespace) -> int:
 def examine() -> dict[str, Any]:
     """What is here, as plain data; ``problems`` lists what has to be mended, each with its remedy."""
     from chipmap import __version__
-    from chipmap.solvers.availability import availability, known_bad, package_version
+    from chipmap.solvers.availability import availability, package_version
 
     packages = {name: package_version(name) for name in CORE}
     solvers = [status._asdict() for status in availability()]
     problems = [s["problem"] for s in solvers if s["problem"] and s["name"] != "gurobi"]
-    for bad in known_bad():
-        if bad.solver is None:
-            problems.append(f"{bad.package} {package_version(bad.package)} {bad.why}: {bad.remedy}")
     named = {s["package"] for s in solvers if s["problem"]}
     missing = [name for name, version in packages.items() if version is None and name not in named]
     problems += [f"{name} is missing: pip install chipmap" for name in missing]
@@ -121,7 +121,7 @@ def _table(found: dict[str, Any]) -> str:
     lines += [f"  {name:<12}{version or 'missing'}" for name, version in found["packages"].items()]
     lines += ["", "extras"]
     for extra, version in found["extras"].items():
-        lines.append(f"  {extra:<12}{EXTRAS[extra]:<8}{version or f'not installed: pip install chipmap[{extra}]'}")
+        lines.append(f"  {extra:<12}{EXTRAS[extra]:<9}{version or f'not installed: pip install chipmap[{extra}]'}")
     lines += ["", "compiled functions"]
     lines += [_compiled(Kept(**one)) for one in found["compiled"]]
     problems = [f"  {problem}" for problem in found["problems"]]

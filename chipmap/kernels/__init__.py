@@ -8,7 +8,9 @@ Compiling takes seconds per function, and loading what was compiled some hundred
 few operations the same code as plain Python is through before that. So within :func:`plainly` kernels run as plain
 Python, until they have taken :data:`PLAIN` seconds in all; from then on they run compiled. A kernel that has run
 compiled in this process does so again: it is loaded. Results are the same: what overflows wraps around in both. A
-kernel with ``long=True``, whose loops don't shrink with the instance (an annealing), always runs compiled.
+kernel with ``long=True``, whose loops don't shrink with the instance (an annealing), always runs compiled. One with
+``part=True`` is compiled for kernels that call it alone (:mod:`chipmap.kernels.parts`): called from Python, it runs as
+plain Python.
 
 Where numba's NUMBA_DISABLE_JIT is set, all of them run as plain Python. That takes about a hundred times as long, so
 that a time limit ends with worse results; :data:`TROUBLE` says so.
@@ -128,6 +130,8 @@ class Kernel:
     def __call__(self, *args: Any) -> Any:
         """The function's value, as numba gives it."""
         allowance = _plain.get()
+        if self._options.get("part"):
+            return _boxed(self.py_func(*args))
         if allowance is None:
             return self._as_compiled(*args)
         if allowance.never:
@@ -182,7 +186,8 @@ class Kernel:
 
 
 def njit(function: Callable[..., Any] | None = None, long: bool = False, **options: Any) -> Any:
-    """A :class:`Kernel` with the options of ``numba.njit``; with ``cache=True`` it is kept on disk."""
+    """A :class:`Kernel` with the options of ``numba.njit``; with ``cache=True`` it is kept on disk, with ``part=True``
+    it is a part of the kernels that call it."""
     if function is None:
         return lambda found: Kernel(found, options, long)
     return Kernel(function, options, long)

@@ -9,7 +9,7 @@ What numba keeps beside the sources (or in the user's cache folder) differs from
   a note;
 - one process compiles a function, and others that want it wait (:mod:`.once`);
 - a file is fresh as long as all sources of its family (``heuristics/FAMILY``, ``instances/FAMILY``) and what all
-  families share (``annealing.py`` beside this) are as they were, because compiled functions hold compiled copies of
+  families share (:data:`.folders.SHARED`) are as they were, because compiled functions hold compiled copies of
   those that they call. (numba looks at the time stamp of the one source alone.)
 """
 
@@ -25,12 +25,13 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import config, event
+from numba.core import config, event, types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
 
 from chipmap.deadline import Awaited, Unready
 from chipmap.kernels.folders import FORMAT, homes, sealed, sources_hash, trusted, whole
 from chipmap.kernels.once import KEPT, LOCKS, note
+from chipmap.kernels.parts import PartCompiler
 
 #: Hears what goes wrong with the cache.
 Trouble = Callable[[str], Any]
@@ -49,7 +50,8 @@ def compiled(
     trouble: Trouble,
     elsewhere: Elsewhere = lambda: None,
 ) -> Any:
-    """``numba.njit`` with these options; with ``cache=True`` the cache is the one described above.
+    """``numba.njit`` with these options; with ``cache=True`` the cache is the one described above, with ``part=True``
+    the function is a part of what calls it (:mod:`.parts`), and isn't kept.
 
     A family's functions stand in a folder of its name in one of ``rooms``. A function that isn't kept yet raises
     :class:`~chipmap.deadline.Unready` where ``elsewhere`` has it compiled.
@@ -57,12 +59,26 @@ def compiled(
     _clock()
     # numba may have been imported before it was set
     setattr(config, "CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", ""))  # noqa: B010
-    options = dict(options)
-    wanted = options.pop("cache", False)
+    options = {"no_cfunc_wrapper": True} | options  # it is for functions that are handed over as values
+    wanted, part = options.pop("cache", False), options.pop("part", False)
+    if part:
+        options |= {"no_cpython_wrapper": True, "pipeline_class": PartCompiler}
     made: Any = numba.njit(function, **options)
-    if wanted:
+    made.get_call_template = _alike(made.get_call_template)
+    if wanted and not part:
         made._cache = _cache(function, rooms, trouble, elsewhere)
     return made
+
+
+def _alike(template: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """How compiled functions call a function, for one type of each kind of argument: numba itself compiles a function
+    anew for every constant that it is called with, and for every width of an integer."""
+
+    def wider(given: Any) -> Any:
+        plain = types.unliteral(given)
+        return types.int64 if plain in (types.int8, types.int16, types.int32) else plain
+
+    return lambda args, kws: template([wider(one) for one in args], {name: wider(one) for name, one in kws.items()})
 
 
 def compilations() -> int:

@@ -17,10 +17,10 @@ from pathlib import Path
 
 #: Of the files there: what was compiled in another one is compiled again.
 FORMAT = "digest"
+#: Modules beside this with kernels of all families.
+SHARED = ("annealing.py", "sorting.py")
 #: Bytes of a SHA-256.
 _DIGEST = 32
-#: Kernels of all families.
-_SHARED = Path(__file__).with_name("annealing.py")
 
 
 def sealed(content: bytes) -> bytes:
@@ -39,7 +39,7 @@ def whole(data: bytes) -> bytes:
 @cache
 def sources_hash(family: str, rooms: tuple[Path, ...]) -> str:
     """A hash of all Python files of ``family``, by name and content, and of the kernels that all families share."""
-    found = hashlib.sha256(_SHARED.read_bytes())
+    found = hashlib.sha256(b"".join(Path(__file__).with_name(name).read_bytes() for name in SHARED))
     for room in rooms:
         for path in sorted((room / family).rglob("*.py")):
             data = path.read_bytes()

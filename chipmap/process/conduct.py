@@ -21,7 +21,7 @@ from chipmap.oracle import Oracle, OracleError
 from chipmap.process.demand import Demand, Tell
 from chipmap.process.doubt import doubted
 from chipmap.process.warming import warm
-from chipmap.records import ChipmapError, ContradictionError, InputError, choices, counted
+from chipmap.records import ChipmapError, ContradictionError, InputError, SolverUnavailableError, choices, counted
 from chipmap.result import Limit, Note, Termination
 from chipmap.run import Run, SolveOptions
 
@@ -45,6 +45,9 @@ SHORT_OF_MEMORY = (
     *("bad_alloc", "MemoryError", "out of memory"),
     *("Cannot allocate memory", "failed to map segment", "can't start new thread"),
 )
+
+#: A method's package that isn't installed with chipmap -> the extra that brings it.
+EXTRAS = {"cvxpy": "relaxation"}
 
 
 def guarded(run: Run, work: Callable[[], Termination]) -> Termination:
@@ -72,6 +75,10 @@ def guarded(run: Run, work: Callable[[], Termination]) -> Termination:
         return Termination(reason="other_error", detail=str(error))
     except ChipmapError:
         raise
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRAS:
+            raise
+        raise lacks(error.name) from None
     except Exception as error:
         if run.best is None or error is run.foreign:
             raise
@@ -83,6 +90,12 @@ def guarded(run: Run, work: Callable[[], Termination]) -> Termination:
         return ended(run, "other", run.failure)
     finally:
         run.settle()
+
+
+def lacks(package: str) -> SolverUnavailableError:
+    """The error that names the extra which brings a package."""
+    remedy = f'Install it: pip install "chipmap[{EXTRAS[package]}]"'
+    return SolverUnavailableError(f"this method needs {package}, which is not installed\n  {remedy}")
 
 
 def ended(run: Run, limit: Limit, detail: str) -> Termination:

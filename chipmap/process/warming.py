@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from chipmap.family import Family
 from chipmap.kernels import disabled
-from chipmap.kernels.folders import FORMAT, fresh, homes, provide, sources_hash, trusted, user_cache
+from chipmap.kernels.folders import FORMAT, SHARED, fresh, homes, provide, sources_hash, trusted, user_cache
 from chipmap.kernels.once import noted
 from chipmap.options import cores
 from chipmap.process.child import environment
@@ -134,7 +134,7 @@ def _missing(family: Family, folder: Path) -> list[_Solve]:
     own = [
         path for room in ("heuristics", "instances") for path in sorted((_PACKAGE / room / family.name).rglob("*.py"))
     ]
-    for path in (_PACKAGE / "kernels" / "annealing.py", *own):
+    for path in (*(_PACKAGE / "kernels" / name for name in SHARED), *own):
         state = path.stat()
         sources.update(f"{path.relative_to(_PACKAGE)} {state.st_size} {state.st_mtime_ns} ".encode())
     solves = []

@@ -17,6 +17,7 @@ import pytest
 import chipmap
 from chipmap.family import FAMILY_NAMES, Family, get_family, resolve
 from chipmap.instances.ring import RingInstance
+from chipmap.kernels.folders import SHARED
 from chipmap.process import warming
 from chipmap.process.demand import Compiling
 from chipmap.run import SolveOptions
@@ -50,7 +51,7 @@ def test_other_sources_are_another_time(family: Family, monkeypatch: pytest.Monk
     warming.warm(family)
     (tmp_path / "heuristics" / "ring").mkdir(parents=True)
     (tmp_path / "kernels").mkdir()
-    for kernels in ("heuristics/ring/kernel.py", "kernels/annealing.py"):
+    for kernels in ("heuristics/ring/kernel.py", *(f"kernels/{name}" for name in SHARED)):
         (tmp_path / kernels).touch()
     monkeypatch.setattr(warming, "_PACKAGE", tmp_path)
     assert warming.warm(family) > 0.0
