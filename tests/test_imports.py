@@ -66,6 +66,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     ),
     "explaining": (
         *CORE,
+        "kernels",
         "explanation",
         "networks",
         "instances",
