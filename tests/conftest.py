@@ -41,6 +41,9 @@ ALL = 10**9
 QUICK: dict[str, int] = {
     "test_dead_code.py::test_nothing_is_dead": 0,
     "test_patterns.py::test_every_expression_ends_on_long_repeats": 0,
+    "test_kernels.py::test_a_damaged_file_is_said_and_replaced": 0,
+    "test_kernels.py::test_a_second_process_compiles_only_what_another_file_of_the_family_changes": 0,
+    "test_kernels.py::test_where_nothing_can_be_written_the_function_runs_all_the_same": 0,
     "test_*.py": ALL,
     "docs/test_labels.py::test_a_label_dropped_or_swapped_in_the_checker_is_noticed": 20,
     "docs/test_labels.py": ALL,
