@@ -26,7 +26,7 @@ from typing import Any
 
 import numba
 from numba.core import config, event, types
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache, _CacheLocator
 
 from chipmap.deadline import Awaited, Unready
 from chipmap.kernels.folders import FORMAT, homes, sealed, sources_hash, trusted, whole
@@ -167,7 +167,7 @@ class _File(IndexDataCacheFile):  # type: ignore[misc]
             return pickle.loads(whole(file.read()))
 
 
-class _Beside:
+class _Beside(_CacheLocator):  # type: ignore[misc]
     """Where numba's own places can't be written: beside the source, to read what an image or an administrator has put
     there. (What numba calls a locator.)"""
 
