@@ -68,6 +68,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     ),
     "explaining": (
         *CORE,
+        "kernels",
         "explanation",
         "networks",
         "instances",
@@ -78,7 +79,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "methods",
         "explaining",
     ),
-    "provenance": ("run",),
+    "provenance": ("options", "run"),
     "inputs": ("records", "result", "family", "archive", "networks", "instances", "inputs"),
     "process": (*CORE, "kernels", "explanation", "provenance", "inputs", "process"),
     "solve": (*CORE, "provenance", "inputs", "process"),
