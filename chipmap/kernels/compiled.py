@@ -30,7 +30,7 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 from chipmap.deadline import Awaited, Unready
 from chipmap.kernels.folders import FORMAT, sealed, sources_hash, trusted, whole
 from chipmap.kernels.once import KEPT, LOCKS, note
-from chipmap.kernels.parts import OptimisedPartCompiler, PartCompiler
+from chipmap.kernels.parts import PartCompiler
 
 #: Hears what goes wrong with the cache.
 Trouble = Callable[[str], Any]
@@ -59,8 +59,7 @@ def compiled(
     options = {"no_cfunc_wrapper": True} | options  # it is for functions that are handed over as values
     wanted, part = options.pop("cache", False), options.pop("part", False)
     if part:
-        compiler = OptimisedPartCompiler if part == "optimised" else PartCompiler
-        options |= {"no_cpython_wrapper": True, "pipeline_class": compiler}
+        options |= {"no_cpython_wrapper": True, "pipeline_class": PartCompiler}
     made: Any = numba.njit(function, **options)
     made.get_call_template = _alike(made.get_call_template)
     if wanted and not part:

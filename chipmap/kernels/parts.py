@@ -3,8 +3,7 @@
 numba links what a function calls into that function's code, and optimises it there once more. So a part needs no
 machine code of its own, and no entry from Python, whose code takes a named tuple of twenty arrays to pieces. It isn't
 kept on disk: what calls it is. One that is put into its callers (``forceinline``) is optimised before all the same:
-without that, the decoder of ``placement`` runs at 0.8 of its speed. So is one with ``part="optimised"``: without that,
-the annealing of ``multimodel`` runs at 0.95 of its speed.
+without that, the decoder of ``placement`` runs at 0.8 of its speed.
 
 A part may only raise exceptions without values: it has no environment in which numba would make them.
 """
@@ -53,17 +52,9 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
 class PartCompiler(Compiler):  # type: ignore[misc]
     """numba's compiler, but for the machine code."""
 
-    optimised = False
-
     def compile_extra(self, func: Any) -> Any:
         """Compile ``func`` into a library of its own."""
         self.state.library = _Library(self.state.targetctx.codegen(), func.__qualname__)
-        self.state.library.optimised = self.optimised or bool(self.state.flags.forceinline)
+        self.state.library.optimised = bool(self.state.flags.forceinline)
         self.state.library.enable_object_caching()
         return super().compile_extra(func)
-
-
-class OptimisedPartCompiler(PartCompiler):
-    """The same for parts that are optimised before they are linked."""
-
-    optimised = True

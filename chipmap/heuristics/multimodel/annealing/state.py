@@ -30,7 +30,7 @@ OBJECTIVES = ("latency", "energy", "weighted", "edp")
 #: to the caller: nothing here owns or makes one.
 #: Functions that Python calls, and that compiled code alone calls.
 called: Any = njit(cache=True, nogil=True, _nrt=False, long=True)
-compiled: Any = njit(part="optimised", _nrt=False)
+compiled: Any = njit(part=True, _nrt=False)
 
 
 class Tables(NamedTuple):
