@@ -21,11 +21,14 @@ LOCK := $(VENV)/lock/bin/uv pip compile --quiet --upgrade --universal --python-v
 # all families' programs, compiled once (minutes, kept on disk), before tests run side by side; a solve compiles its own
 COMPILE := @$(BIN)/chipmap doctor --warm >/dev/null || true
 
+# tests beside lint, of which most is mypy on one core
+LINT_AND_TESTS = @$(MAKE) --no-print-directory --jobs=2 lint tests
+
 # byte code is kept whatever the environment says: without it every process compiles the sources again
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test judges lint install wheel versions lock clean
+.PHONY: help demo quick test tests judges lint install wheel versions lock clean
 
 help:
 	@echo "make demo   solve $(INSTANCE), print its gap, write plot and report to $(DEMO)/"
@@ -61,12 +64,15 @@ demo: $(VENV)/installed
 	$(BIN)/chipmap plot $(INSTANCE) $(DEMO)/bert-large-36 --out $(DEMO)/bert-large-36/plot.png
 	$(BIN)/chipmap report $(DEMO) --html $(DEMO)/report.html
 
-test: $(VENV)/installed-dev lint
-	$(PYTEST) $(PYTEST_ARGS)
+test: $(VENV)/installed-dev
+	$(LINT_AND_TESTS)
 	$(if $(PYTEST_ARGS),,$(BIN)/python -m tests.wheel)
 
-quick: $(VENV)/installed-dev lint
-	$(PYTEST) --quick $(PYTEST_ARGS)
+quick: $(VENV)/installed-dev
+	$(LINT_AND_TESTS) LANE=--quick
+
+tests: $(VENV)/installed-dev
+	$(PYTEST) $(LANE) $(PYTEST_ARGS)
 
 # an environment of its own: torch first, as others would bring a build of it that is many times larger
 $(JUDGES)/installed: pyproject.toml requirements-dev.lock

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from threading import Event
-from typing import Any, BinaryIO, Unpack
+from typing import Any, BinaryIO, NamedTuple, Unpack
 
 import msgspec
 
@@ -18,9 +18,10 @@ from chipmap.oracle import load_oracle
 from chipmap.process import conduct
 from chipmap.process.conduct import checker, guarded, in_process, notes_of
 from chipmap.process.demand import Tell, nobody
-from chipmap.process.warming import is_warm, warm
+from chipmap.process.signals import Interrupts
+from chipmap.process.warming import is_warm, kept, warm
 from chipmap.provenance import provenance, used_versions
-from chipmap.records import InputError, Record, choices
+from chipmap.records import InputError, Record, choices, counted
 from chipmap.records.decimals import FEW_TICKS, SHARE
 from chipmap.result import Note, Result, Status, Termination, TraceEvent, gap, retold, solution_json
 from chipmap.run import OptionsByName, Run, SolveOptions, contradict
@@ -77,10 +78,13 @@ def solve(
     if isolate is None:
         isolate = conduct.by_default(options, oracle, evaluator)
     first = limited and options.compiles_first
-    if first and not small:
-        started += warm(family, tell, cancel.is_set if cancel is not None else lambda: False)
-    run = Run(instance, options, checker(family, asked), started, listener, oracle=asked, cancel=cancel)
-    run.ready = not (first and small) or is_warm(family)
+    made = _compiled_first(family, tell, cancel) if first and not small else _First()
+    run = Run(instance, options, checker(family, asked), started + made.wall, listener, oracle=asked, cancel=cancel)
+    run.interrupted = made.interrupted
+    if made.functions:
+        words = f"{counted(made.functions, 'function')} compiled first, in {made.seconds:.1f} CPU seconds"
+        run.note("compiled", words, functions=made.functions, seconds=made.seconds, waited=[])
+    run.ready, run.small = not (first and small) or is_warm(family), small
     run.timings["read"] = round(run.seconds, 6)
     run.evaluator = _evaluator(measure, options, isolate)
     if isolate:
@@ -93,6 +97,31 @@ def solve(
         termination = guarded(run, lambda: in_process(run, family, chosen, tell))
         versions = used_versions()
     return attached(result_of(run, family, chosen, termination, versions), instance)
+
+
+class _First(NamedTuple):
+    """What was compiled before a run: seconds by the clock, functions, seconds of the processor; whether that was
+    interrupted."""
+
+    wall: float = 0.0
+    functions: int = 0
+    seconds: float = 0.0
+    interrupted: bool = False
+
+
+def _compiled_first(family: Family, tell: Tell, cancel: Event | None) -> _First:
+    """Compile what a family needs, unless the user interrupts or cancels."""
+    if is_warm(family):
+        return _First()
+    before = kept(family)
+    with Interrupts(guest=True) as interrupts:
+
+        def stopped() -> bool:
+            return interrupts.signal is not None or (cancel is not None and cancel.is_set())
+
+        wall = warm(family, tell, stopped)
+        now, interrupted = kept(family), interrupts.signal is not None
+    return _First(wall, now.functions - before.functions, round(now.seconds - before.seconds, 1), interrupted)
 
 
 def _with_functions(options: SolveOptions, given: dict[str, Any], isolate: bool | None) -> SolveOptions:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from chipmap import kernels
-from chipmap.kernels import njit
+from chipmap.kernels import folders, njit
 from chipmap.kernels.folders import sealed, trusted
 from chipmap.kernels.sorting import argsort, position
 
@@ -37,6 +37,22 @@ import family.kernel
 called = [getattr(family.kernel, name) for name in sys.argv[2:]]
 values = [kernel(14) for kernel in called]
 print(json.dumps([values, [sum(kernel.stats.cache_hits.values()) for kernel in called], list(kernels.TROUBLE)]))
+"""
+
+
+#: Makes the folder of the sources one that this process can't write, for root as well.
+UNWRITABLE = """
+import os, tempfile
+from chipmap.kernels import folders
+real, access = tempfile.TemporaryFile, os.access
+inside = lambda path: str(path).startswith(os.path.join(sys.argv[1], "family"))
+def temporary(*args, dir=None, **rest):
+    if inside(dir):
+        raise PermissionError(13, "not here")
+    return real(*args, dir=dir, **rest)
+tempfile.TemporaryFile = temporary
+os.access = lambda path, mode: access(path, mode) and not inside(path)
+tempfile.gettempdir = lambda: "/nowhere"
 """
 
 
@@ -153,6 +169,26 @@ def test_a_folder_that_others_can_write_is_not_used(room: Path) -> None:
     assert not list(folder.glob("*.nb?"))
 
 
+def test_without_a_home_there_is_a_folder_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the user's own, among the temporary files; another user's isn't taken."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "so that it is as it was afterwards")
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    monkeypatch.setattr(folders.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(folders, "user_cache", list)
+    package = tmp_path / "package"
+    package.mkdir()
+    assert not folders.provide(package), "it can be written"
+    package = tmp_path / "file" / "package"
+    package.parent.write_text("no folder")
+    own = tmp_path / f"chipmap-{os.geteuid()}"
+    own.mkdir()
+    own.chmod(0o777)
+    assert not folders.provide(package) and "NUMBA_CACHE_DIR" not in os.environ
+    own.rmdir()
+    assert folders.provide(package) and os.environ["NUMBA_CACHE_DIR"] == str(own)
+    assert own.stat().st_mode & 0o777 == 0o700 and not folders.provide(package), "once"
+
+
 def test_folders_of_the_user_and_of_root_are_trusted(tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir(mode=0o755)
@@ -193,6 +229,23 @@ def test_where_nothing_can_be_written_the_function_runs_all_the_same(room: Path)
     value, hits, trouble = call(room)
     assert (value, hits) == (42, 0)
     assert trouble
+
+
+def test_what_others_have_put_where_one_cannot_write_is_read(room: Path) -> None:
+    """An image made by root: its functions are loaded, though this user's go elsewhere, or nowhere."""
+    assert call(room) == (42, 0, [])
+    code = CALL.replace("import family.kernel\n", UNWRITABLE + "import family.kernel\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(room), str(ROOT)])}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    for home in (str(room / "home"), str(room / "family" / "kernel.py")):  # the second one is no folder
+        environment |= {"XDG_CACHE_HOME": home, "TMPDIR": str(room / "none")}
+        ran = subprocess.run([sys.executable, "-c", code, room, "triple"], env=environment, capture_output=True)
+        (value,), (hits,), trouble = json.loads(ran.stdout)
+        assert (value, hits) == (42, 1), trouble
+    kept(room, "nbi", "triple").unlink()
+    ran = subprocess.run([sys.executable, "-c", code, room, "triple"], env=environment, capture_output=True)
+    (value,), (hits,), trouble = json.loads(ran.stdout)
+    assert (value, hits) == (42, 0) and "no folder can be written" in trouble[0]
 
 
 def twice(x: Any) -> Any:

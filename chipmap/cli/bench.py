@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from chipmap.cli.common import add_set, say, write_file
 from chipmap.cli.parsing import whole
+from chipmap.options import cores
 from chipmap.records import InputError, counted
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     from chipmap.cli.progress import compile_first
     from chipmap.report.sweeps.tables import summary, table
 
-    workers = args.workers if args.workers is not None else len(os.sched_getaffinity(0))
+    workers = args.workers if args.workers is not None else cores()
     if not 1 <= workers <= 1024:
         raise InputError(f"is {workers}", "--workers", "Give 1 to 1,024.")
     sweep = read_sweep(args.sweep, args.set)

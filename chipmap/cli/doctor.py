@@ -13,6 +13,7 @@ from typing import Any
 from chipmap.cli.common import add_format
 from chipmap.cli.progress import compile_first
 from chipmap.family import FAMILY_NAMES, get_family
+from chipmap.options import cores
 from chipmap.process.warming import Kept, kept
 
 #: Packages that every installation needs. Gurobi is one more solver, not a need.
@@ -75,7 +76,7 @@ def examine() -> dict[str, Any]:
         "chipmap": __version__,
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        "cores": cores(),
         "memory_gib": _memory_gib(),
         "solvers": solvers,
         "packages": packages,

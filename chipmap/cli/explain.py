@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the explanation; 0, 2 if the instance is infeasible, 3 if nothing is known, 4 if SOLUTION is refused."""
     from chipmap.cli.progress import compile_first
     from chipmap.explain import explain
-    from chipmap.inputs.solutions import read_solution
+    from chipmap.inputs.solutions import bounds_of, read_solution
     from chipmap.run import SolveOptions
 
     instance = read_instance(args.instance, args.set, args.family)
@@ -48,7 +48,8 @@ def run(args: argparse.Namespace) -> int:
     one, other = (None if name is None else read_solution(name, family, instance) for name in named)
     options, progress = SolveOptions(time_limit=args.time_limit), None if args.quiet else _show
     compile_first(family, args.quiet)
-    found = explain(instance, one, other, options, progress, isolate=True)
+    known = [bound for name in named if name is not None for bound in bounds_of(name, family, instance)]
+    found = explain(instance, one, other, options, progress, isolate=True, bounds=known)
     units = family.units_of(instance)
     from chipmap.report.explained import text
 

@@ -30,6 +30,7 @@ from typing import Any, Protocol
 
 from chipmap.deadline import Awaited, around
 from chipmap.deadline import Unready as Unready
+from chipmap.kernels.folders import provide
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 #: Where a family's compiled functions stand.
@@ -41,6 +42,10 @@ TROUBLE: dict[str, None] = {}
 _DISABLED = (
     "NUMBA_DISABLE_JIT is set, so that they run as plain Python, about a hundred times slower: unset it for results as "
     "good as elsewhere"
+)
+_TEMPORARY = (
+    "neither the installation nor a home can be written, so that they are kept among temporary files: set "
+    "NUMBA_CACHE_DIR to a folder that stays"
 )
 _MAKING = Lock()
 
@@ -170,6 +175,8 @@ class Kernel:
                 _trouble(_DISABLED)
                 self._compiled = _interpreted(self.py_func)
                 return self._compiled
+            if provide(_PACKAGE):
+                _trouble(_TEMPORARY)
             from chipmap.kernels.compiled import compiled
 
             with _MAKING:

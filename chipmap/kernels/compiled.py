@@ -16,6 +16,7 @@ What numba keeps beside the sources (or in the user's cache folder) differs from
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import time
 from collections.abc import Callable
@@ -24,11 +25,11 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import event, types
-from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+from numba.core import config, event, types
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache, _CacheLocator
 
 from chipmap.deadline import Awaited, Unready
-from chipmap.kernels.folders import FORMAT, sealed, sources_hash, trusted, whole
+from chipmap.kernels.folders import FORMAT, homes, sealed, sources_hash, trusted, whole
 from chipmap.kernels.once import KEPT, LOCKS, note
 from chipmap.kernels.parts import PartCompiler
 
@@ -56,6 +57,8 @@ def compiled(
     :class:`~chipmap.deadline.Unready` where ``elsewhere`` has it compiled.
     """
     _clock()
+    # numba may have been imported before it was set
+    setattr(config, "CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", ""))  # noqa: B010
     options = {"no_cfunc_wrapper": True} | options  # it is for functions that are handed over as values
     wanted, part = options.pop("cache", False), options.pop("part", False)
     if part:
@@ -115,12 +118,8 @@ def _clock() -> _Clock:
 
 
 def _cache(function: Callable[..., Any], rooms: tuple[Path, ...], trouble: Trouble, elsewhere: Elsewhere) -> Any:
-    """The cache of a function, or one that keeps nothing where there is no folder for it."""
-    try:
-        made = _Cache(function, rooms, trouble, elsewhere)
-    except RuntimeError:
-        trouble("no folder can be written: they are compiled anew in every process")
-        return NullCache()
+    """The cache of a function, or one that keeps nothing where its folder isn't safe."""
+    made = _Cache(function, rooms, trouble, elsewhere)
     if _safe(Path(made.cache_path)):
         return made
     trouble("their folder can be written by others, who could put code there: they are compiled anew in every process")
@@ -168,8 +167,45 @@ class _File(IndexDataCacheFile):  # type: ignore[misc]
             return pickle.loads(whole(file.read()))
 
 
+class _Beside(_CacheLocator):  # type: ignore[misc]
+    """Where numba's own places can't be written: beside the source, to read what an image or an administrator has put
+    there. (What numba calls a locator.)"""
+
+    def __init__(self, function: Any, file: str) -> None:
+        self._file, self._line = Path(file), function.__code__.co_firstlineno
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> _Beside:
+        """One for a function in this file."""
+        return cls(function, file)
+
+    def get_cache_path(self) -> str:
+        """The folder."""
+        return str(self._file.parent / "__pycache__")
+
+    def get_source_stamp(self) -> tuple[float, int]:
+        """What changes with the source."""
+        state = self._file.stat()
+        return state.st_mtime, state.st_size
+
+    def get_disambiguator(self) -> str:
+        """What tells functions of one name apart."""
+        return str(self._line)
+
+    def ensure_cache_path(self) -> None:
+        """Nothing is written."""
+
+
+class _Places(CompileResultCacheImpl):  # type: ignore[misc]
+    """numba's places, and the one beside the source."""
+
+    _locator_classes = [*CompileResultCacheImpl._locator_classes, _Beside]
+
+
 class _Cache(FunctionCache):  # type: ignore[misc]
-    """A function's cache whose faults cost time only."""
+    """A function's cache whose faults cost time only. What others have put where this user can't write is read."""
+
+    _impl_class = _Places
 
     def __init__(
         self, function: Callable[..., Any], rooms: tuple[Path, ...], trouble: Trouble, elsewhere: Elsewhere
@@ -179,13 +215,21 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         family = _family(Path(function.__code__.co_filename).resolve(), rooms)
         stamp = sources_hash(family, rooms) if family else self._impl.locator.get_source_stamp()
         # a name of their own: numba's files have no SHA-256
-        self._cache_file = _File(self._cache_path, f"{self._impl.filename_base}.{FORMAT}", stamp, trouble)
+        name = f"{self._impl.filename_base}.{FORMAT}"
+        self._cache_file = _File(self._cache_path, name, stamp, trouble)
+        self._writable = os.access(self._cache_path, os.W_OK)
+        others = [
+            folder
+            for folder in homes(Path(function.__code__.co_filename).resolve().parent)
+            if str(folder) != self._cache_path
+        ]
+        self._shared = [_File(str(folder), name, stamp, trouble) for folder in others if _safe(folder)]
         self._lock, self._stamp = f"{self._cache_file._index_path}.lock", stamp
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled function for these types, or None: it is to be compiled, and others wait for it."""
         found = self._kept(sig, target_context)
-        ask = self._elsewhere() if found is None else None
+        ask = self._elsewhere() if found is None and self._writable else None
         if ask is not None:
             awaited = ask(self._py_func.__module__, self._py_func.__qualname__, sig)
             if awaited is not None:
@@ -198,15 +242,26 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         return found
 
     def _kept(self, sig: Any, target_context: Any) -> Any:
-        try:
-            return super().load_overload(sig, target_context)
-        except Exception as error:  # whatever a damaged file makes numba raise
-            self._trouble(f"{self._py_func.__name__}: {type(error).__name__}: {error}")
-            return None
+        own = self._cache_file
+        for file in (own, *self._shared):
+            self._cache_file = file
+            try:
+                found = super().load_overload(sig, target_context)
+            except Exception as error:  # whatever a damaged file makes numba raise
+                self._trouble(f"{self._py_func.__name__}: {type(error).__name__}: {error}")
+                found = None
+            finally:
+                self._cache_file = own
+            if found is not None:
+                return found
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled, if the disk takes it."""
         try:
+            if not self._writable:
+                self._trouble("no folder can be written: what isn't there is compiled anew in every process")
+                return
             super().save_overload(sig, data)
             note(self._cache_path, self._stamp, self._py_func.__qualname__, _clock().seconds)
         except OSError as error:

@@ -10,6 +10,7 @@ import os
 import pickle
 import pwd
 import stat
+import tempfile
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -53,6 +54,55 @@ def fresh(index: Path, stamp: str) -> bool:
         pickle.load(content)  # numba's version
         return bool(pickle.load(content) == stamp)
     return False
+
+
+def user_cache() -> list[Path]:
+    """The user's folder for what can be made again; none where there is no home."""
+    with suppress(RuntimeError):
+        return [Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())]
+    return []
+
+
+def provide(package: Path) -> bool:
+    """See to it that there is a folder for compiled functions, and say whether it is one among the temporary files.
+
+    It is where neither the ``package`` nor the user's cache can be written: a folder of the user's own, which this
+    process and its children use from then on. (numba would make a folder named ``~`` where there is no home.)
+    """
+    if "NUMBA_CACHE_DIR" in os.environ:
+        return False
+    for folder in (package / "__pycache__", *(folder / "numba" for folder in user_cache())):
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK | os.X_OK):
+            return False
+    own = _temporary()
+    with suppress(OSError):
+        own.mkdir(mode=0o700, exist_ok=True)
+    if not trusted(own):
+        return False
+    os.environ["NUMBA_CACHE_DIR"] = str(own)
+    return True
+
+
+def _temporary() -> Path:
+    """The user's own folder among the temporary files."""
+    return Path(tempfile.gettempdir()) / f"chipmap-{os.geteuid()}"
+
+
+def homes(sources: Path) -> list[Path]:
+    """Where compiled functions of a folder of sources may lie, whoever has put them there: in the folder that
+    ``NUMBA_CACHE_DIR`` names, else beside the sources and in the user's cache, as numba picks them."""
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    if named and named != str(_temporary()):
+        return [below(Path(named), sources)]
+    roots = [Path(named)] if named else [folder / "numba" for folder in user_cache()]
+    return [sources / "__pycache__", *(below(root, sources) for root in roots)]
+
+
+def below(root: Path, own: Path) -> Path:
+    """The folder of numba's below ``root`` for the sources in ``own``."""
+    return root / f"{own.name}_{hashlib.sha1(str(own).encode()).hexdigest()}"
 
 
 def trusted(folder: Path) -> bool:

@@ -203,11 +203,15 @@ def supplied(run: Run, family: Family, tell: Tell) -> Iterator[None]:
             yield
     finally:
         demand.close()
-        if demand.functions or run.delayed:
-            words = f"{counted(demand.functions, 'function')} compiled meanwhile, in {demand.seconds:.1f} seconds"
-            waited = f"; what waited for them: {', '.join(run.delayed)}" if run.delayed else ""
-            data = {"functions": demand.functions, "seconds": demand.seconds, "waited": run.delayed}
-            run.note("compiled", words + waited, **data)
+        note_compiled(run, demand.functions, demand.seconds)
+
+
+def note_compiled(run: Run, functions: int, seconds: float) -> None:
+    """Say what was compiled during a run, and which links waited for it."""
+    if (functions or run.delayed) and not run.options.deterministic:
+        words = f"{counted(functions, 'function')} compiled meanwhile, in {seconds:.1f} CPU seconds"
+        waited = f"; what waited for them: {', '.join(run.delayed)}" if run.delayed else ""
+        run.note("compiled", words + waited, functions=functions, seconds=round(seconds, 3), waited=run.delayed)
 
 
 def in_process(run: Run, family: Family, chosen: Method, tell: Tell) -> Termination:

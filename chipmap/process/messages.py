@@ -28,7 +28,8 @@ class Job(msgspec.Struct, frozen=True, tag=True):
 
 
 class Question(msgspec.Struct, frozen=True, tag=True):
-    """What to explain: as :func:`chipmap.explain.explain` takes it, missing solutions as null; ``started`` as above."""
+    """What to explain: as :func:`chipmap.explain.explain` takes it, missing solutions as null; ``started`` as above.
+    ``bounds`` are known of the instance."""
 
     family: str
     options: SolveOptions
@@ -36,6 +37,7 @@ class Question(msgspec.Struct, frozen=True, tag=True):
     instance: msgspec.Raw
     solution: msgspec.Raw
     against: msgspec.Raw
+    bounds: tuple[Bound, ...] = ()
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):

@@ -26,6 +26,7 @@ from chipmap.process.conduct import (
     ended,
     first,
     guarded,
+    note_compiled,
     plain,
     start_from_file,
     start_method,
@@ -81,6 +82,7 @@ class _Watch:
         self.solution_type = resolve(family.solution)
         self.versions: dict[str, str] = {}
         self.halted, self.adopted = False, b""
+        self.compiled: Compiled | None = None
         limit = run.options.time_limit
         self.kill_at = math.inf if limit is None else run.started + limit + GRACE
 
@@ -146,6 +148,7 @@ class _Watch:
             if isinstance(message, Measured) and self.run.evaluator is not None:
                 self.run.evaluator.take(message.measurement)
             if isinstance(message, Compiled):
+                self.compiled = message
                 self.tell(Compiling(message.family, message.done, message.left, message.seconds))
         if not self.run.options.deterministic:
             for found in reversed([message for message in messages if isinstance(message, Found)]):
@@ -201,6 +204,8 @@ class _Watch:
     def _died(self) -> Termination:
         """The child gave no last word: it was stopped by us, by the system, or crashed."""
         run = self.run
+        if self.compiled is not None:
+            note_compiled(run, self.compiled.done, self.compiled.seconds)
         if run.closed:
             return run.terminate("gap")
         if self.halted:

@@ -25,8 +25,9 @@ from typing import NamedTuple
 
 from chipmap.family import Family
 from chipmap.kernels import disabled
-from chipmap.kernels.folders import FORMAT, SHARED, fresh, sources_hash, trusted
+from chipmap.kernels.folders import FORMAT, SHARED, fresh, homes, provide, sources_hash, trusted, user_cache
 from chipmap.kernels.once import noted
+from chipmap.options import cores
 from chipmap.process.child import environment
 from chipmap.process.demand import Compiling, Tell, nobody
 
@@ -70,38 +71,24 @@ def kept(family: Family) -> Kept:
     """The compiled functions of ``family`` on this machine's disk, of the sources as they are."""
     rooms = tuple(_PACKAGE / room for room in ("heuristics", "instances"))
     stamp = sources_hash(family.name, rooms)
-    functions, size, roots, homes = 0, 0, dict[str, None](), set[Path]()
-    for root, folder in _homes(family):
+    provide(_PACKAGE)
+    functions, size, folders = 0, 0, dict[Path, None]()
+    for folder in [home for sources in _sources(family) for home in homes(sources)]:
         for index in folder.glob(f"*.{FORMAT}.nbi"):
             if fresh(index, stamp):
                 files = list(folder.glob(f"{index.stem}.*.nbc"))
                 functions += len(files)
                 size += sum(path.stat().st_size for path in files)
-                roots[str(root)] = None
-                homes.add(folder)
-    seconds = sum(one.seconds for one in noted(homes, stamp))
+                folders[folder] = None
+    roots = dict.fromkeys(str(_PACKAGE if one.is_relative_to(_PACKAGE) else one.parent) for one in folders)
+    seconds = sum(one.seconds for one in noted(folders, stamp))
     return Kept(family.name, is_warm(family), functions, size, round(seconds, 1), tuple(roots))
 
 
-def _homes(family: Family) -> Iterator[tuple[Path, Path]]:
-    """Folders that may hold compiled functions of a family, as numba picks them, each with the root it belongs to."""
+def _sources(family: Family) -> list[Path]:
+    """The folders of a family's sources that may hold functions to compile."""
     rooms = [_PACKAGE / room / family.name for room in ("heuristics", "instances")]
-    own = {path.parent for room in rooms for path in room.rglob("*.py")}
-    roots = [Path(named)] if (named := os.environ.get("NUMBA_CACHE_DIR")) else []
-    if not named:
-        yield from ((_PACKAGE, folder / "__pycache__") for folder in sorted(own))
-        roots = [folder / "numba" for folder in user_cache()]
-    for root in roots:
-        yield from (
-            (root, root / f"{path.name}_{hashlib.sha1(str(path).encode()).hexdigest()}") for path in sorted(own)
-        )
-
-
-def user_cache() -> list[Path]:
-    """The user's folder for what can be made again; none where there is no home."""
-    with suppress(RuntimeError):
-        return [Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())]
-    return []
+    return sorted({path.parent for room in rooms for path in room.rglob("*.py")})
 
 
 def warm(family: Family, tell: Tell = nobody, stopped: Callable[[], bool] = lambda: False) -> float:
@@ -161,6 +148,7 @@ def _missing(family: Family, folder: Path) -> list[_Solve]:
 
 def _folders(family: Family) -> Iterator[Path]:
     """Where a marker may lie: where numba is told to keep its files, beside the sources, or in the user's cache."""
+    provide(_PACKAGE)
     if "NUMBA_CACHE_DIR" in os.environ:
         yield Path(os.environ["NUMBA_CACHE_DIR"])
         return
@@ -202,11 +190,10 @@ def _alone(path: Path, stopped: Callable[[], bool]) -> Iterator[int | None]:
 
 def _compile(todo: list[_Solve], lock: int | None, stopped: Callable[[], bool]) -> None:
     """Run the solves, as many at a time as there are cores; where one fails, no more are begun."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     running = list[subprocess.Popen[bytes]]()
     try:
         while (todo or running) and not stopped():
-            while todo and len(running) < cores:
+            while todo and len(running) < cores():
                 running.append(_solving(todo.pop(0), lock))
             for child in [child for child in running if child.poll() is not None]:
                 running.remove(child)

@@ -182,7 +182,8 @@ def _explain(job: Question, lines: BinaryIO, send: Sender) -> Told:
     def told(explanation: Any, last: bool = False) -> Told:
         return Told(msgspec.Raw(msgspec.json.encode(explanation)), last)
 
-    found = explain(instance, one, options, other, lambda step: send(Looking(step)), lambda so_far: send(told(so_far)))
+    hear = (lambda step: send(Looking(step)), lambda so_far: send(told(so_far)))
+    found = explain(instance, one, options, other, *hear, job.bounds)
     return told(found, last=True)
 
 

@@ -76,6 +76,60 @@ def test_amounts_with_units_in_any_file(tmp_path: Path) -> None:
             chipmap.read(path)
 
 
+#: The shortest form of a box, as the page has it.
+SHORT = """{"classes": [{"name": "t4", "flop_per_ns": "65TFLOP/s", "memory_bytes_per_ns": "320GB/s"}],
+ "devices": [{"name": "big", "class": "h100-sxm"}, {"name": "old", "class": "a100-40gb"},
+             {"name": "small", "class": "t4", "memory_bytes": "16GB"}, {"name": "host", "class": "cpu"}],
+ "links": {"latency_ns": "10us", "bytes_per_ns": "25GB/s"}}"""
+
+
+def test_a_box_names_shipped_machines(chipmap: Command, tmp_path: Path) -> None:
+    """Peak and memory of the machines' own records; what the file says itself goes first. Then a plot."""
+    path, net = tmp_path / "box.json", tmp_path / "net.json"
+    path.write_text(SHORT)
+    box = system(str(path))
+    rates = {one.name: one.flop_per_ns for one in box.classes}
+    assert rates == {
+        "t4": 65_000,
+        "h100-sxm": MACHINES["h100-sxm"].chip.flop_per_ns,
+        "a100-40gb": MACHINES["a100-40gb"].chip.flop_per_ns,
+        "cpu": 500,
+    }
+    assert [one.memory_bytes for one in box.devices] == [80 * 10**9, 40 * 10**9, 16 * 10**9, 256 * 2**30]
+    table = tmp_path / "mine.csv"
+    table.write_text("name,flop,bytes,inputs\na,2GFLOP,1MiB,\nb,1GFLOP,1MiB,a\nc,1GFLOP,1MiB,a\n")
+    for line in (
+        ("convert", table, "--family", "placement", "--system", path, "--out", net),
+        ("info", net),
+        ("solve", net, "--quiet", "--out", tmp_path / "run", "--method", "placement/starts"),
+        ("plot", net, tmp_path / "run", "--out", tmp_path / "net.svg"),
+    ):
+        done = chipmap(*line)
+        assert done.code == 0, done.err
+    page = EXAMPLES.parent / "docs" / "families" / "placement.md"
+    assert not page.is_file() or SHORT in page.read_text()
+
+
+def test_a_class_that_is_nowhere_has_a_remedy_that_works(tmp_path: Path) -> None:
+    path = tmp_path / "box.json"
+    path.write_text('{"devices": [{"name": "a", "class": "t4"}], "links": {}}')
+    with pytest.raises(InputError, match=r"devices\[0\]\.class: no class is called 't4'") as refused:
+        system(str(path))
+    written = refused.value.remedy.partition("`classes`: ")[2].removesuffix(".")
+    path.write_text(f'{{"classes": [{written}], "devices": [{{"name": "a", "class": "t4"}}], "links": {{}}}}')
+    assert system(str(path)).classes[0].flop_per_ns == 65_000
+
+
+@pytest.mark.parametrize("text", ["65TFLOP/s", "65 TFLOPS", "65e12 FLOP/s", "0.065 PFLOP/s"])
+def test_peaks_as_people_write_them(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "box.json"
+    path.write_text(SHORT.replace("65TFLOP/s", text))
+    assert system(str(path)).classes[0].flop_per_ns == pytest.approx(65_000)
+    path.write_text(SHORT.replace("65TFLOP/s", "65GB/s"))
+    with pytest.raises(InputError, match=r"'65GB/s' doesn't fit flop_per_ns\n.*Rates are written 25GB/s or 300TFLOP/s"):
+        system(str(path))
+
+
 def test_info_lists_the_machines(chipmap: Command) -> None:
     said = chipmap("info", "machines", "--format", "json").json
     assert {*MACHINES, *PRESETS} <= said.keys()

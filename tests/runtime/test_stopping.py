@@ -16,8 +16,14 @@ import pytest
 import chipmap
 from chipmap import kernels
 from chipmap.deadline import Deadline, Stop, Unready
+from chipmap.family import get_family
+from chipmap.instances.ring import RingInstance
 from chipmap.kernels.once import LEDGER, LOCKS, Locks
+from chipmap.process import supervisor
 from chipmap.process.demand import Compiling, Demand
+from chipmap.process.messages import Compiled
+from chipmap.process.signals import Interrupts
+from chipmap.run import Run, SolveOptions
 
 
 class Later:
@@ -97,8 +103,8 @@ def ledger(folder: Path) -> list[str]:
 
 
 def test_of_two_processes_one_compiles(tmp_path: Path) -> None:
-    code = "import numpy, sys\nfrom chipmap.kernels.annealing import uniform\n"
-    code += "sys.stdin.read()\nprint(uniform(numpy.array([7], numpy.uint64)))"
+    code = "import numpy, sys\nfrom chipmap.heuristics.ring.programs.cut import read_outside\n"
+    code += "sys.stdin.read()\nprint(read_outside(numpy.ones(1, numpy.uint64), numpy.zeros(1, numpy.uint64)))"
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     command, pipe = [sys.executable, "-c", code], subprocess.PIPE
     both = [subprocess.Popen(command, env=environment, text=True, stdin=pipe, stdout=pipe) for _ in range(2)]
@@ -107,7 +113,7 @@ def test_of_two_processes_one_compiles(tmp_path: Path) -> None:
         one.stdin.close()
         one.stdin = None
     values = {one.communicate(timeout=120)[0] for one in both}
-    assert len(values) == 1 and ledger(tmp_path) == ["next_bits", "uniform"]
+    assert values == {"True\n"} and ledger(tmp_path) == ["read_outside"]
     assert not list(tmp_path.rglob("*.lock"))
 
 
@@ -161,3 +167,14 @@ def test_a_cancelled_solve_compiles_nothing_first(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys.modules["chipmap.solve"], "warm", warm)
     result = chipmap.solve("ring/bert-large-36", "slice", time_limit=60, compile="first", cancel=cancel)
     assert asked and asked[0]() and result.termination.limit == "interrupted"
+
+
+def test_what_was_compiled_is_said_though_the_child_was_stopped(instance: RingInstance) -> None:
+    heard: list[Compiling] = []
+    run, family = Run(instance, SolveOptions(time_limit=60.0), pytest.fail), get_family("ring")
+    watch = supervisor._Watch(run, family, None, Interrupts(), heard.append)  # type: ignore[arg-type]
+    watch.halted = True
+    watch._take([Compiled("ring", 2, 2, 1.5), Compiled("ring", 3, 1, 2.0)])
+    assert heard[-1] == ("ring", 3, 1, 2.0) and watch._died().limit == "interrupted"
+    (note,) = (note for note in run.notes if note.kind == "compiled")
+    assert note.data == {"functions": 3, "seconds": 2.0, "waited": []} and "3 functions" in note.text
