@@ -99,6 +99,9 @@ READ: dict[tuple[str, str, str], Reading] = {
     (FAMILIES + "dataflow-stages.md", "Measured", "batch, stages of kernels"): Reading(
         {"batch, stages of kernels": "value"}, "s", twelve_layers
     ),
+    (RESULTS + "first-runs.md", "First runs against later ones", ""): Reading(
+        {"first run": "value", "later run": "value", "bound, first run": "bound", "later run#2": "bound"}
+    ),
     (RESULTS + "ring-bert.md", "BERT-large's encoder on 36 chips", ""): Reading(
         {"period, us": "value", "bound, us": "bound"}, "us", bert
     ),
@@ -119,6 +122,7 @@ NOT_READ: dict[tuple[str, str, str], str] = {
     (RESULTS + "dataflow-agreement.md", "", ""): "seconds; proved values of every instance in both modes, of old rules",
     (RESULTS + "dataflow-two-pass.md", "", ""): OTHER_PROBLEM,
     (RESULTS + "determinism.md", "", ""): SECONDS_ALONE,
+    (RESULTS + "interrupting.md", "", ""): SECONDS_ALONE,
     (RESULTS + "limits.md", "", ""): SECONDS_ALONE,
     (RESULTS + "multimodel-tables.md", "", ""): SECONDS_ALONE,
     (RESULTS + "multimodel-targets.md", "Latency alone, in s", ""): OTHER_PROBLEM,

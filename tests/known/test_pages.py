@@ -47,7 +47,7 @@ def test_every_table_that_names_a_shipped_instance_is_read_or_left_out_with_a_re
         for table in all_tables()
         if table.page != PAIRS and key_of(table) is None
     ]
-    assert not unknown, "enter it in tests/known/results.py: " + "; ".join(unknown)
+    assert not unknown, "enter it in benchmarks/known_readings.py: " + "; ".join(unknown)
 
 
 def test_what_is_entered_is_there() -> None:
