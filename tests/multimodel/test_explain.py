@@ -51,7 +51,7 @@ def test_what_one_more_chiplet_allows_is_a_bound_of_every_place_for_it() -> None
     """A chiplet of either class, linked to any one chiplet: the optimum isn't below what is said to be the best."""
     instance = read("multimodel/tiny-two")
     assert isinstance(instance, MultiInstance)
-    found = explain(instance, options=short(10))
+    found = explain(instance, options=short(60))
     assert found.status == "optimal"
     least = {one.figures["chiplet"]: one.figures["bound"] for one in found.statements if "chiplet" in one.figures}
     assert set(least) == {"nvdla", "shidiannao"}
@@ -80,7 +80,7 @@ def test_explain_without_a_schedule(name: str) -> None:
     """The reason that a solve gives, the least latency and energy, and a change that helps where one of the task or of
     SRAM does."""
     _, instance = infeasible()[name]
-    found = explain(instance, options=short(10))
+    found = explain(instance, options=short(60))
     assert found.status == "infeasible" and found.objective is None
     assert found.statements[0].message == "No schedule exists (proved)."
     told = [one.message.lower() for one in found.statements if one.topic == "clash"]
