@@ -53,8 +53,9 @@ COMMAND: list[str] = []
 
 
 def command() -> str:
-    """The command line, with files and folders elsewhere by their last name."""
-    return " ".join(["chipmap", *(_without_folder(one) for one in COMMAND)]) if COMMAND else ""
+    """The command line, with files and folders elsewhere by their last name, and ``?`` for what isn't a character."""
+    said = " ".join(["chipmap", *(_without_folder(one) for one in COMMAND)]) if COMMAND else ""
+    return said.encode("utf-8", "replace").decode()
 
 
 def _without_folder(argument: str) -> str:

@@ -222,7 +222,8 @@ class Explaining(ABC, Generic[AnyTrial]):
             self.facts()
             self.told(self.explanation())
             self.said.clear()
-        self.solve()
+        if not self.base.proved_infeasible:
+            self.solve()
         self.facts()
         self.told(self.explanation())
         self.changes()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from chipmap.certificate import Certificate
-from chipmap.deadline import Stop
+from chipmap.deadline import Deadline, Stop
 from chipmap.evaluator import EvaluatorError
 from chipmap.evaluator import note as evaluator_note
 from chipmap.family import Family, Method, resolve
@@ -226,9 +226,10 @@ def in_process(run: Run, family: Family, chosen: Method, tell: Tell) -> Terminat
 
 
 def _in_process(run: Run, family: Family, chosen: Method) -> Termination:
-    start_from_file(run, family)
-    at_once(run, family)
-    first(run, family, chosen)
+    with Deadline().heeded():  # what is returned in any case, however short the time
+        start_from_file(run, family)
+        at_once(run, family)
+        first(run, family, chosen)
     before = start_method(family, chosen, run.options.warm_start)
     if before is not None:
         patiently(run, partial(resolve(before), run.instance, run))
