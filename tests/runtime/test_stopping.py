@@ -103,8 +103,8 @@ def ledger(folder: Path) -> list[str]:
 
 
 def test_of_two_processes_one_compiles(tmp_path: Path) -> None:
-    code = "import numpy, sys\nfrom chipmap.heuristics.ring.programs.cut import read_outside\n"
-    code += "sys.stdin.read()\nprint(read_outside(numpy.ones(1, numpy.uint64), numpy.zeros(1, numpy.uint64)))"
+    code = "import numpy, sys\nfrom chipmap.heuristics.ring.programs.triangle_kernel import fewest_after\n"
+    code += "sys.stdin.read()\none = numpy.zeros(1, numpy.int64)\nprint(fewest_after(0, one, one, one) is None)"
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     command, pipe = [sys.executable, "-c", code], subprocess.PIPE
     both = [subprocess.Popen(command, env=environment, text=True, stdin=pipe, stdout=pipe) for _ in range(2)]
@@ -113,7 +113,7 @@ def test_of_two_processes_one_compiles(tmp_path: Path) -> None:
         one.stdin.close()
         one.stdin = None
     values = {one.communicate(timeout=120)[0] for one in both}
-    assert values == {"True\n"} and ledger(tmp_path) == ["read_outside"]
+    assert values == {"True\n"} and ledger(tmp_path) == ["fewest_after"]
     assert not list(tmp_path.rglob("*.lock"))
 
 
@@ -164,6 +164,7 @@ def test_a_cancelled_solve_compiles_nothing_first(monkeypatch: pytest.MonkeyPatc
         asked.append(stopped)
         return 0.0
 
+    monkeypatch.setattr(sys.modules["chipmap.solve"], "is_warm", lambda family: False)
     monkeypatch.setattr(sys.modules["chipmap.solve"], "warm", warm)
     result = chipmap.solve("ring/bert-large-36", "slice", time_limit=60, compile="first", cancel=cancel)
     assert asked and asked[0]() and result.termination.limit == "interrupted"

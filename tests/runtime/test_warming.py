@@ -88,8 +88,8 @@ def test_what_is_kept_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     ring = get_family("ring")
     assert warming.kept(ring)[2:] == (0, 0, 0.0, ())
-    code = "import numpy as np\nfrom chipmap.heuristics.ring.programs.cut import read_outside\n"
-    code += "read_outside(np.zeros(1, np.uint64), np.zeros(1, np.uint64))"
+    code = "import numpy as np\nfrom chipmap.heuristics.ring.programs.triangle_kernel import fewest_after\n"
+    code += "one = np.zeros(1, np.int64)\nfewest_after(0, one, one, one)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
     found = warming.kept(ring)
     assert found.functions == 1 and found.bytes > 0 and found.seconds > 0.0 and found.folders == (str(tmp_path),)
