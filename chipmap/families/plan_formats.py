@@ -22,3 +22,11 @@ DEVICE_MAP = PlanFormat(
     adopt="chipmap.plans.device_map.format:adopt",
     recognise="chipmap.plans.device_map.format:recognise",
 )
+CHROME_TRACE = PlanFormat(
+    "chrome-trace",
+    "the mapping in time, for Perfetto and chrome://tracing: tracks, transfers, memory",
+    "trace.json",
+    emit="chipmap.plans.chrome_trace.format:emit",
+    suits="chipmap.plans.chrome_trace.format:suits",
+    inside=True,
+)

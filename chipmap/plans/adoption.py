@@ -80,8 +80,8 @@ def adopt(
 ) -> Adoption:
     """The plan in the file ``plan`` (``-``: standard input) for ``instance``, judged within ``time_limit`` seconds.
 
-    ``instance`` as of :func:`chipmap.solve`. ``name``: its format, by its content where that is empty. Raises :class:`InputError` for what is no plan of this
-    instance.
+    ``instance`` as of :func:`chipmap.solve`. ``name``: its format, by its content where that is empty. Raises
+    :class:`InputError` for what is no plan of this instance.
     """
     ends = time.monotonic() + time_limit
     instance = instance_of(instance)
