@@ -33,3 +33,11 @@ TORCH_PIPELINE = PlanFormat(
     model=True,
     inside=True,
 )
+CHROME_TRACE = PlanFormat(
+    "chrome-trace",
+    "the mapping in time, for Perfetto and chrome://tracing: tracks, transfers, memory",
+    "trace.json",
+    emit="chipmap.plans.chrome_trace.format:emit",
+    suits="chipmap.plans.chrome_trace.format:suits",
+    inside=True,
+)

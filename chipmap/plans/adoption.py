@@ -1,8 +1,8 @@
 """``adopt``: a plan that somebody has, completed where it leaves something open, judged, and set beside the best one.
 
-The time is shared out: where the plan is partial, a third goes to the best mapping that keeps to it. What is left, but
-for a quarter, goes to the best mapping of the instance as it is, which starts from the plan and proves the bounds. The
-rest is for the account of what holds the plan's objective up.
+The time is shared out. A third goes to the best mapping that keeps to the plan, where this leaves something open. What
+is left, but for a quarter, goes to the best mapping of the instance as it is, which starts from the plan and proves the
+bounds. The rest is for the account of what holds the plan's objective up.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def adopt(
 ) -> Adoption:
     """The plan in the file ``plan`` (``-``: standard input) for ``instance``, judged within ``time_limit`` seconds.
 
-    ``instance`` as of :func:`chipmap.solve`. ``name``: its format, by its content where that is empty. Raises :class:`InputError` for what is no plan of this
-    instance.
+    ``instance`` as of :func:`chipmap.solve`. ``name``: its format, by its content where that is empty. Raises
+    :class:`InputError` for what is no plan of this instance.
     """
     ends = time.monotonic() + time_limit
     instance = instance_of(instance)
@@ -90,10 +90,10 @@ def adopt(
     family, source = family_of(instance), source_of(str(plan))
     form, read = read_plan(source.content(), source.where, instance, name)
     solution, notes, completed = read.solution, list(read.notes), None
-    if solution is None:
-        notes.append(f"a partial plan: it says {read.covered}; the rest is solved with these kept")
-        completed = solve(read.pinned, options=options.replace(time_limit=time_limit * _COMPLETING), isolate=isolate)
-        solution = _solution(family, completed)
+    if read.pinned is not None:
+        notes.append(f"the plan says {read.covered}: what it leaves open is solved, and what it says is kept")
+        completed = _best(read.pinned, solution, time_limit * _COMPLETING, isolate)
+        solution = _solution(family, completed) or solution
     certificate = None if solution is None else check(instance, solution)
     valid = certificate is not None and certificate.feasible
     left = max(ends - time.monotonic(), 0.1 * time_limit)
@@ -103,7 +103,7 @@ def adopt(
         assert certificate is not None
         result = attached(_as_result(best, solution, certificate, form.name, notes), instance)
     if solution is not None and family.explain:
-        other = _solution(family, best)
+        other = _solution(family, best) if not valid or best.objective != certificate.objective else None
         left = min(max(ends - time.monotonic(), 0.5), time_limit * _ACCOUNT)
         account = explain(
             instance, solution, other, options.replace(time_limit=left), isolate=bool(isolate), bounds=best.bounds
