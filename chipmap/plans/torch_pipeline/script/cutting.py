@@ -156,6 +156,8 @@ class Program:
             storage = self.base[changed]
             self.stale |= {one: new for one, of in self.base.items() if of is storage and one is not changed}
             self.now |= {one: new for one, to in self.now.items() if to is changed} | {changed: new}
+        elif schema is None and self.base.get(reads[0]) is reads[0]:
+            return  # one of several results, each with a storage of its own
         elif reads and (schema is None or any(one.alias_info for one in schema.arguments)):
             self.base[new] = self.base.get(reads[0], reads[0])
 

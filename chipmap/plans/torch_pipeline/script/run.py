@@ -143,7 +143,9 @@ def ran(program: Program, stages: list[Stage], args: argparse.Namespace) -> int:
             seconds = time.perf_counter() - began
             if rank < count - 1:
                 return 0
-            return compared(program, batches, made if isinstance(made, tuple | list) else [made], seconds, args)
+            said = {"boundary_bytes": [sum(one.nbytes for _, one in stage.receives) for stage in stages[1:]]}
+            made = made if isinstance(made, tuple | list) else [made]
+            return compared(program, batches, made, said | {"seconds": round(seconds, 4)}, args)
     finally:
         dist.destroy_process_group()
 
@@ -154,8 +156,8 @@ def micro_batches(program: Program, count: int) -> list[dict[str, Any]]:
     return [{name: like.flatten().roll(i).reshape(like.shape or (1,)) for name, like in tensors} for i in range(count)]
 
 
-def compared(program: Program, batches: Any, made: Any, seconds: float, args: argparse.Namespace) -> int:
-    """Compare the outputs of all micro-batches with those of the unsplit program; print a line of JSON."""
+def compared(program: Program, batches: Any, made: Any, said: dict[str, Any], args: argparse.Namespace) -> int:
+    """Compare the outputs of all micro-batches with those of the unsplit program; print it as a line of JSON."""
     whole, worst, largest = program.exported.module(), 0.0, 0.0
     for i, batch in enumerate(batches):
         passed = [like if name is None else batch[name].reshape(like.shape) for name, like in program.given]
@@ -169,8 +171,8 @@ def compared(program: Program, batches: Any, made: Any, seconds: float, args: ar
             if theirs.numel():
                 largest = max(largest, float(theirs.abs().nan_to_num().max()))
     equal = worst <= args.tolerance * max(1.0, largest)
-    said = {"stages": dist.get_world_size(), "micro_batches": len(batches), "largest_difference": worst}
-    print(json.dumps({**said, "largest_output": largest, "equal": equal, "seconds": round(seconds, 4)}), flush=True)
+    found = {"stages": dist.get_world_size(), "micro_batches": len(batches), "largest_difference": worst}
+    print(json.dumps({**found, "largest_output": largest, "equal": equal, **said}), flush=True)
     return 0 if equal else 1
 
 
