@@ -28,6 +28,7 @@ from chipmap.instances.dataflow.instance import (
     DataflowInstance,
     DataflowSolution,
     Degrees,
+    Keep,
     Recompute,
     Shard,
 )
@@ -89,7 +90,8 @@ class DataflowProblem:
         """How the batch is run."""
         task = self.instance.task
         again = task.recompute if isinstance(task.recompute, str) else None
-        return BatchPlan(task.samples, task.chunks, again, task.shard if isinstance(task.shard, str) else None)
+        shard = task.shard if isinstance(task.shard, str) else None
+        return BatchPlan(task.samples, task.chunks, again, shard, task.keep)
 
     def mapping(self, schemes: Iterable[Scheme], partitions: Sequence[int], stages: Sequence[int]) -> DataflowSolution:
         """The mapping at these degrees and by this plan."""
@@ -148,14 +150,14 @@ def dataflow_problem(
     chunks: int | None = None,
     recompute: Recompute | None = None,
     shard: Shard | None = None,
+    keep: Keep | None = None,
 ) -> DataflowProblem:
     """The arrays of ``instance`` at ``degrees`` and by this plan (None: the task's, or the only useful one), kept
     with the instance, as instances never change. The problem's instance has this plan as the task's."""
-    instance = settled(instance, micro_batch, chunks, recompute, shard)
+    instance = settled(instance, micro_batch, chunks, recompute, shard, keep)
     task = instance.task
-    if None in (task.micro_batch, task.recompute, task.shard) or (
-        task.chunks is None and task.schedule == "interleaved"
-    ):
+    unsettled = None in (task.micro_batch, task.recompute, task.shard)
+    if unsettled or (task.chunks is None and task.schedule == "interleaved"):
         plan, *others = useful_plans(instance, degrees)
         instance = instance if others else settled(instance, *plan)
     found: dict[Degrees, DataflowProblem] = kept(instance, "_problems", lambda _: {})
