@@ -178,9 +178,13 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
 
     def hashed_as(self) -> Self:
         """``dataflow/1`` could state all instances but those without a micro-batch, which keep their hashes; the name
-        of what is counted decides nothing."""
+        of what is counted decides nothing, nor in mode ``dfmodel`` what exchanges of mode ``physical`` follow from."""
         schema = "dataflow/2" if self.task.micro_batch is None else "dataflow/1"
-        return msgspec.structs.replace(self, schema=schema, workload=self.workload.replace(counted="tokens"))
+        kernels = self.workload.kernels
+        if self.mode == "dfmodel":
+            kernels = tuple(one.published() for one in kernels)
+        workload = msgspec.structs.replace(self.workload, counted="tokens", kernels=kernels)
+        return msgspec.structs.replace(self, schema=schema, workload=workload)
 
     @property
     def mapped_layers(self) -> int:

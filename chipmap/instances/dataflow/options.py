@@ -157,7 +157,11 @@ def kinds(instance: DataflowInstance) -> list[int]:
     kept = shared_by_plans(instance)
     if "kinds" not in kept:
         numbers = dict[Kernel, int]()
-        nameless = (msgspec.structs.replace(one, name="") for one in instance.workload.kernels)
+        # of the kernels that one names, no number of its own depends on which they are
+        nameless = (
+            msgspec.structs.replace(one, name="", operand="named"[: len(one.operand)], adds=(), parameters_of="")
+            for one in instance.workload.kernels
+        )
         kept["kinds"] = [numbers.setdefault(one, len(numbers)) for one in nameless]
     found: list[int] = kept["kinds"]
     return found
