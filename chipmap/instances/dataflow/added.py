@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.options import sums_ns, ticks_of
+from chipmap.instances.dataflow.parts import parts
+from chipmap.instances.dataflow.sharding import SUMMED, made_layout
 from chipmap.instances.dataflow.workload import Scheme
 
 IntArray = NDArray[np.int64]
-#: Schemes that leave sums over chips to be made.
-SUMMED: tuple[Scheme, ...] = ("K", "K_RS", "K_N")
 
 
 class Added(NamedTuple):
@@ -34,13 +35,41 @@ class Added(NamedTuple):
     ticks: tuple[int, ...]
 
 
-def added_up(instance: DataflowInstance) -> frozenset[str]:
-    """The kernels whose sums over chips are made with those of others (mode ``physical``)."""
-    if instance.mode == "dfmodel":
-        return frozenset()
-    return frozenset(name for kernel in instance.workload.kernels if len(kernel.adds) > 1 for name in kernel.adds)
+def added_products(
+    instance: DataflowInstance, degrees: Degrees, schemes: Sequence[Sequence[Scheme]]
+) -> tuple[Added, ...]:
+    """Those of an instance whose kernels' options have these ``schemes``; none where no chips share a layer."""
+    if instance.mode == "dfmodel" or degrees.tensor == 1:
+        return ()
+    kernels = instance.workload.kernels
+    index = {kernel.name: v for v, kernel in enumerate(kernels)}
+    found = []
+    for v, kernel in enumerate(kernels):
+        members = tuple(index[name] for name in kernel.adds)
+        if len(members) < 2:
+            continue
+        numbers: dict[object, int] = {}
+        layouts = [
+            [
+                numbers.setdefault(
+                    (made_layout(s), parts(kernels[u], s, "physical", degrees.tensor).output), len(numbers)
+                )
+                for s in schemes[u]
+            ]
+            for u in members
+        ]
+        found.append(
+            Added(
+                adder=v,
+                members=members,
+                sums=tuple(_sum_numbers(schemes[u]) for u in members),
+                layouts=tuple(np.array(own, dtype=np.int64) for own in layouts),
+                ticks=tuple(ticks_of(sums_ns(instance, degrees, kernels[members[-1]], s)) for s in SUMMED),
+            )
+        )
+    return tuple(found)
 
 
-def sum_numbers(schemes: Sequence[Scheme]) -> IntArray:
+def _sum_numbers(schemes: Sequence[Scheme]) -> IntArray:
     """For each scheme its number in :data:`SUMMED`, or -1."""
     return np.array([SUMMED.index(one) if one in SUMMED else -1 for one in schemes], dtype=np.int64)

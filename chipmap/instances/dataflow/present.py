@@ -54,8 +54,8 @@ def need(instance: DataflowInstance, degrees: Degrees, maker: Kernel, reader: Ke
 
 
 class Copy(NamedTuple):
-    """A tensor in a layout for which a reader paid, on one chip: picoseconds of DRAM to move it once, bytes of a buffer,
-    and bytes."""
+    """A tensor in a layout for which a reader paid, on one chip: picoseconds of DRAM to move it once, bytes of a
+    buffer, and bytes."""
 
     dram: int
     buffer: int
@@ -66,8 +66,8 @@ class Shared(NamedTuple):
     """A tensor with several readers of which one may use what another paid for.
 
     ``maker`` makes it for the ``readers``, in the order of their places. Under option o, reader k needs the layout
-    numbered ``needs[k][o]``; ``covers`` [layouts, layouts] says which layout has another in it, and ``copies`` what each
-    takes on a chip.
+    numbered ``needs[k][o]``; ``covers`` [layouts, layouts] says which layout has another in it, and ``copies`` what
+    each takes on a chip.
     """
 
     maker: int
@@ -86,14 +86,21 @@ def copy_of(instance: DataflowInstance, maker: Kernel, one: Need) -> Copy:
 
 
 def shared_tensor(
-    instance: DataflowInstance, degrees: Degrees, maker: int, readers: Sequence[int], schemes: Sequence[Sequence[Scheme]]
+    instance: DataflowInstance,
+    degrees: Degrees,
+    maker: int,
+    readers: Sequence[int],
+    schemes: Sequence[Sequence[Scheme]],
 ) -> Shared | None:
     """The tensor of ``maker`` with its ``readers`` in the order of their places, of which ``schemes`` are the options;
     None where no reader's layout has that of a later one in it."""
     kernels = instance.workload.kernels
     numbers: dict[Need, int] = {}
     needs = [
-        [numbers.setdefault(need(instance, degrees, kernels[maker], kernels[v], one), len(numbers)) for one in schemes[v]]
+        [
+            numbers.setdefault(need(instance, degrees, kernels[maker], kernels[v], one), len(numbers))
+            for one in schemes[v]
+        ]
         for v in readers
     ]
     covers = np.array([[a.covers(b, degrees) for b in numbers] for a in numbers], dtype=np.bool_)

@@ -12,11 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.instances.dataflow.added import Added, added_products
 from chipmap.instances.dataflow.batch import (
     layers_per_stage,
     micro_batches,
@@ -33,8 +35,17 @@ from chipmap.instances.dataflow.instance import (
     Shard,
 )
 from chipmap.instances.dataflow.layouts import change_ns
-from chipmap.instances.dataflow.options import Option, all_options, behind_ticks, filled_ticks, kinds, ticks_of
+from chipmap.instances.dataflow.options import (
+    Option,
+    all_options,
+    behind_ticks,
+    filled_ticks,
+    kinds,
+    ticks_of,
+)
 from chipmap.instances.dataflow.plans import settled, shared_by_plans, useful_plans
+from chipmap.instances.dataflow.present import Shared, shared_tensor
+from chipmap.instances.dataflow.resting import Use, parameter_uses
 from chipmap.instances.dataflow.sharding import reads_operand
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.tiles import Shares, shares, thinned
@@ -137,6 +148,47 @@ class DataflowProblem:
         return known[key]
 
     @cached_property
+    def uses(self) -> tuple[Use, ...]:
+        """What backward kernels take of parameters that rest as forward kernels have them (mode ``physical``)."""
+        return parameter_uses(self.instance, self.degrees, self._schemes)
+
+    @cached_property
+    def added(self) -> tuple[Added, ...]:
+        """The kernels whose products another one adds up, so that their sums over chips are made together."""
+        return added_products(self.instance, self.degrees, self._schemes)
+
+    @cached_property
+    def shared(self) -> tuple[Shared, ...]:
+        """The tensors of a layer of which one reader may use what another paid for (mode ``physical``)."""
+        if self.instance.mode == "dfmodel" or (self.tensor_dimension is None and self.degrees.expert == 1):
+            return ()
+        readers, found = neighbours(self.n, self.edges.tolist()), []
+        for u in range(self.n):
+            ordered = sorted(readers[u], key=lambda v: self.places[v])
+            if len(ordered) > 1 and any(self._changes(u, v) for v in ordered[1:]):
+                found.append(shared_tensor(self.instance, self.degrees, u, ordered, self._schemes))
+        return tuple(one for one in found if one is not None)
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """The place of each mapped kernel in the list that always takes next the first one whose makers are listed,
+        forward kernels before backward ones."""
+        layers = self.instance.mapped_layers
+        phases = [kernel.phase == "backward" for kernel in self.instance.workload.kernels] * layers
+        order = topological(neighbours(self.n * layers, wires(self, layers)), phases.__getitem__)
+        place = {v: i for i, v in enumerate(order)}
+        return tuple(place[v] for v in range(self.n * layers))
+
+    @property
+    def _schemes(self) -> list[tuple[Scheme, ...]]:
+        return [tuple(option.scheme for option in options) for options in self.options]
+
+    def _changes(self, u: int, v: int) -> bool:
+        """Whether v ever pays a change of layout of what u makes."""
+        pairs = product(range(len(self.options[u])), range(len(self.options[v])))
+        return any(self.converts(u, v, s, t) for s, t in pairs)
+
+    @cached_property
     def _known(self) -> tuple[list[int], dict[tuple[int, Scheme, int, Scheme, bool], int]]:
         """Kernels that differ in nothing but their names have equal numbers; changes of layout between them so far."""
         changes = shared_by_plans(self.instance).setdefault("changes", {})
@@ -229,12 +281,16 @@ def total_ticks(problem: DataflowProblem, layer: int, chosen: Sequence[int] | No
 
 
 def outside(problem: DataflowProblem, field: str, chosen: Sequence[int] | None = None) -> int:
-    """Σ of a column of options over all kernels of a layer (of all layers where partitions reach across)."""
+    """Σ of a column of options over all kernels of a layer (of all layers where partitions reach across); ``after``
+    with what parameters take until they rest (:attr:`DataflowProblem.uses`)."""
     layers = problem.instance.mapped_layers
     columns = [[getattr(option, field) for option in options] for options in problem.options]
+    uses = problem.uses if field == "after" else ()
     if chosen is None:
-        return layers * sum(map(min, columns))
-    return sum(column[o] for column, o in zip(columns * layers, chosen, strict=True))
+        return layers * (sum(map(min, columns)) + sum(int(one.after.min()) for one in uses))
+    own = sum(column[o] for column, o in zip(columns * layers, chosen, strict=True))
+    at = [chosen[k * problem.n : (k + 1) * problem.n] for k in range(layers)] if uses else []
+    return own + sum(int(one.after[copy[one.owner], copy[one.user]]) for copy in at for one in uses)
 
 
 def sums_outside(problem: DataflowProblem, most: int = 1000) -> set[tuple[int, ...]] | None:
@@ -245,6 +301,11 @@ def sums_outside(problem: DataflowProblem, most: int = 1000) -> set[tuple[int, .
         own = {tuple(getattr(option, field) for field in BESIDE) for option in options}
         if own != {nothing}:
             sums = {tuple(map(add, one, other)) for one in sums for other in own}
+        if len(sums) > most:
+            return None
+    for use in problem.uses * layers:
+        more = {int(x) for x in use.after.flat}
+        sums = {tuple(x + y * (f == "after") for f, x in zip(BESIDE, one, strict=True)) for one in sums for y in more}
         if len(sums) > most:
             return None
     return sums
