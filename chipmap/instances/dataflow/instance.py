@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import isqrt
-from typing import ClassVar, Literal, NamedTuple, Self
+from typing import ClassVar, Literal, Self
 
 import msgspec
 
@@ -21,6 +21,12 @@ from chipmap.instances.dataflow.batch_checks import (
 from chipmap.instances.dataflow.degrees import PARALLELISMS as PARALLELISMS
 from chipmap.instances.dataflow.degrees import Degrees as Degrees
 from chipmap.instances.dataflow.degrees import Parallelism as Parallelism
+from chipmap.instances.dataflow.plan import KEEPS as KEEPS
+from chipmap.instances.dataflow.plan import SHARDS as SHARDS
+from chipmap.instances.dataflow.plan import BatchPlan as BatchPlan
+from chipmap.instances.dataflow.plan import Keep as Keep
+from chipmap.instances.dataflow.plan import Recompute as Recompute
+from chipmap.instances.dataflow.plan import Shard as Shard
 from chipmap.instances.dataflow.rates import missing_formats
 from chipmap.instances.dataflow.system import System
 from chipmap.instances.dataflow.workload import Scheme, Workload
@@ -31,11 +37,6 @@ CostMode = Literal["physical", "dfmodel"]
 Purpose = Literal["training", "prefill", "decode"]
 Stages = Literal["layers", "kernels"]
 Schedule = Literal["1f1b", "interleaved", "zb-h1"]
-Recompute = Literal["none", "selective", "full"]
-Shard = Literal["none", "optimizer", "gradients", "weights"]
-Keep = Literal["none", "phase", "step"]
-SHARDS: tuple[Shard, ...] = ("none", "optimizer", "gradients", "weights")
-KEEPS: tuple[Keep, ...] = ("none", "phase", "step")
 #: Micro-batches that a solve chooses from at most: the divisors of a batch.
 MOST_MICRO_BATCHES = 100
 
@@ -337,26 +338,6 @@ def divisors(number: int) -> tuple[int, ...]:
     """The divisors of ``number``, the least first."""
     low = [one for one in range(1, isqrt(number) + 1) if number % one == 0]
     return (*low, *(number // one for one in reversed(low) if one * one != number))
-
-
-class BatchPlan(NamedTuple):
-    """How a batch is run at given degrees: samples of a micro-batch, chunks of a stage, what is recomputed, what
-    replicas share out, and how long layouts are kept (None: as the task has it)."""
-
-    micro_batch: int | None = None
-    chunks: int | None = None
-    recompute: Recompute | None = None
-    shard: Shard | None = None
-    keep: Keep | None = None
-
-    @property
-    def text(self) -> str:
-        """This in words."""
-        chunks = f", {counted(self.chunks, 'chunk')} per stage" if self.chunks is not None else ""
-        again = f", {'no' if self.recompute == 'none' else self.recompute} recomputation" if self.recompute else ""
-        shared = f", {'nothing' if self.shard == 'none' else self.shard} shared out" if self.shard else ""
-        kept = f", layouts kept for {'no other partition' if self.keep == 'none' else f'the {self.keep}'}"
-        return f"micro-batch {self.micro_batch}{chunks}{again}{shared}{kept if self.keep else ''}"
 
 
 def migrated(data: bytes | str) -> bytes | str:

@@ -6,7 +6,7 @@ The rules are those of ``docs/families/dataflow-exchanges.md``, "What is present
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -85,7 +85,28 @@ def copy_of(instance: DataflowInstance, maker: Kernel, one: Need) -> Copy:
     return Copy(moved, math.ceil(buffer), math.ceil(size))
 
 
-def shared_tensor(
+def shared_tensors(
+    instance: DataflowInstance,
+    degrees: Degrees,
+    readers: Sequence[Sequence[int]],
+    schemes: Sequence[Sequence[Scheme]],
+    converts: Callable[[int, int, int, int], int],
+) -> tuple[Shared, ...]:
+    """The tensors of which one reader's layout may have that of a later one in it, where that one ever pays a change.
+
+    ``readers`` of each kernel are in the order of their places, ``schemes`` those of each kernel's options, and
+    ``converts`` prices changes of layout.
+    """
+
+    def pays(u: int, v: int) -> bool:
+        return any(converts(u, v, s, t) for s in range(len(schemes[u])) for t in range(len(schemes[v])))
+
+    several = ((u, own) for u, own in enumerate(readers) if len(own) > 1 and any(pays(u, v) for v in own[1:]))
+    found = (_shared(instance, degrees, u, own, schemes) for u, own in several)
+    return tuple(one for one in found if one is not None)
+
+
+def _shared(
     instance: DataflowInstance,
     degrees: Degrees,
     maker: int,

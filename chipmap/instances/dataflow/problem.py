@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
 from operator import add
 
 import numpy as np
@@ -44,7 +43,7 @@ from chipmap.instances.dataflow.options import (
     ticks_of,
 )
 from chipmap.instances.dataflow.plans import settled, shared_by_plans, useful_plans
-from chipmap.instances.dataflow.present import Shared, shared_tensor
+from chipmap.instances.dataflow.present import Shared, shared_tensors
 from chipmap.instances.dataflow.resting import Use, parameter_uses
 from chipmap.instances.dataflow.sharding import reads_operand
 from chipmap.instances.dataflow.system import Dimension
@@ -162,12 +161,8 @@ class DataflowProblem:
         """The tensors of a layer of which one reader may use what another paid for (mode ``physical``)."""
         if self.instance.mode == "dfmodel" or (self.tensor_dimension is None and self.degrees.expert == 1):
             return ()
-        readers, found = neighbours(self.n, self.edges.tolist()), []
-        for u in range(self.n):
-            ordered = sorted(readers[u], key=lambda v: self.places[v])
-            if len(ordered) > 1 and any(self._changes(u, v) for v in ordered[1:]):
-                found.append(shared_tensor(self.instance, self.degrees, u, ordered, self._schemes))
-        return tuple(one for one in found if one is not None)
+        ordered = [sorted(own, key=self.places.__getitem__) for own in neighbours(self.n, self.edges.tolist())]
+        return shared_tensors(self.instance, self.degrees, ordered, self._schemes, self.converts)
 
     @cached_property
     def places(self) -> tuple[int, ...]:
@@ -182,11 +177,6 @@ class DataflowProblem:
     @property
     def _schemes(self) -> list[tuple[Scheme, ...]]:
         return [tuple(option.scheme for option in options) for options in self.options]
-
-    def _changes(self, u: int, v: int) -> bool:
-        """Whether v ever pays a change of layout of what u makes."""
-        pairs = product(range(len(self.options[u])), range(len(self.options[v])))
-        return any(self.converts(u, v, s, t) for s, t in pairs)
 
     @cached_property
     def _known(self) -> tuple[list[int], dict[tuple[int, Scheme, int, Scheme, bool], int]]:
