@@ -15,7 +15,7 @@ from tests.dataflow.parallel_instances import parallel_instance, tokens_instance
 from tests.dataflow.random_instances import split_instance
 
 
-def exchange_instance(random: Random) -> DataflowInstance:
+def present_instance(random: Random) -> DataflowInstance:
     """An instance in mode ``physical`` with what it can have of the three, on chips that mostly don't fuse."""
     instance = random.choice((split_instance, tokens_instance, tokens_instance, parallel_instance))(random)
     memory = instance.system.memory.replace(capacity_bytes=None)
