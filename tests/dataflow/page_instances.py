@@ -12,11 +12,11 @@ from typing import Any
 
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.records import InputError
-from tests.dataflow.present_instances import present_instance
 from tests.dataflow.feature_mix import feature_mix
 from tests.dataflow.page.cost import judged
 from tests.dataflow.page.mappings import mappings
 from tests.dataflow.parallel_instances import tokens_instance
+from tests.dataflow.present_instances import present_instance
 from tests.dataflow.random_machines import on_machine
 
 
