@@ -176,7 +176,7 @@ was sent stays for all later ones |
 number of each tensor |
 
 Kernels run forward and backward under their schemes. Parameters rest where the forward kernel has them. Updates of
-parameters that rest by columns run by columns, which the pages don't offer; they are charged as those by rows.
+parameters that rest by columns run by columns.
 Collectives that the compiler added, left out or changed against what was written: {said(unsaid)} MB in all rows.
 
 Not judged: the backward phase of GPT, as its published kernels lack reads that derivatives need; sizes that eight

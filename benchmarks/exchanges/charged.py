@@ -10,12 +10,11 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, Task
-from chipmap.instances.dataflow.sharding import schemes as offered
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workload import Scheme, Workload
 from chipmap.validation.dataflow import facts, training
-from chipmap.validation.dataflow.layouts import change
+from chipmap.validation.dataflow.layouts import added_up, change
 
 
 class Charge(NamedTuple):
@@ -51,18 +50,15 @@ def charges(workload: Workload, schemes: Mapping[str, Scheme], chips: int) -> li
         elif scheme in ("K_RS", "K_N"):
             padded = size * facts.padding(kernel, scheme, instance, degrees)
             found.append(Charge(name, "T3", name, facts.reduce_scatter(padded, link)))
+        else:
+            what = "statistics" if scheme == "M" else name
+            found.append(Charge(name, "T3", what, added_up(kernel, scheme, instance, degrees)))
         gathered = Fraction(training.summed(kernel, scheme, instance, degrees), facts.PS)
         found.append(Charge(name, "T6", f"W:{name}", gathered))
     for maker, reader in workload.edges:
         ends = [(kernels[one], schemes[one]) for one in (maker, reader)]
-        found.append(Charge(reader, "T3", maker, change(ends[0], ends[1], instance, degrees)))
+        # of what experts made, numbers of each copy are statistics of the kernel that makes them
+        numbers = schemes[maker] == "E" and kernels[reader].statistics and schemes[reader] == "NONE"
+        what = "statistics" if numbers else maker
+        found.append(Charge(reader, "T3", what, change(ends[0], ends[1], instance, degrees)))
     return [one for one in found if one.link]
-
-
-def charged_schemes(workload: Workload, schemes: Mapping[str, Scheme]) -> dict[str, Scheme]:
-    """The schemes as the pages have them: an update by columns, which they don't offer, is one by rows."""
-    found: dict[str, Scheme] = {}
-    for kernel in workload.kernels:
-        own = schemes[kernel.name]
-        found[kernel.name] = "M" if kernel.update and own not in offered(kernel, "physical") else own
-    return found

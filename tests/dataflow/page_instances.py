@@ -12,6 +12,7 @@ from typing import Any
 
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.records import InputError
+from tests.dataflow.exchange_instances import with_exchanges
 from tests.dataflow.feature_mix import feature_mix
 from tests.dataflow.page.cost import judged
 from tests.dataflow.page.mappings import mappings
@@ -29,6 +30,8 @@ def page_instance(random: Random) -> DataflowInstance:
     for change, often in ((_nothing, 0.5), (_behind, 0.6), (_late, 0.3), (_state, 0.4)):
         if random.random() < often:
             instance = _if_valid(change(instance, random), instance)
+    if random.random() < 0.4:
+        instance = _if_valid(with_exchanges(instance, random), instance)
     if random.random() < 0.3:
         instance = _if_valid(on_machine(instance, random, dram=False), instance)
     some = [*islice(mappings(instance), 60)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.workload import Kernel
 from chipmap.validation.dataflow import facts
-from chipmap.validation.dataflow.layouts import End
+from chipmap.validation.dataflow.layouts import End, least_heads
 
 if TYPE_CHECKING:
     from chipmap.validation.dataflow.mapping import Mapping
@@ -75,10 +75,19 @@ def running(mapping: Mapping) -> list[tuple[bool, int, int]]:
 
 
 def need(reader: End, maker: Kernel, instance: DataflowInstance, degrees: Degrees) -> Need:
-    """What a reader needs of what ``maker`` makes."""
+    """What a reader needs of what ``maker`` makes: by heads whole ones, of every sample where it has several."""
     kind = facts.taken(*reader, instance.mode, maker)
     share = Fraction(1) if kind == "RR" else facts.share(*reader, instance, degrees)
+    if kind == "SR" and reader[1] == "OUTER":
+        share = max(share, least_heads(maker, degrees))
+        several = maker.phase == "forward" and 0 < maker.heads < maker.outer and maker.heads % degrees.tensor
+        kind = "heads of samples" if several else kind
     return Need(kind, share, reader[0].experts if kind == "EE" else 0)
+
+
+def adds_copies(maker: Kernel, reader: Kernel) -> bool:
+    """Whether a reader adds up copies of tokens, so that it may exchange sums in place of what it reads."""
+    return reader.kind == "elementwise" and maker.experts > 0 and maker.active * reader.N == maker.N
 
 
 def has(held: Need, other: Need, degrees: Degrees) -> bool:
@@ -108,7 +117,8 @@ def suppliers(mapping: Mapping) -> dict[tuple[int, int], int]:
                 if _reaches(mapping, r, v, keep) and has(theirs, own, mapping.degrees):
                     found[u, v] = r
                     break
-            before.append((v, own))
+            if not adds_copies(mapping.kernel(u), mapping.kernel(v)):
+                before.append((v, own))
     return found
 
 

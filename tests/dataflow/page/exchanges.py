@@ -40,6 +40,12 @@ def needed(case: PageCase, reader: End, maker: End) -> tuple[str, Fraction, int]
     """A reader's need: kind of layout, share, number of experts."""
     kind = network.reads(case, reader, maker[0])
     share = Fraction(1) if kind == "RR" else amounts.share(case, *reader)
+    if reader[1] == "OUTER" and kind == "SR":
+        forward, outer, heads = maker[0].phase == "forward", maker[0].outer, maker[0].heads
+        if forward and 0 < heads < outer and heads % case.n:
+            kind = "heads of samples"
+        heads = outer if outer > 1 and (forward or not heads) else heads
+        share = max(share, Fraction(math.ceil(Fraction(heads, case.n)), heads)) if heads else share
     return kind, share, reader[0].experts if kind == "EE" else 0
 
 
@@ -61,6 +67,9 @@ def suppliers(mapped: Mapped) -> dict[tuple[int, int], int]:
         for r in order[: order.index(v)]:
             if (u, r) not in inside or mapped.change(u, r) == 0 or not _in_reach(mapped, r, v):
                 continue
+            experts, sums = mapped.copies[u][1], mapped.copies[r][1]
+            if experts.experts and sums.kind == "elementwise" and sums.N * experts.active == experts.N:
+                continue  # it may have exchanged sums instead
             ends = (needed(case, mapped.end(one), mapped.end(u)) for one in (r, v))
             if covers(case, *ends):
                 found[u, v] = r
@@ -175,7 +184,8 @@ def lie_as_another(mapped: Mapped) -> set[tuple[int, int]]:
     found = set[tuple[int, int]]()
     for a, makers in mapped.added.items():
         layouts = [
-            (network.MADE[mapped.copies[u][2]], amounts.output_share(mapped.case, *mapped.end(u))) for u in makers
+            (network.left(mapped.case, *mapped.end(u)), amounts.output_share(mapped.case, *mapped.end(u)))
+            for u in makers
         ]
         found |= {(u, a) for i, u in enumerate(makers) if layouts[i] in layouts[:i]}
     return found
