@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.workload import Kernel
 from chipmap.validation.dataflow import facts
-from chipmap.validation.dataflow.layouts import End, least_heads
+from chipmap.validation.dataflow.layouts import End, change, least_heads
 
 if TYPE_CHECKING:
     from chipmap.validation.dataflow.mapping import Mapping
@@ -85,9 +85,13 @@ def need(reader: End, maker: Kernel, instance: DataflowInstance, degrees: Degree
     return Need(kind, share, reader[0].experts if kind == "EE" else 0)
 
 
-def adds_copies(maker: Kernel, reader: Kernel) -> bool:
-    """Whether a reader adds up copies of tokens, so that it may exchange sums in place of what it reads."""
-    return reader.kind == "elementwise" and maker.experts > 0 and maker.active * reader.N == maker.N
+def exchanges_sums(maker: End, reader: End, instance: DataflowInstance, degrees: Degrees) -> bool:
+    """Whether a reader adds up copies of tokens where experts made them, as exchanging the sums takes less than to have
+    the copies."""
+    if maker[1] != "E" or not maker[0].active:
+        return False
+    copies = maker[0].replace(active=0), maker[1]  # of no number of copies anything is known
+    return change(maker, reader, instance, degrees) < change(copies, reader, instance, degrees)
 
 
 def has(held: Need, other: Need, degrees: Degrees) -> bool:
@@ -117,7 +121,7 @@ def suppliers(mapping: Mapping) -> dict[tuple[int, int], int]:
                 if _reaches(mapping, r, v, keep) and has(theirs, own, mapping.degrees):
                     found[u, v] = r
                     break
-            if not adds_copies(mapping.kernel(u), mapping.kernel(v)):
+            if not exchanges_sums(mapping.end(u), mapping.end(v), instance, mapping.degrees):
                 before.append((v, own))
     return found
 

@@ -67,14 +67,21 @@ def suppliers(mapped: Mapped) -> dict[tuple[int, int], int]:
         for r in order[: order.index(v)]:
             if (u, r) not in inside or mapped.change(u, r) == 0 or not _in_reach(mapped, r, v):
                 continue
-            experts, sums = mapped.copies[u][1], mapped.copies[r][1]
-            if experts.experts and sums.kind == "elementwise" and sums.N * experts.active == experts.N:
-                continue  # it may have exchanged sums instead
+            if exchanges_sums(case, mapped.end(u), mapped.end(r)):
+                continue
             ends = (needed(case, mapped.end(one), mapped.end(u)) for one in (r, v))
             if covers(case, *ends):
                 found[u, v] = r
                 break
     return found
+
+
+def exchanges_sums(case: PageCase, maker: End, reader: End) -> bool:
+    """Whether a reader of copies exchanges their sums, which takes less than the change of layout of the copies."""
+    if maker[1] != "E" or reader[1] == "E" or reader[0].N * maker[0].active != maker[0].N:
+        return False
+    alone = maker[0].replace(active=0), maker[1]
+    return network.routed(case, maker, reader) < network.routed(case, alone, reader)
 
 
 def _in_reach(mapped: Mapped, r: int, v: int) -> bool:

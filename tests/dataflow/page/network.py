@@ -121,7 +121,7 @@ def reads(case: PageCase, reader: End, maker: Kernel) -> str:
 def change(case: PageCase, maker: End, reader: End) -> int:
     """Ticks until a reader has what it needs of what ``maker`` made."""
     if "E" in (maker[1], reader[1]):
-        return ticks(_routed(case, maker, reader))
+        return ticks(routed(case, maker, reader))
     return ticks(sum((_moved(case, maker, reader, link) for link in case.links("tensor")), Fraction(0)))
 
 
@@ -179,7 +179,7 @@ def agree(maker: Fraction, reader: Fraction, n: int) -> bool:
     return n % maker == 0 and n % reader == 0 and maker % reader == 0
 
 
-def _routed(case: PageCase, maker: End, reader: End) -> Fraction:
+def routed(case: PageCase, maker: End, reader: End) -> Fraction:
     """Dispatch to divided experts, combine from them."""
     size, total = amounts.tensor(case, maker[0]), Fraction(0)
     made, needed = size * amounts.output_share(case, *maker), size * amounts.share(case, *reader)
