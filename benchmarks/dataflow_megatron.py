@@ -107,6 +107,7 @@ def _joined(workload: Any, model: Model) -> Any:
     first = next(one for one in workload.kernels if one.name == parts[0])
     joint = first.replace(name="QKV_b", K=3 * model.hidden)
     kernels = [joint if one is first else one for one in workload.kernels if one.name not in parts[1:]]
+    kernels = [one.replace(adds=()) if parts[0] in one.adds else one for one in kernels]
     edges = [tuple("QKV_b" if name in parts else name for name in edge) for edge in workload.edges]
     return workload.replace(kernels=tuple(kernels), edges=tuple(dict.fromkeys(edges)))
 

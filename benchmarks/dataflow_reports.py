@@ -185,6 +185,8 @@ def _replaced(workload: Workload, new: dict[bool, Kernel]) -> Workload:
     kernels = {names[kernel.name]: kernel for kernel in workload.kernels}
     kernels.update({one.name: one for one in new.values()})
     edges = dict.fromkeys((names[a], names[b]) for a, b in workload.edges if names[a] != names[b])
+    for name, kernel in kernels.items():
+        kernels[name] = kernel.replace(operand=names.get(kernel.operand, ""))
     return workload.replace(kernels=tuple(kernels.values()), edges=tuple(edges))
 
 
@@ -218,6 +220,11 @@ def _exchanged(workload: Workload) -> Workload:
             edges.append(("Experts_Out_b", b))
         elif a != "Experts_Down" or b == "Combine":
             edges.append((a, b))
+    kernels["Experts_In_b"] = kernels["Experts_In_b"].replace(adds=kernels["Dispatch_b"].adds)
+    kernels["Dispatch_b"] = kernels["Dispatch_b"].replace(adds=())
+    for name, kernel in kernels.items():
+        if kernel.operand == "Dispatch":
+            kernels[name] = kernel.replace(operand="Experts_In")
     return workload.replace(kernels=tuple(kernels.values()), edges=tuple(dict.fromkeys(edges)))
 
 

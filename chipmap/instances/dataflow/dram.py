@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from math import ceil
 
+from chipmap.instances.dataflow.batch import in_flight, layers_per_stage
+from chipmap.instances.dataflow.exchanged import exchanged
 from chipmap.instances.dataflow.problem import DataflowProblem, wires
 
 
@@ -32,4 +35,25 @@ def dram_bytes(
                 if (c == partitions[u] or at[v] == stage_of[c]) and not (physical and c in there[u]):
                     found[c] += options[u].waits
                     there[u].add(c)
+    if problem.instance.system.memory.capacity_bytes is not None:
+        _apart(problem, chosen, partitions, found)
     return found
+
+
+def _apart(problem: DataflowProblem, chosen: Sequence[int], partitions: Sequence[int], found: list[int]) -> None:
+    """Add to ``found`` what parameters take beside those at rest while they are used, and tensors that are kept in
+    another layout."""
+    n, instance = problem.n, problem.instance
+    for i, v in enumerate(chosen):
+        for use in problem.uses:
+            if use.user == i % n:
+                found[partitions[i]] += int(use.held[chosen[i - use.user + use.owner], v])
+    phase = [kernel.phase for kernel in instance.workload.kernels]
+    saved = layers_per_stage(instance, problem.degrees) * in_flight(instance, problem.degrees)
+    for one in exchanged(problem, chosen, partitions).kept:
+        if phase[one.payer % n] == "forward" and any(phase[v % n] == "backward" for v in one.users):
+            for c in range(len(found)):
+                found[c] += ceil(one.copy.size * saved)
+        else:
+            for c in range(partitions[one.payer], max(partitions[v] for v in one.users) + 1):
+                found[c] += one.copy.size

@@ -5,6 +5,8 @@ from __future__ import annotations
 from graphlib import CycleError, TopologicalSorter
 from typing import ClassVar, Literal
 
+from msgspec import structs
+
 from chipmap.instances.dataflow.formats import Format
 from chipmap.records import InputError, Record, counted
 
@@ -44,7 +46,13 @@ class Kernel(Record, frozen=True, kw_only=True):
     ``experts``: the weights are those of so many experts, of which each token uses ``active`` (page, "Routing"). A
     micro-batch reads the part of them that its tokens are expected to use; all of them are held.
     ``operand`` names the kernel that makes the (outer · M) × K operand of a gemm of two activations: the keys or values
-    of an attention, of which tokens that are split need all ("": not said; page, "Parallelism").
+    of an attention, of which tokens that are split need all ("": not said; page, "Parallelism"). Of a weight update it
+    is what the forward kernel read; the other one is the gradient.
+    ``heads`` are those of the output's rows, where they aren't ``outer`` (0): a product that makes the gradient of
+    heads, a gradient of keys that several query heads share.
+    ``adds`` names makers that this kernel alone reads, and adds up before it does anything else.
+    ``parameters_of`` names the forward kernel whose parameters a backward kernel uses, or of which an update is.
+    ``statistics``: numbers of each column that an element-wise kernel adds up over all of the column's rows.
     ``exchange_bytes`` per sample go through an ``exchange`` with all chips of the stage, those of other replicas too.
     """
 
@@ -58,6 +66,10 @@ class Kernel(Record, frozen=True, kw_only=True):
         "experts",
         "active",
         "operand",
+        "heads",
+        "adds",
+        "parameters_of",
+        "statistics",
     )
 
     name: str
@@ -83,6 +95,27 @@ class Kernel(Record, frozen=True, kw_only=True):
     experts: int = 0
     active: int = 0
     operand: str = ""
+    heads: int = 0
+    adds: tuple[str, ...] = ()
+    parameters_of: str = ""
+    statistics: int = 0
+
+    def published(self) -> Kernel:
+        """The kernel as mode ``dfmodel`` knows it."""
+        if not (self.heads or self.adds or self.parameters_of or self.statistics or (self.update and self.operand)):
+            return self
+        operand = "" if self.update else self.operand
+        return structs.replace(self, heads=0, adds=(), parameters_of="", statistics=0, operand=operand)
+
+    @property
+    def row_heads(self) -> int:
+        """Heads of the output's rows."""
+        return self.heads or self.outer
+
+    @property
+    def has_parameters(self) -> bool:
+        """Whether it has weights, or rows of a table."""
+        return self.weights or bool(self.weight_bytes or self.whole_bytes or self.table_bytes)
 
     def check(self, where: str = "kernel") -> None:
         """Raise :class:`InputError` for sizes that make no sense."""
@@ -119,9 +152,24 @@ class Kernel(Record, frozen=True, kw_only=True):
         if "K_N" in self.schemes and self.kind != "gemm":
             what = f"{self.name!r} is no gemm, but its sums may be scattered by columns (K_N)"
             raise InputError(what, f"{where}.schemes", "Leave K_N out.")
-        if self.operand and (self.kind != "gemm" or self.weights or self.update):
+        if self.operand and (self.kind != "gemm" or self.weights):
             what = f"{self.name!r} is no gemm of two activations, but names its operand {self.operand!r}"
             raise InputError(what, f"{where}.operand", "Leave it out.")
+        self._check_exchanges(where)
+
+    def _check_exchanges(self, where: str) -> None:
+        """Raise :class:`InputError` where what exchanges follow from makes no sense."""
+        if self.heads < 0 or (self.heads and self.outer * self.M % self.heads):
+            what = f"{self.name!r} has {self.heads} heads of {self.outer * self.M} rows"
+            raise InputError(what, f"{where}.heads", "Give a divisor of outer · M, or 0.")
+        if not 0 <= self.statistics <= 10_000 or (self.statistics and self.kind != "elementwise"):
+            what = f"{self.name!r} ({self.kind}) has {self.statistics} statistics of a column"
+            raise InputError(what, f"{where}.statistics", "Give 0 to 10,000, and 0 if it isn't element-wise.")
+        if len(set(self.adds)) != len(self.adds):
+            raise InputError(f"{self.name!r} names a maker twice", f"{where}.adds", "Name each once.")
+        if self.parameters_of and self.phase == "forward":
+            what = f"{self.name!r} is a forward kernel, but uses the parameters of {self.parameters_of!r}"
+            raise InputError(what, f"{where}.parameters_of", "Leave it out: its parameters are its own.")
 
 
 class Workload(Record, frozen=True, kw_only=True):
@@ -182,6 +230,7 @@ class Workload(Record, frozen=True, kw_only=True):
                 raise InputError(
                     what, f"workload.kernels[{i}].operand", "Name a kernel that it reads, or leave it out."
                 )
+        self._check_exchanges()
         order = TopologicalSorter[str]()
         for producer, consumer in self.edges:
             order.add(consumer, producer)
@@ -191,3 +240,19 @@ class Workload(Record, frozen=True, kw_only=True):
             _, *cycle = error.args[1]
             what = f"the kernels {' -> '.join([*cycle, cycle[0]])} form a cycle"
             raise InputError(what, "workload.edges", "Leave out one of these edges.") from None
+
+    def _check_exchanges(self) -> None:
+        """Raise :class:`InputError` where kernels name others that can't be what they say."""
+        kernels = {kernel.name: kernel for kernel in self.kernels}
+        readers: dict[str, list[str]] = {name: [] for name in kernels}
+        for maker, reader in (*self.edges, *self.carries):
+            readers[maker].append(reader)
+        for i, kernel in enumerate(self.kernels):
+            here, of = f"workload.kernels[{i}]", kernels.get(kernel.parameters_of)
+            if kernel.parameters_of and (of is None or of.phase == "backward" or not of.has_parameters):
+                what = f"{kernel.parameters_of!r}, whose parameters {kernel.name!r} uses, is no forward kernel with any"
+                raise InputError(what, f"{here}.parameters_of", "Name a forward kernel with weights, or leave it out.")
+            for name in kernel.adds:
+                if readers.get(name) != [kernel.name] or (name, kernel.name) in self.carries:
+                    what = f"{name!r}, which {kernel.name!r} adds up, isn't read by it alone in its layer"
+                    raise InputError(what, f"{here}.adds", "Name makers with this one reader, or leave them out.")

@@ -18,7 +18,7 @@ from collections.abc import Collection
 
 from chipmap.instances.dataflow.sizes import flop
 from chipmap.instances.dataflow.workload import Kernel
-from chipmap.instances.dataflow.workloads.layer import Layer
+from chipmap.instances.dataflow.workloads.layer import SOFTMAX, Layer
 from chipmap.instances.saved import saves
 
 Edge = tuple[str, str]
@@ -27,6 +27,9 @@ Edge = tuple[str, str]
 _SUMS = ("Add_Prev", "Add1", "Add2")
 #: How the names of a dense layer's kernels begin, where a layer with experts follows it.
 DENSE = "Dense_"
+#: Products of two operands: the gradient of one is that of the result times the other one.
+_PRODUCTS = ("Combine", "Scale")
+_SOFTMAX = ("Softmax", "Gate", "Logits")
 #: Operands of other kernels that get the gradient as it is, and those that get none (a choice has no derivative).
 _HANDED_ON: tuple[Edge, ...] = (("Shared_Down", "Combine"),)
 _CHOICES: tuple[Edge, ...] = (("Gate", "Dispatch"),)
@@ -52,7 +55,7 @@ def add_ends(layer: Layer, first: Kernel, words: int, layers: int, word_bytes: i
         layer.linear("MTP_Proj", -(-hidden * predict // layers), 2 * hidden, "Embed")
         layer.edges.append(("MTP_Proj", first.name))
     layer.linear("Head", rows, hidden, "Add2", N=columns)
-    layer.element("Logits", rows, "Head", N=columns)
+    layer.element("Logits", rows, "Head", N=columns, statistics=SOFTMAX)
 
 
 def add_backward(layer: Layer, word_bytes: int, first: str = "Add_Prev") -> Edge:
@@ -80,6 +83,7 @@ class _Backward:
         self.gradients["Add2"].append("Loss_b")
         for kernel in self._last_first():
             self._kernel(kernel)
+        self._name_what_is_added()
         self.layer.kernels += self.made.kernels
         self.layer.edges += self.made.edges
         return self.gradients[first][0], "Loss_b"
@@ -114,6 +118,20 @@ class _Backward:
         sizes = {"outer": kernel.outer, "N": kernel.N, "output_bytes": kernel.output_bytes}
         self.made.element(name, kernel.M, *dict.fromkeys(reads), **{**sizes, **fields})
 
+    def _name_what_is_added(self) -> None:
+        """State of each kernel which products with parameters it alone reads and adds up, two or more."""
+        readers: dict[str, list[str]] = {}
+        for maker, reader in self.made.edges:
+            readers.setdefault(maker, []).append(reader)
+        added: dict[str, list[str]] = {}
+        for kernel in self.made.kernels:
+            if kernel.weights and len(found := readers.get(kernel.name, [])) == 1:
+                added.setdefault(found[0], []).append(kernel.name)
+        self.made.kernels = [
+            kernel.replace(adds=makers) if len(makers := added.get(kernel.name, [])) > 1 else kernel
+            for kernel in self.made.kernels
+        ]
+
     def _linear(self, kernel: Kernel) -> None:
         """Wᵀ g for what the kernel read, g xᵀ for its weights."""
         name, rows, read = kernel.name, kernel.outer * kernel.M, self.operands[kernel.name]
@@ -122,9 +140,13 @@ class _Backward:
         part = {"output_bytes": self._head_part(kernel)} if name == "Head" else {}
         same = {"N": kernel.N, "weight_bytes": weights, **routed, **part}
         if read:  # an image needs no gradient
-            self.made.linear(f"{name}_b", kernel.K, rows, *sources, **same)
+            heads = self.kernels[read[0]].outer
+            heads = heads if heads > 1 and kernel.K % heads == 0 else 0
+            self.made.linear(f"{name}_b", kernel.K, rows, *sources, **same, heads=heads, parameters_of=name)
             self.gradients[read[0]].append(f"{name}_b")
-        self.made.gemm(f"{name}_u", rows, kernel.N, *sources, *read, N=kernel.K, update=True, output_bytes=weights)
+        fields = {"N": kernel.K, "update": True, "output_bytes": weights, "parameters_of": name}
+        operand = read[0] if read and read[0] not in sources else ""
+        self.made.gemm(f"{name}_u", rows, kernel.N, *sources, *read, **fields, operand=operand)
 
     def _head_part(self, head: Kernel) -> int:
         """Bytes of the gradient that an equal part of the head leaves, an equal part of one: as much as is embedded, or
@@ -143,7 +165,8 @@ class _Backward:
         rows, columns = (kernel.K, kernel.M) if self.layer.tokens == kernel.M else (kernel.M, kernel.K)
         maker = self.kernels[first[0]]
         # several query heads share a key head: what is left is the sum over them
-        shared = {"output_bytes": maker.outer * rows * columns * self.word_bytes} if maker.outer < kernel.outer else {}
+        shared = {"output_bytes": maker.outer * rows * columns * self.word_bytes, "heads": maker.outer}
+        shared = shared if maker.outer < kernel.outer else {}
         reads = (*sources, second)
         self.made.gemm(f"{name}_b2", rows, kernel.N, *reads, outer=kernel.outer, N=columns, **shared)
         for one in first:
@@ -163,8 +186,21 @@ class _Backward:
         work = 2 * flop(kernel) // max(len(apart), 1) or _elements(kernel)
         for i, read in enumerate(apart, start=1):
             own = f"{name}_b{i if len(apart) > 1 else ''}"
-            self._like(self.kernels[read], own, (*sources, *needs), flop=work)
+            reads = [u for u in needs if u != read] if _is_product(name) else needs
+            statistics = self._statistics(kernel, i, bool(sources))
+            self._like(self.kernels[read], own, (*sources, *reads), flop=work, statistics=statistics)
             self.gradients[read].append(own)
+
+    def _statistics(self, kernel: Kernel, which: int, given: bool) -> int:
+        """Sums over rows of a column in the derivative by the operand ``which``: of a norm its statistics again and as
+        many of the gradient, of a softmax (which is kept) one of the gradient that is ``given``; of the weights of
+        copies of tokens one for each copy."""
+        plain = kernel.name.removeprefix(DENSE)
+        if plain == "Combine":
+            return max(one.active for one in self.kernels.values()) if which == 2 else 0
+        if plain.startswith(_SOFTMAX):
+            return int(given)
+        return 2 * kernel.statistics if which == 1 else 0
 
     def _kept(self, kernel: Kernel, apart: list[str]) -> list[str]:
         """The forward kernels whose outputs a derivative needs, where those it reads ``apart`` have a gradient."""
@@ -180,11 +216,15 @@ class _Backward:
         table, sources = kernel.table_bytes, self.gradients["Embed"]
         added = len(sources) * (kernel.output_bytes or 0) // self.word_bytes
         fields = {"flop": added, "output_bytes": table, "weight_bytes": 0, "schemes": ("M", "NONE")}
-        self.made.add("Embed_u", "opaque", 1, *sources, update=True, **fields)
+        self.made.add("Embed_u", "opaque", 1, *sources, update=True, parameters_of="Embed", **fields)
 
 
 def _is_sum(name: str) -> bool:
     return name.removeprefix(DENSE) in _SUMS
+
+
+def _is_product(name: str) -> bool:
+    return name.removeprefix(DENSE).startswith(_PRODUCTS)
 
 
 def _elements(kernel: Kernel) -> int:

@@ -45,8 +45,7 @@ def by_tokens(kernels: Sequence[Kernel], edges: Sequence[tuple[str, str]]) -> tu
         sums = product and (kernel.update or (of_two and kernel.name.endswith(_OVER_TOKENS)))
         more: tuple[Scheme, ...] = ("K_N",) if sums else ("N", "K_N") if "K_RS" in own else ("N",)
         if kernel.kind != "opaque":
-            kernel = kernel.replace(
-                schemes=(*own, *more), operand=reads[kernel.name][-1] if of_two and not sums else ""
-            )
+            operand = reads[kernel.name][-1] if of_two and not sums else kernel.operand
+            kernel = kernel.replace(schemes=(*own, *more), operand=operand)
         found.append(kernel)
     return tuple(found)

@@ -50,9 +50,12 @@ def dlrm_network(
         # save one reduce-scatter of all
         fields["schemes"] = ("M", "K_RS") if name == names[0] else ("K_RS",)
         if update:
-            fields = {"M": width, "K": 1, "N": width, "update": True}
+            before = names.index(name.removesuffix("_u")) - 1
+            fields = {"M": width, "K": 1, "N": width, "update": True, "operand": names[before] if before >= 0 else ""}
         elif phase == "backward" and not separate_updates:
             fields["flop"] = 4 * width * width  # the gradient of the input, and that of the weights
+        if phase == "backward":
+            fields["parameters_of"] = name[:-2]
         return Kernel.make(name=name, kind="gemm", phase=phase, **fields, **lookup)
 
     kernels = [layer(name, "forward") for name in names]

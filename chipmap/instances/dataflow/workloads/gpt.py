@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from chipmap.instances.dataflow.workload import Kernel, Workload
-from chipmap.instances.dataflow.workloads.layer import Count, Layer, Repeats, WordBytes
+from chipmap.instances.dataflow.workloads.layer import LAYER_NORM, SOFTMAX, Count, Layer, Repeats, WordBytes
 from chipmap.instances.dataflow.workloads.llama import refuse_backward, usual_tokens
 from chipmap.records import InputError
 
@@ -27,6 +27,8 @@ _BACKWARD_EDGES: tuple[tuple[int, int], ...] = (
 #: What the published backward graph leaves out: the layer's output to the loss, and the gradients of the two residual
 #: connections; LN1_b (42) adds up the gradient of the layer's input.
 _RESIDUAL_EDGES: tuple[tuple[int, int], ...] = ((18, 19), (19, 24), (24, 42), (29, 42), (34, 42), (35, 42))
+#: What each product with weights reads.
+_READ = {"FFN1": "GeLU", "FFN0": "LN2", "Proj": "MHA2", "V": "LN1", "K": "LN1", "Q": "LN1"}
 
 
 def gpt_network(
@@ -61,7 +63,9 @@ def gpt_network(
         refuse_backward(step)
         kernels, edges = kernels + _backward(hidden, heads, tokens), edges + _BACKWARD_EDGES
     if residuals:
-        kernels.append(Kernel(name="LN1_b", kind="elementwise", M=hidden, N=tokens, phase="backward"))
+        last = Layer(tokens, "backward")
+        last.element("LN1_b", hidden, statistics=2 * LAYER_NORM, adds=("V_b", "Q_b", "K_b"))
+        kernels += last.kernels
         edges = edges + _RESIDUAL_EDGES
         carries.append(("LN1_b", "Loss_b"))
     return Workload(
@@ -78,17 +82,18 @@ def gpt_network(
 def _forward(hidden: int, heads: int, tokens: int, cached: int, fetch: int) -> list[Kernel]:
     """New tokens attend to ``cached`` ones, whose keys (and values) are ``fetch`` bytes, and to themselves."""
     made, size, wide, seen = Layer(tokens), hidden // heads, 4 * hidden, cached + tokens
-    for name in ("Add_Prev", "LN1"):
-        made.element(name, hidden)
+    made.element("Add_Prev", hidden)
+    made.element("LN1", hidden, statistics=LAYER_NORM)
     for name in "QKV":
         made.linear(name, size, hidden, outer=heads)
     made.gemm("MHA1", seen, size, outer=heads, fetch_bytes=fetch)
-    for name in ("Softmax", "Dropout1"):
-        made.element(name, seen, outer=heads)
+    made.element("Softmax", seen, outer=heads, statistics=SOFTMAX)
+    made.element("Dropout1", seen, outer=heads)
     made.gemm("MHA2", size, seen, outer=heads, fetch_bytes=fetch)
     made.linear("Proj", hidden, hidden)
-    for name in ("Dropout2", "Add1", "LN2"):
+    for name in ("Dropout2", "Add1"):
         made.element(name, hidden)
+    made.element("LN2", hidden, statistics=LAYER_NORM)
     made.linear("FFN0", wide, hidden)
     made.element("GeLU", wide)
     made.linear("FFN1", hidden, wide)
@@ -101,22 +106,23 @@ def _backward(hidden: int, heads: int, tokens: int) -> list[Kernel]:
     made, size, wide = Layer(tokens, "backward"), hidden // heads, 4 * hidden
     for name in ("Loss_b", "Dropout3_b"):
         made.element(name, hidden)
-    made.linear("FFN1_b", wide, hidden)
+    made.linear("FFN1_b", wide, hidden, parameters_of="FFN1")
     made.element("GeLU_b", wide)
-    made.linear("FFN0_b", hidden, wide)
-    for name in ("LN2_b", "Dropout2_b"):
-        made.element(name, hidden)
-    made.linear("Proj_b", hidden, hidden)
+    made.linear("FFN0_b", hidden, wide, parameters_of="FFN0")
+    made.element("LN2_b", hidden, statistics=2 * LAYER_NORM)
+    made.element("Dropout2_b", hidden)
+    made.linear("Proj_b", hidden, hidden, heads=heads, parameters_of="Proj")
     made.gemm("MHA2_b1", tokens, size, outer=heads)
     made.gemm("MHA2_b2", size, tokens, outer=heads)
-    made.linear("V_b", hidden, hidden)
-    for name in ("Dropout1_b", "Softmax_b"):
-        made.element(name, tokens, outer=heads)
+    made.linear("V_b", hidden, hidden, parameters_of="V")
+    made.element("Dropout1_b", tokens, outer=heads)
+    made.element("Softmax_b", tokens, outer=heads, statistics=1)
     for name in ("MHA1_b1", "MHA1_b2"):
         made.gemm(name, size, tokens, outer=heads)
     for name in ("Q_b", "K_b"):
-        made.linear(name, size, hidden, outer=heads)
-    square = [(f"{name}_u", hidden, hidden) for name in ("Proj", "V", "K", "Q")]
-    for name, rows, columns in (("FFN1_u", wide, hidden), ("FFN0_u", hidden, wide), *square):
-        made.gemm(name, rows, tokens, N=columns, update=True)
+        made.linear(name, size, hidden, outer=heads, parameters_of=name[0])
+    square = [(name, hidden, hidden) for name in ("Proj", "V", "K", "Q")]
+    for name, rows, columns in (("FFN1", wide, hidden), ("FFN0", hidden, wide), *square):
+        named = {"parameters_of": name, "operand": _READ[name]}
+        made.gemm(f"{name}_u", rows, tokens, N=columns, update=True, **named)
     return made.kernels

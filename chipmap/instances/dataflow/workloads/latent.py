@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chipmap.instances.dataflow.workloads.layer import Layer
+from chipmap.instances.dataflow.workloads.layer import RMS_NORM, SOFTMAX, Layer
 
 
 class Latent(NamedTuple):
@@ -26,7 +26,7 @@ def latent_attention(layer: Layer, hidden: int, heads: int, size: Latent, cached
     words = size.cache + size.rotary
     seen, key = cached + layer.tokens, size.head + size.rotary
     layer.element("Add_Prev", hidden)
-    layer.element("Norm1", hidden, "Add_Prev")
+    layer.element("Norm1", hidden, "Add_Prev", statistics=RMS_NORM)
     layer.linear("Q_down", size.query, hidden, "Norm1")
     layer.linear("Q_up", key, size.query, "Q_down", outer=heads)
     layer.linear("KV_down", words, hidden, "Norm1", schemes=("K", "NONE"))
@@ -34,14 +34,14 @@ def latent_attention(layer: Layer, hidden: int, heads: int, size: Latent, cached
         layer.linear("K_up", size.head, size.cache, "KV_down", outer=heads)
         layer.linear("V_up", size.head, size.cache, "KV_down", outer=heads)
         layer.gemm("MHA1", seen, key, "Q_up", "K_up", "KV_down", outer=heads)
-        layer.element("Softmax", seen, "MHA1", outer=heads)
+        layer.element("Softmax", seen, "MHA1", outer=heads, statistics=SOFTMAX)
         layer.gemm("MHA2", size.head, seen, "Softmax", "V_up", outer=heads)
         read = "MHA2"
     else:
         _per_head(layer, "Q_latent", heads, size.cache, size.head, words, "Q_up", word_bytes)
         fetch = {"fetch_bytes": cached * words * word_bytes, "fetch_outer": 1}
         layer.gemm("MHA1", seen, words, "Q_latent", "KV_down", outer=heads, **fetch)
-        layer.element("Softmax", seen, "MHA1", outer=heads)
+        layer.element("Softmax", seen, "MHA1", outer=heads, statistics=SOFTMAX)
         layer.gemm("MHA2", size.cache, seen, "Softmax", "KV_down", outer=heads)
         _per_head(layer, "V_up", heads, size.head, size.cache, size.head, "MHA2", word_bytes)
         read = "V_up"

@@ -12,6 +12,9 @@ from chipmap.instances.dataflow.workload import Kernel, KernelKind, Phase
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 Repeats = Annotated[int, Meta(ge=1, le=10_000)]
 WordBytes = Annotated[int, Meta(ge=1, le=64)]
+#: Sums over a column's rows: of a norm by the root of the mean square, of one that takes off the mean as well, and of a
+#: softmax (its largest number, and the sum of all).
+RMS_NORM, LAYER_NORM, SOFTMAX = 1, 2, 2
 
 
 class Layer:

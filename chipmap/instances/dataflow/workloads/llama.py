@@ -9,7 +9,7 @@ from msgspec import Meta
 from chipmap.instances.dataflow.workload import Workload
 from chipmap.instances.dataflow.workloads.backward import add_backward, add_ends
 from chipmap.instances.dataflow.workloads.divided import by_tokens
-from chipmap.instances.dataflow.workloads.layer import Count, Layer, Repeats, WordBytes
+from chipmap.instances.dataflow.workloads.layer import RMS_NORM, SOFTMAX, Count, Layer, Repeats, WordBytes
 from chipmap.records import InputError
 
 
@@ -26,12 +26,14 @@ class Llama(NamedTuple):
 
 class Extras(NamedTuple):
     """What else a layer has: dropouts and kernels of the KV cache (DFModel's published inputs), the rotation of queries
-    and keys, and the kernel that makes what scales and shifts norms and sums (``modulated``; of a diffusion model)."""
+    and keys, and the kernel that makes what scales and shifts norms and sums (``modulated``; of a diffusion model).
+    ``statistics`` are those of its norms."""
 
     dropout: bool = False
     cache_kernels: bool = False
     rotary: bool = False
     modulated: str = ""
+    statistics: int = RMS_NORM
 
 
 #: Dubey et al., *The Llama 3 Herd of Models*, table 3; the draft is the 68M model of SpecInfer (Miao et al., 2024).
@@ -141,7 +143,7 @@ def attention(
     hidden, heads, head, seen = size.hidden, size.heads, head or size.hidden // size.heads, cached + layer.tokens
     words = size.kv_heads * head * word_bytes
     layer.element("Add_Prev", hidden)
-    _norm(layer, "Norm1", hidden, "Add_Prev", extras.modulated)
+    _norm(layer, "Norm1", hidden, "Add_Prev", extras)
     for name, outer in (("Q", heads), ("K", size.kv_heads), ("V", size.kv_heads)):
         layer.linear(name, head, hidden, "Norm1", outer=outer)
     queries, keys, values, fetch = "Q", "K", "V", words * cached
@@ -158,7 +160,7 @@ def attention(
         keys, values, fetch = "K_cache", "V_cache", 0
     cache = {"fetch_bytes": fetch, "fetch_outer": size.kv_heads if fetch and size.kv_heads < heads else 0}
     layer.gemm("MHA1", seen, head, queries, keys, outer=heads, **cache)
-    layer.element("Softmax", seen, "MHA1", outer=heads)
+    layer.element("Softmax", seen, "MHA1", outer=heads, statistics=SOFTMAX)
     if extras.dropout:
         layer.element("Dropout1", seen, "Softmax", outer=heads)
     layer.gemm("MHA2", head, seen, "Dropout1" if extras.dropout else "Softmax", values, outer=heads, **cache)
@@ -169,7 +171,7 @@ def attention(
 def feed_forward(layer: Layer, hidden: int, ffn: int, gated: bool, extras: Extras | None = None) -> None:
     """A norm, a product to ``ffn`` rows (``gated``: two), an activation, a product back, and the sum."""
     extras = extras or Extras()
-    _norm(layer, "Norm2", hidden, "Add1", extras.modulated)
+    _norm(layer, "Norm2", hidden, "Add1", extras)
     layer.linear("FFN0", ffn, hidden, "Norm2")
     if gated:
         layer.linear("Gate", ffn, hidden, "Norm2")
@@ -180,12 +182,12 @@ def feed_forward(layer: Layer, hidden: int, ffn: int, gated: bool, extras: Extra
     _added(layer, 2, hidden, "FFN1", "Add1", extras)
 
 
-def _norm(layer: Layer, name: str, hidden: int, read: str, modulated: str) -> None:
-    """A norm, and where it is ``modulated`` a product and a sum per number."""
-    if modulated:
-        layer.element(name, hidden, read, modulated, flop_per_element=3)
+def _norm(layer: Layer, name: str, hidden: int, read: str, extras: Extras) -> None:
+    """A norm, and where it is modulated a product and a sum per number."""
+    if extras.modulated:
+        layer.element(name, hidden, read, extras.modulated, flop_per_element=3, statistics=extras.statistics)
     else:
-        layer.element(name, hidden, read)
+        layer.element(name, hidden, read, statistics=extras.statistics)
 
 
 def _added(layer: Layer, which: int, hidden: int, made: str, before: str, extras: Extras) -> None:

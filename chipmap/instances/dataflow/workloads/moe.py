@@ -11,7 +11,7 @@ from chipmap.instances.dataflow.workloads.backward import DENSE
 from chipmap.instances.dataflow.workloads.divided import divided
 from chipmap.instances.dataflow.workloads.gpt import gpt_network
 from chipmap.instances.dataflow.workloads.latent import Latent, latent_attention
-from chipmap.instances.dataflow.workloads.layer import Count, Layer, Repeats, WordBytes
+from chipmap.instances.dataflow.workloads.layer import RMS_NORM, SOFTMAX, Count, Layer, Repeats, WordBytes
 from chipmap.instances.dataflow.workloads.llama import Llama, around, attention, feed_forward, usual_tokens
 from chipmap.records import InputError
 
@@ -166,9 +166,9 @@ def _attend(layer: Layer, size: Mixture, cached: int, word_bytes: int) -> None:
 def _stack(layer: Layer, size: Mixture, gated: bool, word_bytes: int) -> None:
     """The feed-forward part with all experts in one kernel per product."""
     columns = layer.tokens * size.active
-    layer.element("Norm2", size.hidden, "Add1")
+    layer.element("Norm2", size.hidden, "Add1", statistics=RMS_NORM)
     layer.linear("Router", size.experts, size.hidden, "Norm2")
-    layer.element("Gate", size.experts, "Router")
+    layer.element("Gate", size.experts, "Router", statistics=SOFTMAX)
     layer.element("Dispatch", size.hidden, "Norm2", "Gate", N=columns, flop_per_element=0)
 
     def product(name: str, rows: int, inner: int, reads: str) -> None:
@@ -205,7 +205,7 @@ def _separate(size: Mixture, gated: bool, tokens: int, word_bytes: int, step: st
     dense = gpt_network(hidden=hidden, heads=size.heads, tokens=tokens, layers=layers, word_bytes=word_bytes)
     made = Layer(tokens)
     made.linear("Router", experts, hidden, "LN2")
-    made.element("Gate", experts, "Router")
+    made.element("Gate", experts, "Router", statistics=SOFTMAX)
     made.element("Dispatch", hidden, "LN2", "Gate")
     share = Layer(-(-tokens * active // experts))
     for expert in (f"Expert{e}_" for e in range(experts)):

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from chipmap.instances.dataflow.workload import Workload
 from chipmap.instances.dataflow.workloads.backward import add_backward
-from chipmap.instances.dataflow.workloads.layer import Count, Layer, Repeats, WordBytes
+from chipmap.instances.dataflow.workloads.layer import LAYER_NORM, SOFTMAX, Count, Layer, Repeats, WordBytes
 from chipmap.instances.dataflow.workloads.llama import Extras, Llama, attention, feed_forward, refuse_backward
 from chipmap.records import InputError
 
@@ -58,8 +58,10 @@ def vit_network(
     size = VIT[model]._replace(**({} if layers is None else {"layers": layers}))
     patches = _patches(image, size.patch)
     layer = Layer(patches + 1)
-    attention(layer, Llama(size.hidden, size.heads, size.heads, size.ffn, size.layers), 0, word_bytes)
-    feed_forward(layer, size.hidden, size.ffn, gated=False)
+    extras = Extras(statistics=LAYER_NORM)
+    llama = Llama(size.hidden, size.heads, size.heads, size.ffn, size.layers)
+    attention(layer, llama, 0, word_bytes, extras=extras)
+    feed_forward(layer, size.hidden, size.ffn, gated=False, extras=extras)
     return _workload(layer, model, size, step, backward, (patches, 1) if ends else None, word_bytes)
 
 
@@ -87,7 +89,7 @@ def dit_network(
     layer.element("SiLU_c", size.hidden, N=1)
     layer.linear("Modulation", 6 * size.hidden, size.hidden, "SiLU_c", N=1)
     llama = Llama(size.hidden, size.heads, size.heads, size.ffn, size.layers)
-    extras = Extras(modulated="Modulation")
+    extras = Extras(modulated="Modulation", statistics=LAYER_NORM)
     attention(layer, llama, 0, word_bytes, extras=extras)
     feed_forward(layer, size.hidden, size.ffn, gated=False, extras=extras)
     return _workload(layer, model, size, step, backward, (tokens, tokens) if ends else None, word_bytes)
@@ -114,7 +116,7 @@ def _workload(
         layer.linear("Patches", -(-size.hidden // size.layers), size.channels * size.patch**2, N=ends[0])
         layer.edges.append(("Patches", "Add_Prev"))
         layer.linear("Head", -(-size.outputs // size.layers), size.hidden, "Add2", N=ends[1])
-        layer.element("Logits", -(-size.outputs // size.layers), "Head", N=ends[1])
+        layer.element("Logits", -(-size.outputs // size.layers), "Head", N=ends[1], statistics=SOFTMAX)
     if backward:
         refuse_backward(step)
         carries.append(add_backward(layer, word_bytes))
