@@ -151,7 +151,7 @@ def def_moves(block: pyo.Block, tables: Tables) -> None:
     """``leaves[i, m, c]`` and ``arrives[i, m, c]``: how often the output of copy i, under its class m, is written and
     read at the border of c.
 
-    Once per tensor in mode ``dfmodel``. In mode ``physical`` once however many readers there are beyond c, or in c:
+    Once per tensor in mode ``dfmodel``. Who reads it in a layout that another one paid for doesn't count. In mode ``physical`` once however many readers there are beyond c, or in c:
     at least as often as for each of its tensors by itself (exact or above).
     """
     moves: dict[Cell, list[Any]] = {}
@@ -163,6 +163,7 @@ def def_moves(block: pyo.Block, tables: Tables) -> None:
                     moves.setdefault(("leaves", i, m, c), []).append(out)
                 for c in tables.slots[tables.tensors[e].v]:
                     into = read(block, tables, e, options, c) - _inside(block, (e, m, c))
+                    into -= sum(block.exchanged.free.get((e, m, c), ()))
                     moves.setdefault(("arrives", i, m, c), []).append(into)
     block.moves = counted(block, "once", tables, moves)
     block.crossing = by_slot(block.moves)

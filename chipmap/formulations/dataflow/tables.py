@@ -10,6 +10,7 @@ from math import floor
 import numpy as np
 
 from chipmap.deadline import look
+from chipmap.formulations.dataflow.tables_exchanges import Exchanges, exchanges, marked_cells
 from chipmap.formulations.dataflow.tables_slots import (
     fused,
     given_slots,
@@ -52,7 +53,7 @@ class Tables:
     the slot of each where kernels can't be fused and DRAM isn't limited (a topological order, since then it changes
     nothing), else empty. ``stages`` are the slots of each stage, in a row, where stages share out kernels (else none);
     ``place`` then counts from the stage's first. ``handovers`` are tensors from a layer to the next, of
-    which only the changes of layout count.
+    which only the changes of layout count; ``exchanges`` what copies pay beside, as it depends on others.
     """
 
     problem: DataflowProblem
@@ -62,11 +63,12 @@ class Tables:
     place: tuple[int, ...]
     stages: tuple[range, ...] = ()
     handovers: tuple[Tensor, ...] = ()
+    exchanges: Exchanges = Exchanges()
 
     @cached_property
     def linked(self) -> tuple[Tensor, ...]:
-        """All that may change its layout: the tensors, and after them the hand-overs between layers."""
-        return (*self.tensors, *self.handovers)
+        """All that may change its layout: the tensors, after them the hand-overs between layers, and parameters."""
+        return (*self.tensors, *self.handovers, *self.exchanges.uses)
 
     @cached_property
     def blocks(self) -> tuple[range, ...]:
@@ -220,7 +222,7 @@ class Tables:
         own += sum(map(self.slowest, self.copies)) + len(self.copies) * self.problem.launch
         moved = [2 * max(o.dram for o in self.options(t.u)) for t in self.tensors]
         changed = [max(map(max, t.converts)) for t in self.linked]
-        return max(runs(self.problem.instance)) * (own + sum(moved) + sum(changed))
+        return max(runs(self.problem.instance)) * (own + sum(moved) + sum(changed) + self.exchanges.longest)
 
     @cached_property
     def shortest(self) -> int:
@@ -287,7 +289,7 @@ class Tables:
         if self.stages:
             return 0
         hop, after, summed = (self.outside(field) for field in BESIDE)
-        if hop[1] or after[1] or summed[1] or self.slower:
+        if hop[1] or after[1] or summed[1] or self.slower or self.exchanges.handed:
             return None
         transfers = waited_hops(self.problem.instance, self.problem.degrees) * hop[0]
         return transfers + after[0] + exposed_ticks(self.problem, summed[0]) - self.problem.filled
@@ -385,16 +387,20 @@ def tables(problem: DataflowProblem, *, roomy: bool = False, given: DataflowSolu
         stages, slots = given_slots(problem, n * layers, given)
     refuse_too_large(slots, max(1, len(stages)))
     place: tuple[int, ...] = ()
-    if not fused(instance) and not roomy and instance.system.memory.capacity_bytes is None:
-        order = sorted(range(n * layers), key=lambda i: (slots[i].start, level[i], i))
+    kept = (instance.task.keep or "none") != "none"
+    if kept or (not fused(instance) and not roomy and instance.system.memory.capacity_bytes is None):
+        order = sorted(range(n * layers), key=lambda i: (slots[i].start, problem.places[i] if kept else level[i], i))
         position = {i: c for c, i in enumerate(order)}
         place = tuple(position[i] for i in range(n * layers))
+    payers, cells = marked_cells(problem)
+    tensors = tuple(tensor_of(problem, u, v, level[v] - level[u] + 1, cells.get((u, v))) for u, v in wired)
     return Tables(
         problem=problem,
         kernel=tuple(i % n for i in range(n * layers)),
-        tensors=tuple(tensor_of(problem, u, v, level[v] - level[u] + 1) for u, v in wired),
+        tensors=tensors,
         slots=slots,
         place=place,
         stages=stages,
         handovers=tuple(tensor_of(problem, u, v, 0) for u, v in handovers(problem)),
+        exchanges=exchanges(problem, payers, tensors, [each.start for each in slots]),
     )
