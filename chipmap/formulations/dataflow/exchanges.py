@@ -53,8 +53,8 @@ class Rows(Protocol):
 
 class Exchanged:
     """What was stated: by slot picoseconds of the ``network`` and of ``dram``, bytes of a ``buffer`` and bytes ``held``
-    in DRAM; bytes that ``rest`` there; picoseconds ``after`` a batch. ``free[e, m, c]``: v of tensor e in c doesn't read
-    what u made under its class m."""
+    in DRAM; bytes that ``rest`` there; picoseconds ``after`` a batch. ``free[e, m, c]``: v of tensor e in c doesn't
+    read what u made under its class m."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows, self.tables = rows, rows.tables
@@ -156,7 +156,9 @@ class Exchanged:
         pairs = {(g, h): rows.literal("handed", n, g, h) for g, h, _ in cells_of(t)}
         for end, parts, at in ((t.u, t.made, 0), (t.v, t.taken, 1)):
             for part, options in enumerate(parts):
-                rows.row("handed", sum(one for key, one in pairs.items() if key[at] == part) == rows.picked(end, options))
+                rows.row(
+                    "handed", sum(one for key, one in pairs.items() if key[at] == part) == rows.picked(end, options)
+                )
         self.after += [(cell.price, pairs[g, h]) for g, h, cell in cells_of(t)]
 
 
@@ -205,8 +207,9 @@ class _Kept:
         """After reader i: as before, or what it pays for if nothing covered ``need`` before."""
         rows, sources = self.rows, self.sources[need]
         wants = {layout: self.wants(i, layout) for layout in sources}
-        if i == 0:
-            self._had |= {(need, 0, layout): one for layout, one in wants.items()}
+        if i == 0 or all(isinstance(one, int) for one in wants.values()):
+            now = wants if i == 0 else {layout: self.had(need, i - 1, layout) for layout in sources}
+            self._had |= {(need, i, layout): one for layout, one in now.items()}
             return
         for layout in sources:
             before = self.had(need, i - 1, layout)
@@ -302,9 +305,12 @@ class _Kept:
         if 0 <= border < self.last:
             saved, kept[border] = kept[border], 0
             self.out.rest.append((ceil(copy.size * self.out.tables.exchanges.rests), saved))
-        waits = [self._at_least("waits", i, layout, [one if isinstance(one, int) else one - saved]) for i, one in enumerate(kept)]
+        waits = [
+            self._at_least("waits", i, layout, [one if isinstance(one, int) else one - saved])
+            for i, one in enumerate(kept)
+        ]
         for i, c in enumerate(self.slots):
-            both = [one for one in (waits[i - 1 : i] + waits[i : i + 1])]
+            both = waits[max(0, i - 1) : i + 1]
             here = self._at_least("here", i, layout, both) if len(both) > 1 else both[0]
             self.out.held[c].append((copy.size, here))
             for between in range(c + 1, self.slots[i + 1]) if i < self.last else ():
@@ -315,4 +321,3 @@ def cells_of(t: Tensor) -> Iterator[tuple[int, int, Cell]]:
     """(g, h, cell) of a tensor."""
     for g, row in enumerate(t.cells):
         yield from ((g, h, cell) for h, cell in enumerate(row))
-

@@ -151,8 +151,9 @@ def def_moves(block: pyo.Block, tables: Tables) -> None:
     """``leaves[i, m, c]`` and ``arrives[i, m, c]``: how often the output of copy i, under its class m, is written and
     read at the border of c.
 
-    Once per tensor in mode ``dfmodel``. Who reads it in a layout that another one paid for doesn't count. In mode ``physical`` once however many readers there are beyond c, or in c:
-    at least as often as for each of its tensors by itself (exact or above).
+    Once per tensor in mode ``dfmodel``. In mode ``physical`` once however many readers there are beyond c, or in c:
+    at least as often as for each of its tensors by itself (exact or above). A reader that has it in a layout for which
+    another one paid doesn't count.
     """
     moves: dict[Cell, list[Any]] = {}
     for i in tables.copies:

@@ -80,7 +80,11 @@ def c6_dram(block: pyo.Block, tables: Tables, unit: int) -> None:
     counts = counted(block, "alive", tables, alive)
 
     def held(c: int) -> Any:
-        parts = [outside(block, tables, "kept"), *amounts(block.exchanged.rest), *amounts(block.exchanged.held.get(c, ()))]
+        parts = [
+            outside(block, tables, "kept"),
+            *amounts(block.exchanged.rest),
+            *amounts(block.exchanged.held.get(c, ())),
+        ]
         parts += [tables.amount(i, m, "waits") * count for (i, m, at), count in counts.items() if at == c]
         return pyo.quicksum(parts)
 

@@ -17,6 +17,7 @@ from chipmap.formulations.dataflow.tables_slots import (
     phase_slots,
     refuse_another,
     refuse_too_large,
+    set_places,
     slots_in_phases,
     slots_in_stages,
     stage_slots,
@@ -50,10 +51,10 @@ class Tables:
     """A problem's copies: of its n kernels, or of all layers' where partitions reach across, layer by layer.
 
     ``slots`` [copies] are the partitions that each may lie in: those of its phase, forward first. ``place`` [copies]:
-    the slot of each where kernels can't be fused and DRAM isn't limited (a topological order, since then it changes
-    nothing), else empty. ``stages`` are the slots of each stage, in a row, where stages share out kernels (else none);
-    ``place`` then counts from the stage's first. ``handovers`` are tensors from a layer to the next, of
-    which only the changes of layout count; ``exchanges`` what copies pay beside, as it depends on others.
+    the slot of each where it is known (:func:`set_places`), else empty. ``stages`` are the slots of each stage, in a
+    row, where stages share out kernels (else none); ``place`` then counts from the stage's first. ``handovers`` are
+    tensors from a layer to the next, of which only the changes of layout count. ``exchanges`` are what copies pay
+    beside, as it depends on others.
     """
 
     problem: DataflowProblem
@@ -61,9 +62,9 @@ class Tables:
     tensors: tuple[Tensor, ...]
     slots: tuple[range, ...]
     place: tuple[int, ...]
+    exchanges: Exchanges
     stages: tuple[range, ...] = ()
     handovers: tuple[Tensor, ...] = ()
-    exchanges: Exchanges = Exchanges()
 
     @cached_property
     def linked(self) -> tuple[Tensor, ...]:
@@ -302,9 +303,9 @@ class Tables:
         numbering would hide.
         """
         partitions, schemes = solution.partitions, solution.schemes
-        plans = zip(solution.plan, self.problem.instance.task.plan, strict=True)
+        plans = zip(solution.plan._replace(keep=solution.keep or "none"), self.problem.instance.task.plan, strict=True)
         other = solution.degrees != self.problem.degrees or {len(partitions), len(schemes)} != {len(self.kernel)}
-        if other or any(stated not in (None, own) for stated, own in plans):
+        if other or any(stated not in (None, own or "none") for stated, own in plans):
             return None
         picked = [_position(scheme, self.options(i)) for i, scheme in enumerate(schemes)]
         used = {phase: sorted({partitions[i] for i in self.inside(phase.start)}) for phase in self.phases}
@@ -386,12 +387,6 @@ def tables(problem: DataflowProblem, *, roomy: bool = False, given: DataflowSolu
     if given is not None and stages and fused(instance) and not (roomy or instance.task.exactly):
         stages, slots = given_slots(problem, n * layers, given)
     refuse_too_large(slots, max(1, len(stages)))
-    place: tuple[int, ...] = ()
-    kept = (instance.task.keep or "none") != "none"
-    if kept or (not fused(instance) and not roomy and instance.system.memory.capacity_bytes is None):
-        order = sorted(range(n * layers), key=lambda i: (slots[i].start, problem.places[i] if kept else level[i], i))
-        position = {i: c for c, i in enumerate(order)}
-        place = tuple(position[i] for i in range(n * layers))
     payers, cells = marked_cells(problem)
     tensors = tuple(tensor_of(problem, u, v, level[v] - level[u] + 1, cells.get((u, v))) for u, v in wired)
     return Tables(
@@ -399,7 +394,7 @@ def tables(problem: DataflowProblem, *, roomy: bool = False, given: DataflowSolu
         kernel=tuple(i % n for i in range(n * layers)),
         tensors=tensors,
         slots=slots,
-        place=place,
+        place=set_places(problem, slots, level, roomy),
         stages=stages,
         handovers=tuple(tensor_of(problem, u, v, 0) for u, v in handovers(problem)),
         exchanges=exchanges(problem, payers, tensors, [each.start for each in slots]),

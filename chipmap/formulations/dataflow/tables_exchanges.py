@@ -102,6 +102,19 @@ def marked_cells(problem: DataflowProblem) -> tuple[tuple[Payers, ...], dict[Pai
     return tuple(payers), cells
 
 
+def least_changes(problem: DataflowProblem) -> dict[Pair, np.ndarray]:
+    """Of a layer's tensors for whose changes of layout someone else may pay: the picoseconds [maker's option][reader's
+    option] that a reader pays in any mapping, the least of all layers."""
+    found: dict[Pair, np.ndarray] = {}
+    first = {(shared.maker, _in_order(problem, shared, 0)[0][0]) for shared in problem.shared}
+    for (u, v), cells in marked_cells(problem)[1].items():
+        pair = u % problem.n, v % problem.n
+        own = [[(isinstance(cell.mark, int) and pair in first) or cell.mark is None for cell in row] for row in cells]
+        least = np.where(own, [[cell.price for cell in row] for row in cells], 0)
+        found[pair] = np.minimum(least, found.get(pair, least))
+    return found
+
+
 def _alike(problem: DataflowProblem, added: Added, k: int, payers: list[Payers]) -> dict[Pair, list[list[Cell]]]:
     """Products that lie alike are changed once: the first that is listed pays."""
     numbers: dict[int, int] = {}
@@ -154,7 +167,9 @@ def _needing(problem: DataflowProblem, shared: Shared) -> dict[Pair, list[list[C
     for v, own in zip(shared.readers, shared.needs, strict=True):
         cells = own_cells(problem, shared.maker, v)
         for row in cells:
-            row[:] = [cell._replace(mark=int(need)) if cell.price else cell for cell, need in zip(row, own, strict=True)]
+            row[:] = [
+                cell._replace(mark=int(need)) if cell.price else cell for cell, need in zip(row, own, strict=True)
+            ]
         found[shared.maker, v] = cells
     return found
 
@@ -197,7 +212,9 @@ def exchanges(
 
 def _matrix(problem: DataflowProblem, ends: Pair, price: np.ndarray, held: np.ndarray | None = None) -> Tensor:
     held = np.zeros_like(price) if held is None else held
-    cells = [[Cell(*cell) for cell in zip(*rows, strict=True)] for rows in zip(price.tolist(), held.tolist(), strict=True)]
+    cells = [
+        [Cell(*cell) for cell in zip(*rows, strict=True)] for rows in zip(price.tolist(), held.tolist(), strict=True)
+    ]
     return tensor_of(problem, *ends, 0, cells)
 
 
@@ -213,7 +230,9 @@ def _sums(problem: DataflowProblem, added: Added, k: int, phases: Sequence[int])
             kinds.append((price, tuple((i, options) for i, options in zip(members, asked, strict=True) if options)))
     if kinds:
         ends = [i for i in members if phases[i] == last]
-        yield Sums(tuple(ends if fused(problem.instance) else [max(ends, key=problem.places.__getitem__)]), tuple(kinds))
+        yield Sums(
+            tuple(ends if fused(problem.instance) else [max(ends, key=problem.places.__getitem__)]), tuple(kinds)
+        )
 
 
 def _chains(problem: DataflowProblem, tensors: Sequence[Tensor]) -> Iterator[Chain]:
