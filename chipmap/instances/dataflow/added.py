@@ -38,7 +38,8 @@ class Added(NamedTuple):
 def added_products(
     instance: DataflowInstance, degrees: Degrees, schemes: Sequence[Sequence[Scheme]]
 ) -> tuple[Added, ...]:
-    """Those of an instance whose kernels' options have these ``schemes``; none where no chips share a layer or experts."""
+    """Those of an instance whose kernels' options have these ``schemes``; none where chips share neither layers nor
+    experts."""
     if instance.mode == "dfmodel" or degrees.tensor == degrees.expert == 1:
         return ()
     kernels = instance.workload.kernels
