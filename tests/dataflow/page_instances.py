@@ -12,13 +12,13 @@ from typing import Any
 
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.records import InputError
-from tests.dataflow.exchange_instances import with_exchanges
 from tests.dataflow.feature_mix import feature_mix
 from tests.dataflow.page.cost import judged
 from tests.dataflow.page.mappings import mappings
 from tests.dataflow.parallel_instances import tokens_instance
 from tests.dataflow.present_instances import present_instance
 from tests.dataflow.random_machines import on_machine
+from tests.dataflow.rule_instances import with_exchanges
 
 
 def page_instance(random: Random) -> DataflowInstance:

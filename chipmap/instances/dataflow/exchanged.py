@@ -39,9 +39,9 @@ def exchanged(problem: DataflowProblem, chosen: Sequence[int], partitions: Seque
     Of a layer, or of all layers in a row where partitions reach across.
     """
     n, count = problem.n, len(chosen)
-    when = [(p, place) for p, place in zip(partitions, problem.places, strict=True)]
+    when = _running(problem, partitions)
     sums, changes = [0] * count, [0] * count
-    suppliers = dict(_suppliers(problem, chosen, when))
+    suppliers = dict(_suppliers(problem, chosen, partitions, when))
     free = set[tuple[int, int]](suppliers)
     for k in range(0, count, n):
         for use in problem.uses:
@@ -51,10 +51,18 @@ def exchanged(problem: DataflowProblem, chosen: Sequence[int], partitions: Seque
             occur = {int(own[chosen[k + u]]) for u, own in zip(added.members, added.sums, strict=True)} - {-1}
             sums[last] += sum(added.ticks[number] for number in occur)
             free |= {(k + u, k + added.adder) for u in _alike(added, chosen[k : k + n])}
-    for u, v in [*wires(problem, count // n), *handovers(problem)]:
-        if (u, v) not in free:
-            changes[v] += problem.converts(u % n, v % n, chosen[u], chosen[v])
+    for u, v in [*(one for one in wires(problem, count // n) if one not in free), *handovers(problem)]:
+        changes[v] += problem.converts(u % n, v % n, chosen[u], chosen[v])
     return Exchanged(sums, changes, tuple(_kept(problem, chosen, partitions, suppliers)))
+
+
+def _running(problem: DataflowProblem, partitions: Sequence[int]) -> list[tuple[int, ...]]:
+    """What the order of running of the mapped kernels is by: their phase, partition and place; where chips don't fuse,
+    the place alone, whatever the numbers of partitions."""
+    if not problem.instance.asked[2]:
+        return [(place,) for place in problem.places]
+    late = [kernel.phase == "backward" for kernel in problem.instance.workload.kernels] * problem.instance.mapped_layers
+    return list(zip(late, partitions, problem.places, strict=True))
 
 
 def _alike(added: Added, chosen: Sequence[int]) -> Iterator[int]:
@@ -67,7 +75,7 @@ def _alike(added: Added, chosen: Sequence[int]) -> Iterator[int]:
 
 
 def _suppliers(
-    problem: DataflowProblem, chosen: Sequence[int], when: Sequence[tuple[int, int]]
+    problem: DataflowProblem, chosen: Sequence[int], partitions: Sequence[int], when: Sequence[tuple[int, ...]]
 ) -> Iterator[tuple[tuple[int, int], tuple[Shared, int, int]]]:
     """For each (maker, reader) of a tensor that the reader has in a layout for which another one paid: the tensor, that
     one and the number of the layout."""
@@ -81,7 +89,7 @@ def _suppliers(
                 if not problem.converts(shared.maker, v % n, chosen[u], chosen[v]):
                     continue
                 for r, number in before:
-                    near = when[r][0] == when[v][0]
+                    near = partitions[r] == partitions[v]
                     reach = near or keep == "step" or (keep == "phase" and phase[r % n] == phase[v % n])
                     if reach and shared.covers[number, needs[v]]:
                         yield (u, v), (shared, r, number)
