@@ -23,6 +23,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from chipmap.instances.dataflow import DataflowInstance
 from tests.dataflow.feature_mix import features
 from tests.dataflow.page_comparison import differences
 from tests.dataflow.page_instances import page_instance
@@ -37,18 +38,30 @@ def compared(seed: int) -> dict[str, Any]:
     began = time.process_time()
     instance = page_instance(random)
     wrong, mappings, enumerated = differences(instance, random, MOST, TRIED)
-    task, network = instance.task, instance.system.network
+    task, network, edges = instance.task, instance.system.network, instance.workload.edges
     more = {
         "something without bytes": any(0 in (one.output_bytes, one.weight_bytes) for one in instance.workload.kernels),
         "latency": any(one.latency_ns for one in network),
         "sums behind the backward pass": task.overlap_gradients,
         "late updates (zb-h1)": task.schedule == "zb-h1",
+        "a tensor with several readers": len({u for u, _ in edges}) < len(edges),
+        "layouts kept for other partitions": can_keep(instance),
+        "parameters of another kernel": any(one.parameters_of for one in instance.workload.kernels),
+        "products that are added up": any(len(one.adds) > 1 for one in instance.workload.kernels),
     }
     named = [*features(instance), *(name for name, has in more.items() if has)]
     return {
         **{"seed": seed, "mappings": mappings, "enumerated": enumerated, "features": named, "wrong": wrong},
         "seconds": round(time.process_time() - began, 3),
     }
+
+
+def can_keep(instance: DataflowInstance) -> bool:
+    """Whether a mapping may keep layouts for other partitions."""
+    task = instance.task
+    alone = not (task.fused and instance.system.chip.fused) and task.stages == "layers" and not task.across_layers
+    fixed = task.keep == "none" or task.schedule == "zb-h1" or task.recompute not in (None, False, "none")
+    return instance.mode == "physical" and alone and not fixed
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:

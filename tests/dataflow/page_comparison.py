@@ -37,7 +37,7 @@ def differences(instance: DataflowInstance, random: Random, most: int, tried: in
 def _differ(instance: DataflowInstance, mapping: DataflowSolution) -> Iterator[str]:
     page, certificate = judged(instance, mapping), check(instance, mapping)
     labels = frozenset(one.label for one in certificate.violations)
-    said = f"{mapping.degrees.dimensions} {mapping.schemes} {mapping.partitions} {mapping.stages}"
+    said = f"{mapping.degrees.dimensions} {mapping.schemes} {mapping.partitions} {mapping.stages} {mapping.keep}"
     if labels != page.broken:
         yield f"labels: {sorted(page.broken)} by the page, {sorted(labels)} by the checker: {said}"
     if page.objective is None:
@@ -53,7 +53,9 @@ def _differ(instance: DataflowInstance, mapping: DataflowSolution) -> Iterator[s
 def tampered(mapping: DataflowSolution, instance: DataflowInstance, random: Random) -> DataflowSolution:
     """``mapping`` with one thing changed, so that some constraint may break."""
     partitions = list(mapping.partitions)
-    what = random.randrange(7)
+    what = random.randrange(8)
+    if what == 7:
+        return mapping.replace(keep=random.choice((None, "none", "phase", "step")))
     if what < 3:
         partitions[random.randrange(len(partitions))] = random.randrange(len(partitions))
         return mapping.replace(partitions=tuple(partitions), stages=_stages(mapping, partitions, random))

@@ -123,7 +123,7 @@ def _moved(case: PageCase, maker: End, reader: End, link: Dimension) -> Fraction
     if needs == "RR":
         return gather
     if made == needs:
-        return Fraction(0) if _agree(held * n, needed * n, n) else gather
+        return Fraction(0) if agree(held * n, needed * n, n) else gather
     if not case.physical:
         return collective("all-to-all", size, link)
     heads = maker[0].outer
@@ -136,7 +136,7 @@ def _moved(case: PageCase, maker: End, reader: End, link: Dimension) -> Fraction
     return swapped if equal else max(swapped, gather)
 
 
-def _agree(maker: Fraction, reader: Fraction, n: int) -> bool:
+def agree(maker: Fraction, reader: Fraction, n: int) -> bool:
     """Whether each chip has what it needs, of ``maker`` / n and ``reader`` / n."""
     if maker == reader:
         return True
@@ -216,8 +216,9 @@ def gradients(case: PageCase, kernel: Kernel, scheme: str, layers: int) -> int:
 
 def updated(case: PageCase, kernel: Kernel, scheme: str) -> int:
     """T6: ticks in which the updated weights of a forward kernel are gathered, for all layers of the stage."""
-    total, kernels = Fraction(0), case.instance.workload.kernels
-    if amounts.splits_tokens(case, kernel, scheme) and any(one.update for one in kernels):
+    total, updates = Fraction(0), [one for one in case.instance.workload.kernels if one.update]
+    named = any(one.parameters_of == kernel.name for one in updates)
+    if amounts.splits_tokens(case, kernel, scheme) and updates and not named:
         size = amounts.weights(case, kernel) * case.layers
         total += sum(collective("gather", size, link) for link in case.links("tensor"))
     if shared_out(case, scheme) in ("optimizer", "gradients"):
@@ -226,9 +227,9 @@ def updated(case: PageCase, kernel: Kernel, scheme: str) -> int:
     return ticks(total)
 
 
-def sent(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
-    """Nanoseconds of an output on the pipeline's link."""
-    size, total = amounts.output(case, kernel, scheme), Fraction(0)
+def sent(case: PageCase, size: Fraction) -> Fraction:
+    """Nanoseconds of ``size`` bytes on the pipeline's link."""
+    total = Fraction(0)
     for link in case.links("pipeline") if size else ():
         total += size / amounts.written(link.bytes_per_ns) + amounts.written(link.latency_ns)
     return total
