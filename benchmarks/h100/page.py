@@ -54,8 +54,8 @@ def page(rows: Sequence[Row], about: Mapping[str, str]) -> str:
         "",
         prose(
             "Saved: unique storages that autograd's hooks see, without parameters and the input. Held: what the",
-            "allocator holds after the forward pass, without the output. Predicted: outputs that a backward kernel",
-            "reads.",
+            "allocator holds after the forward pass, without the output. Peak: the most that it holds in both passes,",
+            "with gradients of parameters. Predicted: outputs that a backward kernel reads.",
         ),
         *_reached(rows),
     ]
