@@ -198,3 +198,34 @@ def test_where_chips_dont_fuse_places_decide() -> None:
     for partitions in ((0, 1, 2), (1, 0, 2)):
         found = _network(kernels, "ac bc", "K K NONE", keep="none", partitions=partitions)
         assert found == {partitions[1]: 7_864_320, partitions[0]: 0, 2: 0}
+
+
+def test_a_saved_copy_is_there_for_each_layer_and_micro_batch_in_flight() -> None:
+    """Two stages of three layers each: the tensor by rows and the copy that q paid for, of three layers twice."""
+    both = Degrees(tensor=4, pipeline=2, dimensions=("tensor", "pipeline"))
+    kernels = {"e": ROWS, "q": {**ROWS, "output_bytes": 0}, "b": {**ROWS, "phase": "backward", "output_bytes": 0}}
+    more = {"sizes": [4, 2], "degrees": both, "layers": 6, "batch": 4}
+    instance = made(kernels, "eq eb", **{**GIVEN, **more})
+    for keep, size in (("phase", 65_536), ("step", 65_536 + 262_144)):
+        mapping = _mapping(("M", "NONE", "NONE"), keep=keep).replace(degrees=both)
+        _terms(instance, mapping)
+        assert check(instance, mapping).figures["dram_bytes"] == 3 * 2 * size
+
+
+def test_a_shared_sum_is_that_of_the_product_named_last() -> None:
+    """Where products have unlike sizes, though no kernel could add them."""
+    small = {**PRODUCT, "N": 64}
+    for names, wanted in (("q", "k"), 3_932_160), (("k", "q"), 7_864_320):
+        kernels = {"q": PRODUCT, "k": small, "a": {**ROWS, "adds": list(names), "output_bytes": 0}}
+        assert sum(_network(kernels, "qa ka", "K K NONE").values()) == wanted
+
+
+def test_unlike_parts_of_rows_are_brought_by_themselves() -> None:
+    """Three heads on four chips are thirds of the rows, products by rows quarters: the adding kernel gathers both."""
+    product = {**PRODUCT, "M": 768, "outer": 1}
+    heads = {**product, "M": 256, "outer": 3, "weights": False, "schemes": ["OUTER", "M"]}
+    adder = {**ROWS, "M": 768, "adds": ["q", "k"], "output_bytes": 0}
+    found = [
+        _network({"q": product, "k": heads, "a": adder}, "qa ka", f"K_RS {scheme} NONE")[2] for scheme in ("M", "OUTER")
+    ]
+    assert found[0] == 768 * 128 * 2 * 3 * 1000 // (4 * 50) and found[1] == 2 * found[0]
