@@ -11,18 +11,38 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
-StopReason = Literal["time", "interrupted", "gap", "iteration"]
+#: Seconds between two looks at whether a function is compiled.
+PAUSE = 0.02
+StopReason = Literal["time", "interrupted", "gap", "iteration", "ready"]
 
 
 class Stop(Exception):  # noqa: N818 - a signal, not an error
-    """Raised where work must end: its time is up, the user interrupts, the gap is
-    closed, or the calls that it may make are used up (``iteration``). What was found stays."""
+    """Raised where work must end: its time is up, the user interrupts, the gap is closed, the calls that it may make
+    are used up (``iteration``), or earlier work can go on (``ready``). What was found stays."""
 
     def __init__(self, limit: StopReason = "time") -> None:
         self.limit: StopReason = limit
         super().__init__(limit)
+
+
+class Awaited(Protocol):
+    """A function that is compiled in another process."""
+
+    def ready(self) -> bool:
+        """Whether it can be called now, or will never be compiled there."""
+
+
+class Unready(BaseException):
+    """A function would have to be compiled within a time limit (no Exception: no method is to handle it).
+
+    ``awaited`` says when it is ready, where it is compiled meanwhile (:mod:`chipmap.process.demand`).
+    """
+
+    def __init__(self, awaited: Awaited | None = None) -> None:
+        super().__init__()
+        self.awaited = awaited
 
 
 @dataclass(frozen=True)
@@ -58,6 +78,12 @@ class Deadline:
         reason = self.ended() or ("time" if self.seconds <= 0.0 else None)
         if reason is not None:
             raise Stop(reason)
+
+    def wait(self, awaited: Awaited) -> None:
+        """Wait until a function is compiled. Raises :class:`Stop` when work must end before."""
+        while not awaited.ready():
+            self.check()
+            time.sleep(PAUSE)
 
     def share(self, part: float) -> Deadline:
         """The deadline after ``part`` of the time that is left now."""

@@ -47,6 +47,7 @@ NoteKind = Literal[
     "no proof",
     "stopped",
     "older",
+    "compiled",
 ]
 
 #: A bound may exceed a checked objective by this share before it counts as a contradiction.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -34,6 +34,7 @@ from chipmap.result import (
 #: What may end a run before it is done.
 Limited = Literal["none", "time", "interrupted", "gap", "iteration"]
 SolverName = Literal["highs", "gurobi", "cpsat"]
+Compile = Literal["background", "first"]
 #: More than any machine has; solvers keep the number in 32 bits.
 MOST_THREADS = 4_096
 
@@ -43,8 +44,12 @@ class SolveOptions(Record, frozen=True, kw_only=True):
 
     ``oracle`` names a function of the user's own as ``module:function`` (:mod:`chipmap.oracle`), and so does
     ``evaluator`` (:mod:`chipmap.evaluator`), which may be called ``evaluations`` times. ``native`` holds
-    parameters passed through to the solver under its own names.
+    parameters passed through to the solver under its own names. ``compile`` says when functions are compiled that a
+    limited run needs and that aren't yet: meanwhile, or ``first``, before its time begins (which ``deterministic``
+    does always).
     """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("compile",)
 
     time_limit: float | None = None
     gap: float = 0.0
@@ -58,6 +63,12 @@ class SolveOptions(Record, frozen=True, kw_only=True):
     evaluator: str | None = None
     evaluations: int | None = None
     native: dict[str, Any] = {}
+    compile: Compile = "background"
+
+    @property
+    def compiles_first(self) -> bool:
+        """Whether functions are compiled before the time begins."""
+        return self.deterministic or self.compile == "first"
 
     def check(self) -> None:
         """Raise :class:`InputError` for limits that make no sense."""
@@ -116,6 +127,8 @@ class Run:
     deadline of the run around this one. Whoever sets ``interrupted`` (a listener, say) or the event ``cancel`` (another
     thread) ends the run at its next look at the clock, with what it has. ``used`` names the options for solvers that
     one has taken. Unless ``ready``, compiling must not begin: it would count (:class:`chipmap.kernels.Unready`).
+    With ``background`` they are compiled in another process; ``delayed`` are the parts of a chain that waited for it.
+    ``recall`` says whether work that was put off can go on: what runs in its stead ends then (:mod:`.methods.chain`).
     ``timed`` is true once a part of the work has been told that its time is up. ``foreign`` is what the listener
     raised.
     """
@@ -145,6 +158,9 @@ class Run:
     cancel: Event | None = None
     used: set[str] = field(default_factory=set)
     ready: bool = True
+    recall: Callable[[], bool] | None = None
+    delayed: list[str] = field(default_factory=list)
+    background: bool = False
     timed: bool = False
     foreign: Exception | None = None
 
@@ -176,7 +192,9 @@ class Run:
             return "interrupted"
         if self.evaluator is not None and self.evaluator.used_up:
             return "iteration"
-        return "gap" if self.closed else self.outer.ended()
+        if self.closed:
+            return "gap"
+        return "ready" if self.recall is not None and self.recall() else self.outer.ended()
 
     @property
     def cancelled(self) -> bool:
@@ -364,7 +382,9 @@ class Run:
             with self.deadline.heeded():
                 work()
         except Stop as stop:
-            return self.terminate("none" if stop.limit == "gap" and self.gap == 0 else stop.limit)
+            if stop.limit == "ready" or (stop.limit == "gap" and self.gap == 0):
+                return self.terminate()
+            return self.terminate(stop.limit)
         except gives_up as error:
             self.note("left out", str(error))
         return self.terminate()

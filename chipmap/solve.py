@@ -49,9 +49,11 @@ def solve(
     else in this process, where every loop looks at the clock, but a solver that ignores its limit can't be stopped. By
     default, a solve with a limit on time or memory is isolated, unless its oracle or evaluator is a function, which
     can't be sent. The child imports nothing of the caller's program. The time limit counts from ``started``
-    (:func:`time.monotonic`), now by default, without the seconds in which the family's functions are compiled once
-    (:mod:`chipmap.process.warming`), of which ``tell`` hears. What was found before a limit, an interrupt or a crash is
-    kept.
+    (:func:`time.monotonic`), now by default. What was found before a limit, an interrupt or a crash is kept.
+
+    Functions that aren't compiled yet are compiled meanwhile by another process, where the method runs in a child
+    (:mod:`chipmap.process.demand`). Else, and with the option ``compile="first"`` or ``deterministic``, that is done
+    before (:mod:`chipmap.process.warming`), and its seconds don't count. ``tell`` hears of it.
 
     ``listener`` hears every improvement, in this process. To end a run before its time, with what it has, set
     ``run.interrupted`` there, or the event ``cancel`` from another thread. ``oracle`` is a constraint of the user's own
@@ -70,13 +72,15 @@ def solve(
     if options.evaluations is not None and measure is None:
         raise InputError("counts the calls of an evaluator", "--evaluations", "Name one with --evaluator.")
     chosen, asked = family.method(method, measure is not None), load_oracle(oracle or options.oracle, family)
-    if limited and not small:
-        started += warm(family, tell)
-    run = Run(instance, options, checker(family, asked), started, listener, oracle=asked, cancel=cancel)
-    run.ready = not (limited and small) or is_warm(family)
-    run.timings["read"] = round(run.seconds, 6)
     if isolate is None:
         isolate = conduct.by_default(options, oracle, evaluator)
+    background = limited and isolate and not options.compiles_first and not is_warm(family)
+    if limited and not small and not background:
+        started += warm(family, tell, cancel.is_set if cancel is not None else lambda: False)
+    run = Run(instance, options, checker(family, asked), started, listener, oracle=asked, cancel=cancel)
+    run.ready = background or not (limited and small) or is_warm(family)
+    run.background = background
+    run.timings["read"] = round(run.seconds, 6)
     run.evaluator = _evaluator(measure, options, isolate)
     if isolate:
         from chipmap.process.supervisor import supervise

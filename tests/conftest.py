@@ -39,7 +39,6 @@ ALL = 10**9
 #: Files of the quick lane, or functions in them (``*`` is anything within a name) -> how many cases of each of their
 #: test functions run. The first line that fits counts.
 QUICK: dict[str, int] = {
-    "test_kernels.py::test_a_damaged_file_is_said_and_replaced": 1,
     "test_dead_code.py::test_nothing_is_dead": 0,
     "test_*.py": ALL,
     "docs/test_labels.py::test_a_label_dropped_or_swapped_in_the_checker_is_noticed": 20,

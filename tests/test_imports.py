@@ -27,7 +27,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "certificate": ("records",),
     "oracle": ("records", "family"),
     "deadline": (),
-    "kernels": ("kernels",),
+    "kernels": ("deadline", "kernels"),
     "result": ("records", "certificate"),
     "evaluator": ("records", "oracle", "result"),
     "run": ("records", "certificate", "oracle", "evaluator", "deadline", "result"),

@@ -25,15 +25,16 @@ from chipmap.kernels import njit
 def triple(x):
     return 3 * x
 """
-#: Calls the kernel in a package of the test's own; says what it gives, whether it was loaded, and what went wrong.
+#: Calls kernels in a package of the test's own; says what each gives, whether it was loaded, and what went wrong.
 CALL = """
 import json, sys
 from pathlib import Path
 from chipmap import kernels
 kernels._ROOMS = (Path(sys.argv[1]),)
-from family.kernel import triple
-value = triple(14)
-print(json.dumps([value, sum(triple.stats.cache_hits.values()), list(kernels.TROUBLE)]))
+import family.kernel
+called = [getattr(family.kernel, name) for name in sys.argv[2:]]
+values = [kernel(14) for kernel in called]
+print(json.dumps([values, [sum(kernel.stats.cache_hits.values()) for kernel in called], list(kernels.TROUBLE)]))
 """
 
 
@@ -48,24 +49,25 @@ def room(tmp_path: Path) -> Path:
 
 def call(room: Path) -> tuple[int, int, list[str]]:
     """The value of the kernel, how many functions came from disk, and what was wrong there; in a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(room), str(ROOT)])}
-    environment.pop("NUMBA_CACHE_DIR", None)
-    ran = subprocess.run(
-        [sys.executable, "-c", CALL, room], env=environment, capture_output=True, check=True, text=True
-    )
-    value, hits, trouble = json.loads(ran.stdout)
+    (value,), (hits,), trouble = calls(room, ["triple"])
     return value, hits, trouble
 
 
-def kept(room: Path, ending: str) -> Path:
-    """The one file of the cache with that ending."""
-    (path,) = (room / "family" / "__pycache__").glob(f"*.{ending}")
+def calls(room: Path, names: list[str]) -> tuple[list[int], list[int], list[str]]:
+    """The same of several kernels in one process."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(room), str(ROOT)])}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    ran = subprocess.run(
+        [sys.executable, "-c", CALL, room, *names], env=environment, capture_output=True, check=True, text=True
+    )
+    values, hits, trouble = json.loads(ran.stdout)
+    return values, hits, trouble
+
+
+def kept(room: Path, ending: str, name: str) -> Path:
+    """The one file of a kernel's cache with that ending."""
+    (path,) = (room / "family" / "__pycache__").glob(f"kernel.{name}-*.{ending}")
     return path
-
-
-def test_a_second_process_compiles_nothing(room: Path) -> None:
-    assert call(room) == (42, 0, [])
-    assert call(room) == (42, 1, [])
 
 
 def cut(path: Path) -> None:
@@ -82,14 +84,18 @@ def changed(path: Path) -> None:
     path.write_bytes(bytes(data))
 
 
-@pytest.mark.parametrize("ending", ["nbi", "nbc"])
-@pytest.mark.parametrize("damage", [cut, emptied, changed])
-def test_a_damaged_file_is_said_and_replaced(room: Path, ending: str, damage: Callable[[Path], None]) -> None:
-    call(room)
-    damage(kept(room, ending))
-    value, hits, trouble = call(room)
-    assert (value, hits, len(trouble)) == (42, 0, 1)
-    assert call(room) == (42, 1, [])
+def test_a_damaged_file_is_said_and_replaced(room: Path) -> None:
+    """Six kernels, a file of each damaged in another way: each is compiled again, and it is said of each."""
+    damages = [(damage, ending) for damage in (cut, emptied, changed) for ending in ("nbi", "nbc")]
+    names = [f"triple{i}" for i in range(len(damages))]
+    (room / "family" / "kernel.py").write_text("".join(KERNEL.replace("triple", name) for name in names))
+    assert calls(room, names) == ([42] * 6, [0] * 6, [])
+    for name, (damage, ending) in zip(names, damages, strict=True):
+        damage(kept(room, ending, name))
+    values, hits, trouble = calls(room, names)
+    assert (values, hits) == ([42] * 6, [0] * 6)
+    assert len(trouble) == 6 and all(any(name in said for said in trouble) for name in names)
+    assert calls(room, names) == ([42] * 6, [1] * 6, [])
 
 
 class _Evil:
@@ -165,7 +171,7 @@ def test_folders_of_the_user_and_of_root_are_trusted(tmp_path: Path) -> None:
         assert not trusted(inner)
 
 
-def test_what_another_file_of_the_family_changes_is_compiled_anew(room: Path) -> None:
+def test_a_second_process_compiles_only_what_another_file_of_the_family_changes(room: Path) -> None:
     (room / "family" / "factor.py").write_text("from chipmap.kernels import njit\n\n@njit\ndef f():\n    return 2\n")
     (room / "family" / "kernel.py").write_text(
         KERNEL.replace("3 * x", "f() * x").replace("import njit", "import njit\nfrom family.factor import f")
@@ -198,6 +204,29 @@ def test_a_kernel_runs_plainly_where_it_is_told_to() -> None:
         assert kernel._compiled is None
     assert kernel(21) == 42
     assert kernel._compiled is not None
+
+
+def test_what_ran_compiled_does_so_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But not within a limit that compiling would count in, as it may be called with other types now."""
+    kernel, plain = kernels.njit(twice), list[int]()
+
+    def noting(x: int) -> int:
+        plain.append(x)
+        return x + x
+
+    monkeypatch.setattr(kernel, "py_func", noting)
+    with kernels.plainly():
+        assert kernel(1) == 2 and plain == [1]
+    kernel._compiled = twice
+    with kernels.plainly(ready=True):
+        assert kernel(2) == 4 and plain == [1, 2], "made, but not called yet"
+    assert kernel(3) == 6 and plain == [1, 2]
+    with kernels.plainly(ready=True):
+        assert kernel(4) == 8 and plain == [1, 2]
+    with kernels.plainly(ready=False):
+        assert kernel(5) == 10 and plain == [1, 2, 5]
+    with kernels.uncompiled():
+        assert kernel(6) == 12 and plain == [1, 2, 5, 6]
 
 
 def test_plain_numbers_are_python_s_own() -> None:

@@ -167,7 +167,7 @@ Made by `python -m benchmarks.exchanges{words}`. JAX {jax.__version__}, Python {
 
 | column | what |
 |---|---|
-| charged | what the family's pages count in T3 and T6 |
+| charged | what the family's pages count in T3 and T6, kernel by kernel, layouts kept |
 | made | counted in the compiled program of `shard_map`, from the shapes of its collectives; a layout that a reader \
 was sent stays for all later ones |
 | made again backward | the same where a layout stays until the end of its phase alone |
@@ -176,7 +176,7 @@ was sent stays for all later ones |
 number of each tensor |
 
 Kernels run forward and backward under their schemes. Parameters rest where the forward kernel has them. Updates of
-parameters that rest by columns run by columns, which the pages don't offer; they are charged as those by rows.
+parameters that rest by columns run by columns.
 Collectives that the compiler added, left out or changed against what was written: {said(unsaid)} MB in all rows.
 
 Not judged: the backward phase of GPT, as its published kernels lack reads that derivatives need; sizes that eight
@@ -184,11 +184,11 @@ doesn't divide, which are padded; several samples; networks read from files, whi
 
 {table(cases)}
 ## Known differences
-In these points the pages don't charge what a compiler makes. They are mistakes of the pages, to be mended.
+In these points the pages don't charge what a compiler makes.
 
 {differences}
 {free}GSPMD isn't shown with experts of a chip's own. Which expert a token goes to is fixed in these programs, and the
-compiler makes use of that. It doesn't add products before a sum over chips (4), as each one's layout is constrained.
+compiler makes use of that. It doesn't add products before a sum over chips, as each one's layout is constrained.
 Parts that several chips have (four key heads on eight chips) are whole for it.
 
 ## By kind of collective

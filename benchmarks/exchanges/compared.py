@@ -8,25 +8,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from benchmarks.exchanges.charged import charged_schemes, charges
+from benchmarks.exchanges.charged import charges
 from benchmarks.exchanges.hlo import Found
-from benchmarks.exchanges.plan import Plan, Policy, plan
-from benchmarks.exchanges.steps import Layer
+from benchmarks.exchanges.plan import Plan
+from chipmap.instances.dataflow.instance import Keep
 from chipmap.instances.dataflow.workload import Scheme
 
-#: What is known to differ, by number: today's rules against what runtimes do.
+#: What differs, by number.
 KNOWN = {
-    1: "A backward kernel uses another part of the parameters than the forward kernel's scheme leaves on the chip. "
-    "Nobody is charged for the exchange.",
-    2: "A weight update by rows (M) needs all rows of the other operand. It is charged as if its own were enough.",
-    3: "Each reader is charged by itself. A chip that has been sent a layout keeps it for the readers that follow.",
-    4: "Products that one kernel alone reads and adds up are charged a sum over chips each. A chip adds them first.",
-    5: "A tensor split by columns whose maker has `outer` 1 is read by heads. It is charged as a gather, and made by "
-    "an all-to-all.",
-    6: "Copies of tokens are gathered from experts. Their weighted sums are exchanged instead, or nothing is needed.",
-    7: "Small ones that aren't charged: statistics of norms and softmaxes whose rows are split; gradients of key and "
-    "value heads fewer than chips.",
-    8: "A gradient of parameters doesn't lie as they rest. It is charged as a gather (T6) for scheme N alone.",
+    1: "A gradient of parameters is made in smaller parts than they rest, of the same rows. It is charged as a swap, "
+    "and made by a gather among the few chips that have the same part.",
+    2: "Nobody has said why.",
 }
 _SCOPE = re.compile(r"([^/|()]+)\|(T\d)\|([^/|()]*)")
 Key = tuple[str, str, str]
@@ -54,53 +46,53 @@ def scoped(found: Iterable[Found]) -> dict[Key, Fraction]:
     return dict(total)
 
 
-def rows(plan: Plan, schemes: Mapping[str, Scheme], compiled: Mapping[Key, Fraction]) -> list[Row]:
+def rows(
+    plan: Plan,
+    schemes: Mapping[str, Scheme],
+    compiled: Mapping[Key, Fraction],
+    keep: Keep = "step",
+    adds: bool = True,
+) -> list[Row]:
     """All exchanges that are charged or made, in the order of the layer's kernels."""
     workload = plan.layer.workload
     known: dict[Key, Fraction] = defaultdict(Fraction)
-    for one in charges(workload, charged_schemes(workload, schemes), plan.chips):
-        known[one.payer, one.term, one.tensor] += one.link
+    for one in charges(workload, schemes, plan.chips, keep, adds):
+        known[_alike_key(plan, one[:3], adds)] += one.link
     made: dict[Key, Fraction] = defaultdict(Fraction)
-    for (payer, term, tensor), link in compiled.items():  # gradients of parameters count with these
-        of = plan.layer.step(payer).parameters if term == "T6" else ""
-        made[(of, term, f"W:{of}") if of else (payer, term, tensor)] += link
+    for key, link in compiled.items():
+        made[_alike_key(plan, key, adds)] += link
     order = {step.name: i for i, step in enumerate(plan.layer.steps)}
     keys = sorted({*known, *made}, key=lambda key: (order.get(key[0], len(order)), key[1:]))
     found = []
     for key in keys:
         a, b = known.get(key, Fraction(0)), made.get(key, Fraction(0))
-        found.append(Row(*key, a, b, 0 if _alike(a, b) else _why(plan, key, a, b)))
+        found.append(Row(*key, a, b, 0 if _alike(a, b) else _why(key)))
     return found
+
+
+def _alike_key(plan: Plan, key: Key, adds: bool) -> Key:
+    """One key for an exchange, whoever names it: gradients of parameters count with these; exchanges of products that
+    a kernel adds up with this kernel; sums of what experts' chips have with the experts."""
+    payer, term, tensor = key
+    step = plan.layer.step(payer)
+    if term == "T6":
+        of = step.parameters or payer
+        return of, term, f"W:{of}"
+    if payer == tensor and step.operator in ("combine", "dispatch_b"):
+        tensor = (*step.sources, *step.operands)[0]
+    for adder in plan.layer.workload.kernels if adds else ():
+        if len(adder.adds) > 1 and tensor.partition("+")[0] in adder.adds and payer in (adder.name, *adder.adds):
+            return adder.name, term, "+".join(adder.adds)
+    return payer, term, tensor
 
 
 def _alike(a: Fraction, b: Fraction) -> bool:
     return abs(a - b) <= Fraction(2, 100) * max(a, b)
 
 
-def _why(plan: Plan, key: Key, charged: Fraction, compiled: Fraction) -> int:
-    """The number of the known difference that an exchange shows."""
-    payer, term, tensor = key
-    layer = plan.layer
-    step = layer.step(payer)
-    maker = tensor.partition("+")[0]
-    added = {u for one in layer.steps for u in one.sources if len(one.sources) > 1}
-    if term == "T6":
-        return 8
-    if tensor.startswith("W:"):
-        return 1
-    if tensor == "statistics" or (payer == tensor and step.operator == "outer"):
-        return 7
-    if "+" in tensor or (maker == payer and maker in added):
-        return 4
-    if step.operator in ("combine", "combine_b", "dispatch_b"):
-        return 6
-    if maker in added and maker in step.sources and compiled > charged:
-        return 4
-    if step.operator == "update" and compiled > charged:
-        return 2
-    if charged and compiled and step.kernel.outer > 1 and layer.step(maker).kernel.outer == 1:
-        return 5
-    return 3
+def _why(key: Key) -> int:
+    """The number of the difference that an exchange shows."""
+    return 1 if key[1] == "T6" else 2
 
 
 def plan_says(plan: Plan) -> dict[Key, Fraction]:
@@ -109,14 +101,3 @@ def plan_says(plan: Plan) -> dict[Key, Fraction]:
     for one, link in plan.moves():
         total[one.payer, one.term, one.tensor] += link
     return dict(total)
-
-
-def with_cheaper_updates(layer: Layer, schemes: Mapping[str, Scheme], chips: int, policy: Policy) -> dict[str, Scheme]:
-    """The schemes with each update by columns (N) instead of by rows (M), where that moves fewer bytes."""
-    best = dict(schemes)
-    for step in layer.steps:
-        if step.operator == "update" and best[step.name] == "M":
-            other: dict[str, Scheme] = {**best, step.name: "N"}
-            moved = [sum(link for _, link in plan(layer, one, chips, policy).moves()) for one in (other, best)]
-            best = other if moved[0] < moved[1] else best
-    return best

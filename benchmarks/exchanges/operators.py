@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks.exchanges.plan import Run
 from benchmarks.exchanges.steps import Layer
+from chipmap.instances.dataflow.workloads.layer import LAYER_NORM
 from chipmap.records import InputError
 
 try:
@@ -92,10 +93,25 @@ class _Kernel:
     def _root(self, x: Array) -> Array:
         return jax.lax.rsqrt(self.total((x * x).sum(axis=0, keepdims=True)) / self.kernel.M + EPSILON)
 
+    def _means(self, *of: Array) -> Array:
+        return self.total(jnp.stack([one.sum(axis=0) for one in of])) / self.kernel.M
+
+    @property
+    def _centred(self) -> bool:
+        """Whether a norm takes off the mean as well."""
+        return self.layer.step(self.step.of or self.step.name).kernel.statistics == LAYER_NORM
+
     def do_norm(self, x: Array) -> Array:
-        return x * self._root(x)
+        if not self._centred:
+            return x * self._root(x)
+        mean, square = self._means(x, x * x)
+        return (x - mean) * jax.lax.rsqrt(square - mean**2 + EPSILON)
 
     def do_norm_b(self, g: Array, x: Array) -> Array:
+        if self._centred:
+            mean, square, slope, product = self._means(x, x * x, g, g * x)
+            root = jax.lax.rsqrt(square - mean**2 + EPSILON)
+            return root * (g - slope - (x - mean) * root**2 * (product - mean * slope))
         sums = self.total(jnp.stack([(x * x).sum(axis=0), (g * x).sum(axis=0)]))
         root = jax.lax.rsqrt(sums[0] / self.kernel.M + EPSILON)
         return root * g - x * root**3 * sums[1] / self.kernel.M

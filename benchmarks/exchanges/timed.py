@@ -32,7 +32,7 @@ class Timed(NamedTuple):
 
 
 def timed(instance: DataflowInstance, solution: DataflowSolution, layer: Layer, schemes: dict[str, Scheme]) -> Timed:
-    """The times of a mapping of unfused chips on one switch or ring, whose updates may be by columns in ``schemes``."""
+    """The times of a mapping of unfused chips on one switch or ring."""
     mapping = mapping_of(instance, solution)
     charged = Fraction(check(instance, solution).objective or 0, instance.workload.layers)
     found = [

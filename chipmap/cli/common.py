@@ -63,6 +63,8 @@ def add_solve_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", metavar="N", type=whole, help="threads of a solver")
     what = "seed of all that is random (default 0)"
     parser.add_argument("--seed", metavar="N", type=whole, default=0, help=what)
+    what = "when functions are compiled that aren't yet: meanwhile, or before --time-limit begins"
+    parser.add_argument("--compile", choices=("background", "first"), default="background", help=what)
     parser.add_argument("--deterministic", action="store_true", help="one thread and work limits: the same run twice")
     what = "memory of the solving process, in GiB (or 4GiB, 500MB)"
     parser.add_argument("--memory-limit", metavar="SIZE", type=gibibytes, help=what)
@@ -79,7 +81,7 @@ def solve_options(args: argparse.Namespace) -> SolveOptions:
     if args.solver not in (None, "highs", "gurobi", "cpsat"):
         what = f"no solver is called {args.solver!r}"
         raise InputError(what, "--solver", choices(args.solver, ["highs", "gurobi", "cpsat"]))
-    as_given = ("time_limit", "gap", "threads", "seed", "deterministic", "solver", "oracle", "memory_limit")
+    as_given = ("time_limit", "gap", "threads", "seed", "deterministic", "solver", "oracle", "memory_limit", "compile")
     options = SolveOptions(
         **{name: getattr(args, name) for name in as_given},
         warm_start=getattr(args, "warm_start", None),
@@ -109,6 +111,7 @@ TOLD = (
     "oracle",
     "evaluator",
     "cache",
+    "compiled",
     "advice",
     "no proof",
     "coarse",

@@ -12,7 +12,7 @@ from typing import Any
 
 from chipmap.cli.common import add_format, say
 from chipmap.family import FAMILY_NAMES, get_family
-from chipmap.process.warming import warm
+from chipmap.process.warming import kept, warm
 
 #: Packages that every installation needs. Gurobi is one more solver, not a need.
 CORE = ("highspy", "ortools", "pyomo", "cvxpy", "numba", "numpy", "scipy", "networkx", "msgspec", "matplotlib")
@@ -34,21 +34,22 @@ for name in sys.argv[1:]:
 EXAMPLES = (
     "chipmap doctor",
     "chipmap doctor --warm",
+    "chipmap doctor --warm ring wafer",
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Check the installation. Exit code 0 if HiGHS and CP-SAT can be used and no known-bad version is installed,
-    else 5. With --warm, compile the programs of all families first, which the first run with a time limit does else."""
+    else 5. With --warm, compile the programs of all families first, or of those named, which the first runs do else."""
     add_format(parser)
-    parser.add_argument("--warm", action="store_true", help="compile the programs of all families, once (minutes)")
+    what = "compile the programs of these families, of all by default, once (minutes)"
+    parser.add_argument("--warm", metavar="FAMILY", nargs="*", choices=FAMILY_NAMES, default=None, help=what)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings; 0 when nothing that chipmap needs is missing, broken or known bad, else 5."""
-    if args.warm:
-        for name in FAMILY_NAMES:
-            warm(get_family(name), say)
+    for name in [] if args.warm is None else args.warm or FAMILY_NAMES:
+        warm(get_family(name), say)
     found = examine()
     print(json.dumps(found, indent=1) if args.format == "json" else _table(found))
     return UNAVAILABLE if found["problems"] else 0
@@ -78,6 +79,7 @@ def examine() -> dict[str, Any]:
         "solvers": solvers,
         "packages": packages,
         "extras": {extra: package_version(package) for extra, package in EXTRAS.items()},
+        "compiled": [kept(get_family(name))._asdict() for name in FAMILY_NAMES],
         "problems": problems,
     }
 
@@ -118,5 +120,10 @@ def _table(found: dict[str, Any]) -> str:
     lines += ["", "extras"]
     for extra, version in found["extras"].items():
         lines.append(f"  {extra:<12}{EXTRAS[extra]:<8}{version or f'not installed: pip install chipmap[{extra}]'}")
+    lines += ["", "compiled functions"]
+    for one in found["compiled"]:
+        state = "all" if one["whole"] else "some" if one["functions"] else "none yet"
+        size = f"{one['functions']:>5} in {one['bytes'] / 2**20:.1f} MiB in {one['folder']}" if one["functions"] else ""
+        lines.append(f"  {one['family']:<12}{state:<10}{size}")
     problems = [f"  {problem}" for problem in found["problems"]]
     return "\n".join([*lines, "", *(["problems", *problems] if problems else ["no problem found"])])

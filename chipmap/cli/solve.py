@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
                 family = family_of(instance)
                 family.method(args.method, args.evaluator is not None)
                 say(*common.unmatched(instance, args.set))
-                if options.time_limit is not None and not family.is_small(instance):
+                if options.time_limit is not None and options.compiles_first and not family.is_small(instance):
                     started += warm(family, say)
                 interrupts.eager = False
                 target = _target(args, instance, taken)

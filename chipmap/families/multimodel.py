@@ -48,7 +48,11 @@ FAMILY = Family(
     at_once="chipmap.methods.multimodel.at_once:at_once",
     first="chipmap.methods.multimodel.first:first",
     small="chipmap.instances.multimodel.instance:small",
-    warm=tuple(("multimodel/tiny-two", method) for method in ("search", "scar-best", "one-window", "bounds")),
+    warm=(
+        *(("multimodel/tiny-two", method) for method in ("search", "scar-best", "one-window")),
+        ("multimodel/tiny-three", "bounds"),  # three models share the chiplets
+        ("multimodel/tiny-both-ends", "one-window"),  # receivers pay as well
+    ),
     default_method="multimodel/auto",
     warm_starts={
         "whole": "chipmap.methods.multimodel.chain:whole",

@@ -60,7 +60,8 @@ FAMILY = Family(
     warm=(
         ("placement/tiny-throughput", "auto"),
         ("placement/tiny-bus", "auto"),  # not settled by paths: all bounds are computed
-        *(("placement/tiny-pair", method) for method in ("auto", "search", "cpop", "m-etf", "partition")),
+        ("placement/tiny-bus", "partition"),  # several devices fit
+        *(("placement/tiny-pair", method) for method in ("auto", "search", "cpop", "m-etf")),
     ),
     read_split="chipmap.methods.placement.plans:read_plan",
     formats=(

@@ -6,9 +6,9 @@ function is to run compiled.
 
 Compiling takes seconds per function, and loading what was compiled some hundredths of a second. On an instance of a
 few operations the same code as plain Python is through before that. So within :func:`plainly` kernels run as plain
-Python, until they have taken :data:`PLAIN` seconds in all; from then on they run compiled. Results are the same: what
-overflows wraps around in both. A kernel with ``long=True``, whose loops don't shrink with the instance (an annealing),
-always runs compiled.
+Python, until they have taken :data:`PLAIN` seconds in all; from then on they run compiled. A kernel that has run
+compiled in this process does so again: it is loaded. Results are the same: what overflows wraps around in both. A
+kernel with ``long=True``, whose loops don't shrink with the instance (an annealing), always runs compiled.
 
 Where numba's NUMBA_DISABLE_JIT is set, all of them run as plain Python. That takes about a hundred times as long, so
 that a time limit ends with worse results; :data:`TROUBLE` says so.
@@ -25,6 +25,9 @@ from contextvars import ContextVar
 from pathlib import Path
 from threading import Lock
 from typing import Any
+
+from chipmap.deadline import Awaited
+from chipmap.deadline import Unready as Unready
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 #: Where a family's compiled functions stand.
@@ -45,8 +48,9 @@ def disabled() -> bool:
     return os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
 
 
-class Unready(BaseException):
-    """A kernel would have to be compiled within a time limit (no Exception: no method is to handle it)."""
+#: Asked for a function that has to be compiled, by module, name and numba's types, in a process that has it compiled
+#: elsewhere. None: it is compiled here, where it is called.
+ELSEWHERE: list[Callable[[str, str, Any], Awaited | None]] = []
 
 
 class _Allowance:
@@ -96,26 +100,32 @@ class Kernel:
         functools.update_wrapper(self, function)
         self.py_func, self._options, self._long = function, options, long
         self._compiled: Any = None
+        self._loaded = False
 
     def __call__(self, *args: Any) -> Any:
         """The function's value, as numba gives it."""
         allowance = _plain.get()
         if allowance is None:
-            return self.compiled(*args)
+            return self._as_compiled(*args)
         if allowance.never:
             return _boxed(self.py_func(*args))
         if allowance.inside and not self._long:
             return self.py_func(*args)
-        if self._long or allowance.seconds <= 0.0:
+        if self._long or allowance.seconds <= 0.0 or (self._loaded and allowance.ready):
             if not allowance.ready:
                 raise Unready
-            return self.compiled(*args)
+            return self._as_compiled(*args)
         began, allowance.inside = time.thread_time(), True
         try:
             return _boxed(self.py_func(*args))
         finally:
             allowance.inside = False
             allowance.seconds -= time.thread_time() - began
+
+    def _as_compiled(self, *args: Any) -> Any:
+        value = self.compiled(*args)
+        self._loaded = True
+        return value
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -134,7 +144,7 @@ class Kernel:
 
             with _MAKING:
                 if self._compiled is None:
-                    self._compiled = compiled(self.py_func, self._options, _ROOMS, _trouble)
+                    self._compiled = compiled(self.py_func, self._options, _ROOMS, _trouble, ELSEWHERE)
         return self._compiled
 
 

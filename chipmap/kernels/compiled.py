@@ -17,14 +17,16 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
+from chipmap.deadline import Awaited, Unready
 from chipmap.kernels.folders import trusted
 
 #: Bytes of a SHA-256.
@@ -32,27 +34,48 @@ _DIGEST = 32
 #: Kernels of all families.
 _SHARED = Path(__file__).with_name("annealing.py")
 
+_LISTENERS: list[Any] = []
+
 #: Hears what goes wrong with the cache.
 Trouble = Callable[[str], Any]
 
 
-def compiled(function: Callable[..., Any], options: dict[str, Any], rooms: tuple[Path, ...], trouble: Trouble) -> Any:
+#: Asked who else compiles a function of this module, name and types; None: nobody.
+Elsewhere = Sequence[Callable[[str, str, Any], Awaited | None]]
+
+
+def compiled(
+    function: Callable[..., Any],
+    options: dict[str, Any],
+    rooms: tuple[Path, ...],
+    trouble: Trouble,
+    elsewhere: Elsewhere = (),
+) -> Any:
     """``numba.njit`` with these options; with ``cache=True`` the cache is the one described above.
 
-    A family's functions stand in a folder of its name in one of ``rooms``.
+    A family's functions stand in a folder of its name in one of ``rooms``. A function that isn't kept yet raises
+    :class:`~chipmap.deadline.Unready` where one of ``elsewhere`` has it compiled.
     """
     options = dict(options)
     wanted = options.pop("cache", False)
     made: Any = numba.njit(function, **options)
     if wanted:
-        made._cache = _cache(function, rooms, trouble)
+        made._cache = _cache(function, rooms, trouble, elsewhere)
     return made
 
 
-def _cache(function: Callable[..., Any], rooms: tuple[Path, ...], trouble: Trouble) -> Any:
+def compilations() -> int:
+    """How many functions have been compiled in this process since this was first asked."""
+    if not _LISTENERS:
+        _LISTENERS.append(event.RecordingListener())
+        event.register("numba:compile", _LISTENERS[0])
+    return sum(1 for _, one in _LISTENERS[0].buffer if one.is_start)
+
+
+def _cache(function: Callable[..., Any], rooms: tuple[Path, ...], trouble: Trouble, elsewhere: Elsewhere) -> Any:
     """The cache of a function, or one that keeps nothing where there is no folder for it."""
     try:
-        made = _Cache(function, rooms, trouble)
+        made = _Cache(function, rooms, trouble, elsewhere)
     except RuntimeError:
         trouble("no folder can be written: they are compiled anew in every process")
         return NullCache()
@@ -106,9 +129,11 @@ class _File(IndexDataCacheFile):  # type: ignore[misc]
 class _Cache(FunctionCache):  # type: ignore[misc]
     """A function's cache whose faults cost time only."""
 
-    def __init__(self, function: Callable[..., Any], rooms: tuple[Path, ...], trouble: Trouble) -> None:
+    def __init__(
+        self, function: Callable[..., Any], rooms: tuple[Path, ...], trouble: Trouble, elsewhere: Elsewhere
+    ) -> None:
         super().__init__(function)
-        self._trouble = trouble
+        self._trouble, self._elsewhere = trouble, elsewhere
         family = _family(Path(function.__code__.co_filename).resolve(), rooms)
         stamp = _sources(family, rooms) if family else self._impl.locator.get_source_stamp()
         # a name of their own: numba's files have no SHA-256
@@ -117,10 +142,15 @@ class _Cache(FunctionCache):  # type: ignore[misc]
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled function for these types, or None: it is to be compiled."""
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
         except Exception as error:  # whatever a damaged file makes numba raise
             self._trouble(f"{self._py_func.__name__}: {type(error).__name__}: {error}")
-            return None
+            found = None
+        for ask in self._elsewhere if found is None else ():
+            awaited = ask(self._py_func.__module__, self._py_func.__qualname__, sig)
+            if awaited is not None:
+                raise Unready(awaited)
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled, if the disk takes it."""

@@ -46,6 +46,11 @@ class Lane(Turn):
 
     finds: queue.SimpleQueue[Find]
 
+    @property
+    def own_thread(self) -> bool:
+        """Whether it is a turn in the run's own thread."""
+        return False
+
     def solution(self, solution: Record, source: str) -> None:
         """Hand over a solution."""
         self.finds.put(Find(source, solution=solution))

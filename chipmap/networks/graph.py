@@ -32,7 +32,10 @@ class Loops(Record, frozen=True, kw_only=True):
     its ``inner`` is channels per group times the product of ``window``. A ``transposed`` one has that product in its
     ``rows`` instead, and the places of its operand as ``columns``: what it makes for a place of the result is summed.
     ``whole_bytes`` of its parameters and constants are needed whole by each part: they don't reach along what is split.
+    ``heads``: where ``outer`` counts them for each of several samples, those of one (0: all of ``outer``).
     """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("heads",)
 
     outer: int = 1
     rows: int = 1
@@ -45,6 +48,7 @@ class Loops(Record, frozen=True, kw_only=True):
     places: tuple[int, ...] = ()
     transposed: bool = False
     whole_bytes: int = 0
+    heads: int = 0
 
 
 class Operation(Record, frozen=True, kw_only=True):

@@ -55,7 +55,7 @@ def guarded(run: Run, work: Callable[[], Termination]) -> Termination:
     try:
         return work()
     except Stop as stop:
-        return run.terminate(stop.limit)
+        return run.terminate("none" if stop.limit == "ready" else stop.limit)
     except KeyboardInterrupt:
         run.interrupted = True
         return run.terminate("interrupted")
@@ -203,6 +203,17 @@ def _in_process(run: Run, family: Family, chosen: Method) -> Termination:
     run.timings["start"] = round(run.seconds - run.timings.get("read", 0.0), 6)
     run.checkpoint()
     return timed(run, family, chosen)
+
+
+def patiently(run: Run, work: Callable[[], Termination]) -> Termination:
+    """What ``work`` ends with; where it needs a function that another process compiles, it begins anew with that."""
+    while True:
+        try:
+            return work()
+        except Unready as missing:
+            if missing.awaited is None:
+                raise
+            run.deadline.wait(missing.awaited)
 
 
 def timed(run: Run, family: Family, chosen: Method) -> Termination:

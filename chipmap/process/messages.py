@@ -15,7 +15,9 @@ class Job(msgspec.Struct, frozen=True, tag=True):
     """What to solve. ``started`` is the parent's monotonic clock, which all processes of a machine share.
 
     ``path`` are the folders where the parent finds modules (``sys.path``): an oracle's name is looked up there, too.
-    Unless ``ready``, the child ends where a function would have to be compiled (:class:`chipmap.kernels.Unready`).
+    Unless ``ready``, the child ends where a function would have to be compiled (:class:`chipmap.kernels.Unready`); with
+    ``background`` it has it compiled by another process and goes on with what needs none
+    (:mod:`chipmap.process.demand`).
     """
 
     family: str
@@ -25,6 +27,7 @@ class Job(msgspec.Struct, frozen=True, tag=True):
     instance: msgspec.Raw
     path: tuple[str, ...] = ()
     ready: bool = True
+    background: bool = False
 
 
 class Question(msgspec.Struct, frozen=True, tag=True):
@@ -77,6 +80,14 @@ class Measured(msgspec.Struct, frozen=True, tag=True):
     measurement: Measurement
 
 
+class Compiled(msgspec.Struct, frozen=True, tag=True):
+    """So many ``functions`` have been compiled meanwhile, in so many seconds of the processor; ``asked`` are wanted."""
+
+    functions: int
+    seconds: float
+    asked: int
+
+
 class Ended(msgspec.Struct, frozen=True, tag=True):
     """The method has ended; ``bounds`` are all bounds, also those that improved nothing.
 
@@ -120,7 +131,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     remedy: str = ""
 
 
-ToParent = Found | Bounded | Measured | Ended | Looking | Told | Failed
+ToParent = Found | Bounded | Measured | Compiled | Ended | Looking | Told | Failed
 
 
 def found_of(best: Incumbent) -> Found:

@@ -32,7 +32,7 @@ from chipmap.process.conduct import (
     start_method,
 )
 from chipmap.process.memory import room
-from chipmap.process.messages import Bounded, Ended, Failed, Found, Halt, Job, Measured, Start, ToParent
+from chipmap.process.messages import Bounded, Compiled, Ended, Failed, Found, Halt, Job, Measured, Start, ToParent
 from chipmap.process.signals import Interrupts
 from chipmap.process.warming import warm
 from chipmap.provenance import used_versions
@@ -61,7 +61,7 @@ def supervise(
 
         while True:
             child = Child("chipmap.process.worker", log=log)
-            watch = _Watch(run, family, child, interrupts)
+            watch = _Watch(run, family, child, interrupts, tell)
             try:
                 with plain(run, family):
                     return guarded(run, partial(watch.all, chosen)), watch.versions
@@ -76,8 +76,11 @@ def supervise(
 class _Watch:
     """One supervised run: sends the job, listens until the child ends or must be killed, says how it ended."""
 
-    def __init__(self, run: Run, family: Family, child: Child, interrupts: Interrupts) -> None:
-        self.run, self.family, self.child, self.interrupts = run, family, child, interrupts
+    def __init__(
+        self, run: Run, family: Family, child: Child, interrupts: Interrupts, tell: Callable[[str], None]
+    ) -> None:
+        self.run, self.family, self.child, self.interrupts, self.tell = run, family, child, interrupts, tell
+        self.told = False
         self.solution_type = resolve(family.solution)
         self.versions: dict[str, str] = {}
         self.halted, self.adopted = False, b""
@@ -89,7 +92,8 @@ class _Watch:
         run = self.run
         options = msgspec.structs.replace(run.options, warm_start=None)
         instance = msgspec.Raw(msgspec.json.encode(run.instance))
-        self.child.send(Job(self.family.name, chosen.name, options, run.started, instance, tuple(sys.path), run.ready))
+        how = tuple(sys.path), run.ready, run.background
+        self.child.send(Job(self.family.name, chosen.name, options, run.started, instance, *how))
         start_from_file(run, self.family)
         try:
             with room(run.options.memory_limit):
@@ -144,6 +148,9 @@ class _Watch:
         for message in messages:
             if isinstance(message, Measured) and self.run.evaluator is not None:
                 self.run.evaluator.take(message.measurement)
+            if isinstance(message, Compiled) and not self.told:
+                self.told = True
+                self.tell(f"compiling what family {self.family.name} needs, once, while it is solved without")
         if not self.run.options.deterministic:
             for found in reversed([message for message in messages if isinstance(message, Found)]):
                 if self._adopt(found):

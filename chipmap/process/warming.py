@@ -48,6 +48,29 @@ def is_warm(family: Family) -> bool:
     return not family.warm or disabled() or any(not _missing(family, folder) for folder in _folders(family))
 
 
+class Kept(NamedTuple):
+    """What is kept of a family's compiled functions: how many, their bytes and their folder (of the first where they
+    lie in several), and whether that is the ``whole`` of what :func:`warm` compiles."""
+
+    family: str
+    whole: bool
+    functions: int
+    bytes: int
+    folder: str
+
+
+def kept(family: Family) -> Kept:
+    """The compiled functions of ``family`` on this machine's disk."""
+    rooms = [_PACKAGE / room / family.name for room in ("heuristics", "instances")]
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    folders = [Path(named)] if named else [*rooms, Path("~/.cache/numba").expanduser()]
+    hashes = [hashlib.sha1(str(path.parent).encode()).hexdigest() for room in rooms for path in room.rglob("*.py")]
+    found = [path for folder in folders for path in folder.rglob(f"*.{FORMAT}.*.nbc")]
+    own = [path for path in found if path.is_relative_to(_PACKAGE) or any(one in path.parent.name for one in hashes)]
+    where = str(folders[0] if named or not own or own[0].is_relative_to(_PACKAGE) else own[0].parents[1])
+    return Kept(family.name, is_warm(family), len(own), sum(path.stat().st_size for path in own), where)
+
+
 def warm(
     family: Family, tell: Callable[[str], None] = lambda text: None, stopped: Callable[[], bool] = lambda: False
 ) -> float:
@@ -64,7 +87,7 @@ def warm(
     if folder is None:
         return 0.0
     until = began + MOST
-    tell(f"compiling the programs of family {family.name}, once (up to a minute; --time-limit starts after it)")
+    tell(f"compiling the programs of family {family.name}, once (up to two minutes; --time-limit starts after it)")
     with _alone(folder / f"warm-{family.name}.lock", lambda: stopped() or time.monotonic() > until) as lock:
         _compile(_missing(family, folder), lock, lambda: stopped() or time.monotonic() > until)
     return time.monotonic() - began

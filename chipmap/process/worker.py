@@ -17,14 +17,18 @@ import threading
 import time
 import traceback
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
 
+from chipmap.kernels import ELSEWHERE
+from chipmap.process.demand import Demand
 from chipmap.process.memory import cap, collect_seldom
 from chipmap.process.messages import (
     Bounded,
+    Compiled,
     Ended,
     Failed,
     Job,
@@ -36,6 +40,7 @@ from chipmap.process.messages import (
     ToParent,
     found_of,
 )
+from chipmap.records import counted
 from chipmap.result import Termination, TraceEvent
 from chipmap.run import Run
 
@@ -106,7 +111,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     from chipmap.evaluator import load_evaluator
     from chipmap.family import get_family, resolve
     from chipmap.oracle import load_oracle
-    from chipmap.process.conduct import checker, guarded, notes_of, plain, timed
+    from chipmap.process.conduct import checker, guarded, notes_of, patiently, plain, timed
     from chipmap.provenance import used_versions
 
     family = get_family(job.family)
@@ -118,6 +123,9 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     log_file = LOG if LOG.exists() else None
     run = Run(instance, job.options, checker(family, oracle), job.started, log_file=log_file, oracle=oracle)
     run.ready = job.ready
+    demand = Demand(lambda functions, seconds, asked: send(Compiled(functions, seconds, asked)))
+    if job.background:
+        ELSEWHERE.append(demand)
     if job.options.evaluator is not None:
         run.evaluator = load_evaluator(job.options.evaluator, job.options.evaluations)
         run.evaluator.hear = lambda measurement: send(Measured(measurement))
@@ -138,13 +146,15 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
             begin()
             run.checkpoint()
         if start.before is not None:
-            resolve(start.before)(instance, run)
+            patiently(run, partial(resolve(start.before), instance, run))
             run.checkpoint()
-        return timed(run, family, chosen)
+        return patiently(run, partial(timed, run, family, chosen))
 
     run.timings["child"] = round(run.seconds, 6)
     with plain(run, family):
         termination = guarded(run, work)
+    if demand.functions or run.delayed:
+        _say(run, demand)
     return Ended(
         termination=termination,
         best=found_of(run.best) if run.best else None,
@@ -159,6 +169,13 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
         evaluation=run.evaluator.report(run.best.measured if run.best else None) if run.evaluator else None,
         failure=run.failure,
     )
+
+
+def _say(run: Run, demand: Demand) -> None:
+    """What was compiled meanwhile, and what waited for it."""
+    words = f"{counted(demand.functions, 'function')} compiled meanwhile, in {demand.seconds:.1f} seconds"
+    waited = f"; what waited for them: {', '.join(run.delayed)}" if run.delayed else ""
+    run.note("compiled", words + waited, functions=demand.functions, seconds=demand.seconds, waited=run.delayed)
 
 
 def _explain(job: Question, lines: BinaryIO, send: Sender) -> Told:

@@ -18,6 +18,7 @@ from tests.dataflow.page.mappings import mappings
 from tests.dataflow.parallel_instances import tokens_instance
 from tests.dataflow.present_instances import present_instance
 from tests.dataflow.random_machines import on_machine
+from tests.dataflow.rule_instances import with_exchanges
 
 
 def page_instance(random: Random) -> DataflowInstance:
@@ -29,6 +30,8 @@ def page_instance(random: Random) -> DataflowInstance:
     for change, often in ((_nothing, 0.5), (_behind, 0.6), (_late, 0.3), (_state, 0.4)):
         if random.random() < often:
             instance = _if_valid(change(instance, random), instance)
+    if random.random() < 0.4:
+        instance = _if_valid(with_exchanges(instance, random), instance)
     if random.random() < 0.3:
         instance = _if_valid(on_machine(instance, random, dram=False), instance)
     some = [*islice(mappings(instance), 60)]

@@ -30,7 +30,8 @@ def _terms(instance: DataflowInstance, mapping: DataflowSolution) -> dict[str, i
 
 
 def _mapping(schemes: tuple[str, ...], **more: Any) -> DataflowSolution:
-    return DataflowSolution.make(degrees=CHIPS, schemes=schemes, partitions=[*range(len(schemes))], **more)
+    partitions = more.pop("partitions", [*range(len(schemes))])
+    return DataflowSolution.make(degrees=CHIPS, schemes=schemes, partitions=partitions, **more)
 
 
 @pytest.mark.parametrize(
@@ -127,3 +128,73 @@ def test_when_layouts_cant_be_kept(changed: dict[str, Any], mapping: dict[str, A
         one = _mapping(("M", "M", "M", "M"), keep=keep).replace(**mapping)
         labels = {each.label for each in check(instance, one).violations}
         assert ("C0" in labels) == broken == ("C0" in judged(instance, one).broken), (keep, labels)
+
+
+def _network(kernels: dict[str, dict[str, Any]], edges: str, schemes: str, **more: Any) -> dict[int, int]:
+    """T3 by partition, a kernel each in the order of the letters, by the checker; its terms are the page's."""
+    mapping = {name: more.pop(name) for name in ("partitions", "keep") if name in more}
+    given = {**GIVEN, **more}
+    instance = made(kernels, edges, **given)
+    one = _mapping(tuple(schemes.split()), **{"keep": "phase", **mapping}).replace(degrees=given["degrees"])
+    _terms(instance, one)
+    return {p: times[2] for p, times in breakdown(instance, one).items()}
+
+
+def test_all_of_a_tensor_isnt_all_that_experts_need() -> None:
+    """Replicas that share experts send each other tokens, whether a chip has all of its own or not."""
+    both = Degrees(tensor=2, data=2, expert=2, dimensions=("tensor", "expert"))
+    experts = {**PRODUCT, "experts": 4, "active": 1, "schemes": ["E"]}
+    kernels = {"a": ROWS, "b": ROWS, "x": experts}
+    alone = _network(kernels, "ax", "M NONE E", sizes=[2, 2], degrees=both, batch=2)
+    after = _network(kernels, "ab ax", "M NONE E", sizes=[2, 2], degrees=both, batch=2)
+    assert after[2] == alone[2] > 0
+    assert _network(kernels, "ab ax", "M NONE E")[2] == 0 < _network(kernels, "ax", "M NONE E")[2]
+
+
+def test_a_copy_by_heads_has_whole_heads() -> None:
+    """Two heads of keys on four chips, each with eight heads of queries: half of the keys is written, and read."""
+    keys = {"kind": "gemm", "outer": 2, "M": 512, "K": 1, "N": 128, "schemes": ["N"], "weights": False}
+    scores = {"kind": "elementwise", "outer": 8, "M": 64, "N": 128, "output_bytes": 0}
+    instance = made({"a": keys, "b": scores, "c": scores}, "ab ac", **GIVEN)
+    mapping = _mapping(("N", "OUTER", "OUTER"), keep="phase")
+    _terms(instance, mapping)
+    assert [times[1] for times in breakdown(instance, mapping).values()] == [327_680, 327_680 + 655_360, 655_360]
+
+
+def test_heads_of_samples_arent_rows_of_all() -> None:
+    """Three heads of each of two samples on two chips: who has whole heads lacks rows of a sample."""
+    maker = {"kind": "gemm", "outer": 6, "heads": 3, "M": 64, "K": 1, "N": 128, "schemes": ["N"], "weights": False}
+    heads, rows = {**ROWS, "outer": 6, "M": 64}, {**ROWS, "M": 384}
+    two = Degrees(tensor=2, dimensions=("tensor",))
+    for middle, free in ((heads, False), (rows, True)):
+        scheme = "OUTER" if middle is heads else "M"
+        found = _network({"a": maker, "b": middle, "c": rows}, "ab ac", f"N {scheme} M", sizes=[2], degrees=two)
+        assert found[1] > 0 and (found[2] == 0) == free
+
+
+def test_who_exchanges_sums_of_copies_has_no_copies() -> None:
+    """Two copies of each token: a gather takes no longer than an all-reduce of the sums, so that copies are there for
+    others. Of four copies the sums take half of it."""
+    for active, supplied in ((2, True), (4, False)):
+        experts = {**PRODUCT, "experts": 4, "active": active, "schemes": ["E"]}
+        kernels = {"a": experts, "b": {**ROWS, "N": 128 // active}, "c": ROWS}
+        found = _network(kernels, "ab ac", "E NONE NONE")
+        assert found[1] == 3_932_160 * 2 // active
+        assert found[2] == (0 if supplied else 3_932_160)
+
+
+def test_forward_kernels_run_before_backward_ones() -> None:
+    """Whatever their partitions' numbers: the backward one of two products that are added up pays."""
+    kernels = {"a": PRODUCT, "b": {**PRODUCT, "phase": "backward"}}
+    kernels["c"] = {**ROWS, "phase": "backward", "adds": ["a", "b"], "output_bytes": 0}
+    fused = {"fused": True, "keep": "none", "partitions": (1, 0, 2)}
+    assert _network(kernels, "ac bc", "K K NONE", **fused) == {0: 7_864_320, 1: 0, 2: 0}
+
+
+def test_where_chips_dont_fuse_places_decide() -> None:
+    """The last of products that are added up is the last in the list, in whatever order they run."""
+    kernels: dict[str, dict[str, Any]] = {"a": PRODUCT, "b": PRODUCT}
+    kernels["c"] = {**ROWS, "adds": ["b", "a"], "output_bytes": 0}
+    for partitions in ((0, 1, 2), (1, 0, 2)):
+        found = _network(kernels, "ac bc", "K K NONE", keep="none", partitions=partitions)
+        assert found == {partitions[1]: 7_864_320, partitions[0]: 0, 2: 0}

@@ -188,7 +188,7 @@ def test_parts_that_are_not_the_same_are_gathered() -> None:
     keys = {"a": {**HEADS, "outer": 8}, "b": {"kind": "gemm", "outer": 64, "M": 16, "K": 16, "N": 1}}
     assert on_chips(keys, ("OUTER", "OUTER"), 16)["T3"] == 0  # half a key head's queries each
     back = {"a": {**keys["b"]}, "b": {"kind": "elementwise", "outer": 8, "M": 128}}
-    assert on_chips(back, ("OUTER", "OUTER"), 16)["T3"] == 64 * 16 * 2 * LINK * 15 / 16
+    assert on_chips(back, ("OUTER", "OUTER"), 16)["T3"] == 64 * 16 * 2 // 16 * LINK  # the other half of a head
 
 
 def test_a_reduce_scatter_of_padded_rows() -> None:

@@ -151,8 +151,8 @@ def test_sizes_of_loop_nests_are_those_of_the_operators() -> None:
         rows=20, inner=6, columns=B * 72, weights=True, window=(2, 2), stride=(2, 2), places=(18, 16), transposed=True
     )
     assert found[2] == Loops(rows=H * D, inner=F, columns=B * T, weights=True, splits=("rows", "inner"))
-    assert found[5] == Loops(outer=B * H, rows=D, inner=2 * T, columns=T, splits=("outer",))
-    assert found[7] == Loops(outer=B * H, rows=T, inner=D, columns=T, splits=("outer",))
+    assert found[5] == Loops(outer=B * H, rows=D, inner=2 * T, columns=T, splits=("outer",), heads=H)
+    assert found[7] == Loops(outer=B * H, rows=T, inner=D, columns=T, splits=("outer",), heads=H)
 
 
 def test_what_mixes_or_lies_otherwise_names_nothing() -> None:

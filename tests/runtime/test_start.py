@@ -16,6 +16,7 @@ import pytest
 
 import chipmap
 from chipmap.family import FAMILY_NAMES, Family, get_family, resolve
+from chipmap.kernels import Kernel
 from chipmap.process import conduct, supervisor
 
 #: What no solve of a tiny instance needs, in the process that keeps the time or in the one that solves.
@@ -63,7 +64,9 @@ def test_plain_python_finds_what_compiled_functions_find(name: str, monkeypatch:
         return result.status, result.objective, result.solution, result.certificate, bounds, trace, result.infeasibility
 
     assert get_family(name.partition("/")[0]).is_small(chipmap.read(name))
-    plain = seen()
+    with monkeypatch.context() as fresh:  # as in a process that has loaded nothing
+        fresh.setattr(Kernel, "_loaded", property(lambda self: False, lambda self, value: None), raising=False)
+        plain = seen()
     monkeypatch.setattr(conduct, "plainly", lambda *_: nullcontext())
     assert plain == seen()
 
@@ -85,7 +88,7 @@ def test_what_must_be_compiled_on_the_way_does_not_count(isolate: bool, monkeypa
     monkeypatch.setattr(sys.modules["chipmap.solve"], "is_warm", lambda family: False)
     for module in (conduct, supervisor):
         monkeypatch.setattr(module, "warm", compiling)
-    result = chipmap.solve("ring/tiny-skip", "random", time_limit=100, isolate=isolate)
+    result = chipmap.solve("ring/tiny-skip", "random", time_limit=100, isolate=isolate, compile="first")
     assert compiling.asked == ["ring"]
     assert (result.objective, result.failure) == (900_000, "")
     assert result.seconds < 0.0  # the clock stood for 1000 s

@@ -118,14 +118,14 @@ def test_where_nothing_can_be_kept_nothing_is_compiled(family: Family, tmp_path:
 
 
 def test_the_time_limit_starts_afterwards(instance: RingInstance, monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(family: Family, tell: Callable[[str], None]) -> float:
+    def slow(family: Family, tell: Callable[[str], None], stopped: Callable[[], bool]) -> float:
         time.sleep(0.6)
         return 0.6
 
     monkeypatch.setattr(sys.modules["chipmap.solve"], "warm", slow)
     result = chipmap.solve(instance, "wait", SolveOptions(time_limit=0.5, warm_start="none"), isolate=False)
     assert (result.termination.limit, result.objective is not None) == ("time", True)
-    monkeypatch.setattr(sys.modules["chipmap.solve"], "warm", lambda family, tell: 1000.0)
+    monkeypatch.setattr(sys.modules["chipmap.solve"], "warm", lambda family, tell, stopped: 1000.0)
     result = chipmap.solve(instance, "bounds", SolveOptions(time_limit=20.0), isolate=False)
     assert result.seconds < 0.0 and result.termination.limit == "none", "what compiling took is no part of it"
 

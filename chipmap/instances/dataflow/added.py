@@ -6,6 +6,7 @@ The rules are those of ``docs/families/dataflow-exchanges.md``, "Sums that are s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +15,8 @@ from numpy.typing import NDArray
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.options import sums_ns, ticks_of
 from chipmap.instances.dataflow.parts import parts
-from chipmap.instances.dataflow.sharding import SUMMED, made_layout
-from chipmap.instances.dataflow.workload import Scheme
+from chipmap.instances.dataflow.sharding import SUMMED, Layout, made_layout
+from chipmap.instances.dataflow.workload import Kernel, Scheme
 
 IntArray = NDArray[np.int64]
 
@@ -38,8 +39,9 @@ class Added(NamedTuple):
 def added_products(
     instance: DataflowInstance, degrees: Degrees, schemes: Sequence[Sequence[Scheme]]
 ) -> tuple[Added, ...]:
-    """Those of an instance whose kernels' options have these ``schemes``; none where no chips share a layer."""
-    if instance.mode == "dfmodel" or degrees.tensor == 1:
+    """Those of an instance whose kernels' options have these ``schemes``; none where chips share neither layers nor
+    experts."""
+    if instance.mode == "dfmodel" or degrees.tensor == degrees.expert == 1:
         return ()
     kernels = instance.workload.kernels
     index = {kernel.name: v for v, kernel in enumerate(kernels)}
@@ -50,12 +52,7 @@ def added_products(
             continue
         numbers: dict[object, int] = {}
         layouts = [
-            [
-                numbers.setdefault(
-                    (made_layout(s), parts(kernels[u], s, "physical", degrees.tensor).output), len(numbers)
-                )
-                for s in schemes[u]
-            ]
+            [numbers.setdefault(_layout(kernels[u], s, degrees.tensor), len(numbers)) for s in schemes[u]]
             for u in members
         ]
         found.append(
@@ -68,6 +65,11 @@ def added_products(
             )
         )
     return tuple(found)
+
+
+def _layout(kernel: Kernel, scheme: Scheme, chips: int) -> tuple[Layout, Fraction]:
+    """How a product lies after its sum over chips."""
+    return made_layout(kernel, scheme, "physical", chips), parts(kernel, scheme, "physical", chips).output
 
 
 def _sum_numbers(schemes: Sequence[Scheme]) -> IntArray:

@@ -79,6 +79,7 @@ def check_keep(instance: Instance) -> None:
         "chips fuse kernels": instance.asked[2],
         "stages share out kernels": task.stages == "kernels",
         "partitions reach across layers": task.across_layers,
+        "updates run late (task.schedule zb-h1)": task.schedule == "zb-h1",
         "kernels are recomputed": task.recompute not in (None, False, "none"),
         "there is no backward phase": task.keep == "step" and "backward" not in phases,
     }

@@ -51,9 +51,8 @@ def exchanged(problem: DataflowProblem, chosen: Sequence[int], partitions: Seque
             occur = {int(own[chosen[k + u]]) for u, own in zip(added.members, added.sums, strict=True)} - {-1}
             sums[last] += sum(added.ticks[number] for number in occur)
             free |= {(k + u, k + added.adder) for u in _alike(added, chosen[k : k + n])}
-    for u, v in [*wires(problem, count // n), *handovers(problem)]:
-        if (u, v) not in free:
-            changes[v] += problem.converts(u % n, v % n, chosen[u], chosen[v])
+    for u, v in [*(one for one in wires(problem, count // n) if one not in free), *handovers(problem)]:
+        changes[v] += problem.converts(u % n, v % n, chosen[u], chosen[v])
     return Exchanged(sums, changes, tuple(_kept(problem, chosen, partitions, suppliers)))
 
 

@@ -154,7 +154,7 @@ def _shape(loops: Loops, looks_up: bool) -> dict[str, Any]:
             schemes = ["M"]
         if loops.weights and "inner" in splits:
             schemes += ["K", "K_RS"] if "rows" in splits else ["K"]
-        sizes = {"outer": loops.outer, "M": loops.rows, "K": loops.inner, "N": loops.columns}
+        sizes = {"outer": loops.outer, "M": loops.rows, "K": loops.inner, "N": loops.columns, "heads": loops.heads}
         return {"kind": "gemm", "weights": loops.weights, **sizes, "schemes": [*schemes, "NONE"]}
     schemes = ["M", "NONE"] if by_groups or "rows" in splits else ["NONE"]
     if by_groups or looks_up or "rows" not in splits:

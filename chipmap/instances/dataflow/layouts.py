@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
-from chipmap.instances.dataflow.parts import padded, parts
+from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees
+from chipmap.instances.dataflow.parts import apart_by_samples, gatherers, has, heads_share, padded, parts
 from chipmap.instances.dataflow.routed import routing_ns
-from chipmap.instances.dataflow.sharding import collective_ns, conversions, swap_ns
+from chipmap.instances.dataflow.sharding import among_chips, collective_ns, made_layout, swap_ns, taken_layout
 from chipmap.instances.dataflow.sizes import output_bytes
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 
@@ -22,28 +22,42 @@ End = tuple[Kernel, Scheme]
 def change_ns(instance: DataflowInstance, degrees: Degrees, maker: End, reader: End) -> Fraction:
     """Nanoseconds that a reader pays in T3 for its input: dispatch, combine, an all-gather or an all-to-all.
 
-    An all-to-all is a swap of what a chip has before or needs afterwards, whichever is more; in mode ``dfmodel`` it is
-    the published one, of the whole tensor. Where not every part is 1/n it takes no less than an all-gather.
+    A reader whose parts are others than the maker's, though split alike, gathers what it lacks. Heads of each sample
+    that a reader needs as rows of all of them take an all-to-all, too. An all-to-all is a swap
+    of what a chip has before or needs afterwards, whichever is more; in mode ``dfmodel`` it is the published one, of
+    the whole tensor. Where not every part is 1/n it takes no less than an all-gather.
     """
     exchanged = routing_ns(instance, degrees, maker, reader)
     if exchanged is not None:
         return exchanged
     link = next((one for one in degrees.carrying(instance.system, "tensor") if one.size > 1), None)
-    changes = conversions(*maker, *reader, instance.mode, link.size) if link is not None else ()
-    if link is None or not changes:
+    if link is None:
         return Fraction(0)
-    size = output_bytes(maker[0], instance)
-    whole = size * padded(parts(*maker, instance.mode, link.size).output)
-    if instance.mode == "dfmodel" or "all_to_all" not in changes:
-        return max(collective_ns(one, whole, link, 1) for one in changes)
-    swapped = swap_ns(size * _swapped(maker, reader, link.size), link)
-    return max([swapped, *(collective_ns(one, whole, link, 1) for one in changes if one != "all_to_all")])
+    mode, chips, size = instance.mode, link.size, output_bytes(maker[0], instance)
+    made, taken = made_layout(*maker, mode, chips), taken_layout(*reader, mode, maker[0])
+    if made == "RR":
+        return Fraction(0)
+    held = parts(*maker, mode, chips).output
+    gathered = collective_ns("all_gather", size * padded(held), link, 1)
+    if taken == "RR":
+        return gathered
+    work, needed = parts(*reader, mode, chips).work, _needed(maker[0], reader, mode, chips)
+    samples = mode == "physical" and reader[1] != "OUTER" and apart_by_samples(*maker, chips)
+    if made == taken and not samples:
+        if has(held, work, chips) and has(held, needed, chips):
+            return Fraction(0)
+        among = gatherers(held, needed, chips) if has(needed, work, chips) else chips
+        if among == chips:
+            return gathered
+        return collective_ns("all_gather", size * needed, among_chips(link, among), 1)
+    if mode == "dfmodel":
+        return collective_ns("all_to_all", size, link, 1)
+    swapped = swap_ns(size * max(held, needed), link)
+    return swapped if held == work == Fraction(1, chips) else max(swapped, gathered)
 
 
-def _swapped(maker: End, reader: End, chips: int) -> Fraction:
-    """The share of a tensor that a chip has before an all-to-all or needs after it, whichever is more. Heads of keys
-    that several query heads read are no fewer than there are."""
-    held, needed = parts(*maker, "physical", chips).output, parts(*reader, "physical", chips).work
-    if reader[1] == "OUTER" and maker[0].outer < reader[0].outer:
-        needed = max(needed, Fraction(-(-maker[0].outer // chips), maker[0].outer))
-    return max(held, needed)
+def _needed(maker: Kernel, reader: End, mode: CostMode, chips: int) -> Fraction:
+    """The share of a split tensor that a chip of the reader needs: by heads (OUTER) whole heads of the tensor, which
+    several of the reader's may share."""
+    work = parts(*reader, mode, chips).work
+    return max(work, heads_share(maker, chips)) if reader[1] == "OUTER" and mode == "physical" else work

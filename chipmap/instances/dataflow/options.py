@@ -27,7 +27,7 @@ from chipmap.instances.dataflow.batch import (
     waits_in_dram,
 )
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
-from chipmap.instances.dataflow.parts import Parts, padded, parts
+from chipmap.instances.dataflow.parts import Parts, padded, parts, sums_of_heads
 from chipmap.instances.dataflow.plans import shared_by_plans
 from chipmap.instances.dataflow.rates import dram_rate, efficiency, peak
 from chipmap.instances.dataflow.replicas import scattered_ns, shared, step_ns
@@ -35,6 +35,7 @@ from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.sharding import (
     SUMMED,
     Collective,
+    among_chips,
     collective_ns,
     exchange_ns,
     published_exchange_ns,
@@ -48,6 +49,7 @@ from chipmap.instances.dataflow.sizes import (
     flop,
     output_bytes,
     read_weights,
+    statistics_bytes,
 )
 from chipmap.instances.dataflow.tiles import least_area, shares
 from chipmap.instances.dataflow.workload import Kernel, Scheme
@@ -161,7 +163,7 @@ def kinds(instance: DataflowInstance) -> list[int]:
         numbers = dict[Kernel, int]()
         # of the kernels that one names, no number of its own depends on which they are
         nameless = (
-            msgspec.structs.replace(one, name="", operand="named"[: len(one.operand)], adds=(), parameters_of="")
+            msgspec.structs.replace(one, name="", operand="named" if one.operand else "", adds=(), parameters_of="")
             for one in instance.workload.kernels
         )
         kept["kinds"] = [numbers.setdefault(one, len(numbers)) for one in nameless]
@@ -262,7 +264,8 @@ class _Options:
     def _sent(self, scheme: Scheme) -> _Sent:
         instance, degrees = self.instance, self.degrees
         alone = self._once(self._alone, scheme, degrees.tensor, degrees.expert)
-        sums = 0 if self.added else ticks_of(sums_ns(instance, degrees, self.kernel, scheme))
+        shared = self.added and scheme in SUMMED
+        sums = 0 if shared else ticks_of(sums_ns(instance, degrees, self.kernel, scheme))
         return _Sent(
             collective=sums + ticks_of(_exchange(instance, degrees, self.kernel)),
             hop=ticks_of(hop_ns(instance, degrees, self.kernel, alone.output)),
@@ -354,11 +357,20 @@ def _exchange(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> F
 
 def sums_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme) -> Fraction:
     """Nanoseconds of the collective that ends a K-split: an all-reduce, or a reduce-scatter, of the whole output with
-    its padding."""
+    its padding; of the sums of heads that several chips have terms of; of statistics of columns whose rows are
+    split."""
     here = parts(kernel, scheme, instance.mode, degrees.tensor, routed(instance, degrees))
     whole = output_bytes(kernel, instance) * padded(here.output)
     ends: dict[Scheme, Collective] = {"K": "all_reduce", "K_RS": "reduce_scatter", "K_N": "reduce_scatter"}
     collective = ends.get(scheme, "none")
     factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
-    dimensions = degrees.carrying(instance.system, "tensor")
+    dimensions = [one for one in degrees.carrying(instance.system, "tensor") if one.size > 1]
+    if scheme == "M" and instance.mode == "physical" and kernel.statistics:
+        collective, whole = "all_reduce", statistics_bytes(kernel, instance)
+    heads = sums_of_heads(kernel, scheme, instance.mode, degrees.tensor)
+    if heads == "reduce_scatter":
+        dimensions = [among_chips(one, one.size // kernel.heads) for one in dimensions]
+        collective, whole = heads, whole / kernel.heads
+    elif heads:
+        collective = heads
     return sum((collective_ns(collective, whole, d, factor) for d in dimensions), Fraction(0))

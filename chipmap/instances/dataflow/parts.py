@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from chipmap.instances.dataflow.instance import CostMode
 from chipmap.instances.dataflow.workload import Kernel, Scheme
@@ -64,10 +64,44 @@ def parts(kernel: Kernel, scheme: Scheme, mode: CostMode, chips: int, routed: Ro
         fetch = _fetched(kernel, chips) if scheme == "OUTER" and kernel.fetch_outer else work
         scattered = {"K_RS": rows, "K_N": kernel.N}
         output = _share(scattered[scheme], chips) if scheme in scattered else work
+        if sums := sums_of_heads(kernel, scheme, mode, chips):
+            output = Fraction(1) if sums == "all_reduce" else _share(kernel.heads * kernel.M, chips)
     output = Fraction(1) if scheme == "K" else output
     if splits_tokens(kernel, scheme, mode):
         return Parts(work, Fraction(1), Fraction(1) if kernel.kind == "gemm" else work, output)
     return Parts(work, work, fetch, output)
+
+
+def sums_of_heads(
+    kernel: Kernel, scheme: Scheme, mode: CostMode, chips: int
+) -> Literal["", "all_reduce", "reduce_scatter"]:
+    """The collective in which a gradient of h heads ends, to which several of ``outer`` heads each add.
+
+    By heads (OUTER) each of n chips has the terms of its own ones. Where n divides h, these are all terms of its part
+    of the gradient. Where h divides n, the n / h chips that have terms of one head scatter their sum; else all chips
+    add up all of it.
+    """
+    product = kernel.kind == "gemm" and not kernel.weights and not kernel.update and kernel.phase == "backward"
+    heads = kernel.heads
+    if mode == "dfmodel" or scheme != "OUTER" or not product or not 0 < heads < kernel.outer or heads % chips == 0:
+        return ""
+    return "reduce_scatter" if chips % heads == 0 else "all_reduce"
+
+
+def apart_by_samples(maker: Kernel, scheme: Scheme, chips: int) -> bool:
+    """Whether a chip that has some of ``outer`` heads, those of each of several samples, lacks samples of its rows."""
+    of_samples = maker.phase == "forward" and 0 < maker.heads < maker.outer
+    return scheme == "OUTER" and of_samples and maker.heads % chips != 0
+
+
+def heads_share(maker: Kernel, chips: int) -> Fraction:
+    """The share of a tensor that a reader by heads needs: ⌈h / n⌉ of its h heads; 0 where it is unsaid how many it has.
+
+    The heads of a forward kernel with ``outer`` above 1 are these, of every sample.
+    """
+    rows = maker.heads if maker.phase == "backward" or maker.outer == 1 else 0
+    heads = rows or (maker.outer if maker.outer > 1 else 0)
+    return _share(heads, chips) if heads else Fraction(0)
 
 
 def _share(size: int, chips: int) -> Fraction:
@@ -95,6 +129,15 @@ def has(held: Fraction, needed: Fraction, chips: int) -> bool:
     Equal shares are the same parts. Where both are whole numbers of n-ths that divide n, several chips have the same
     part, and a larger one holds the smaller ones of these chips.
     """
-    many, few = held * chips, needed * chips
-    nested = many % few == 0 and all(one.denominator == 1 and chips % one == 0 for one in (many, few))
-    return held == needed or nested
+    return held == needed or _nested(held, needed, chips)
+
+
+def _nested(larger: Fraction, smaller: Fraction, chips: int) -> bool:
+    many, few = larger * chips, smaller * chips
+    return many % few == 0 and all(one.denominator == 1 and chips % one == 0 for one in (many, few))
+
+
+def gatherers(held: Fraction, needed: Fraction, chips: int) -> int:
+    """How many chips gather their parts ``held`` until each has the larger part ``needed``: those that need the same
+    one; all where the parts of these don't make it up."""
+    return int(needed / held) if needed > held and _nested(needed, held, chips) else chips

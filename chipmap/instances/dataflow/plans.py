@@ -96,8 +96,8 @@ def allowed_plans(instance: DataflowInstance, degrees: Degrees) -> list[BatchPla
 def offered_keeps(instance: DataflowInstance) -> tuple[Keep | None, ...]:
     """How long layouts may be kept that a reader paid for, where that makes any difference; else None alone.
 
-    It makes none in mode ``dfmodel`` and where no tensor has two readers. Chips that fuse kernels, stages of kernels
-    and partitions across layers keep a layout for its partition alone (page, "Exchanges").
+    It makes none in mode ``dfmodel`` and where no tensor has two readers. Chips that fuse kernels, stages of kernels,
+    partitions across layers and late updates keep a layout for its partition alone (page, "Exchanges").
     """
     return kept(instance, "_keeps", _offered_keeps)
 
@@ -105,6 +105,7 @@ def offered_keeps(instance: DataflowInstance) -> tuple[Keep | None, ...]:
 def _offered_keeps(instance: DataflowInstance) -> tuple[Keep | None, ...]:
     task, workload = instance.task, instance.workload
     fixed = instance.mode == "dfmodel" or instance.asked[2] or task.stages == "kernels" or task.across_layers
+    fixed = fixed or task.schedule == "zb-h1"
     phase = {kernel.name: kernel.phase for kernel in workload.kernels}
     read: dict[str, list[str]] = {}
     for u, v in workload.edges:

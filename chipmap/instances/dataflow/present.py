@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.options import ticks_of
-from chipmap.instances.dataflow.parts import has, parts
+from chipmap.instances.dataflow.parts import apart_by_samples, has, heads_share, parts
 from chipmap.instances.dataflow.rates import dram_rate
 from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.sharding import Layout, taken_layout
@@ -26,18 +26,19 @@ IntArray = NDArray[np.int64]
 
 
 class Need(NamedTuple):
-    """The layout in which a kernel reads a tensor, the share of it that a chip needs, and the experts of which it is
-    (0: it isn't)."""
+    """The layout in which a kernel reads a tensor, the share of it that a chip needs, the experts of which it is (0: it
+    isn't), and whether it is of heads that aren't rows of all ``samples``."""
 
     layout: Layout
     share: Fraction
     experts: int = 0
+    samples: bool = False
 
     def covers(self, other: Need, degrees: Degrees) -> bool:
         """Whether a chip that has this part of a tensor has the ``other``."""
         if self.layout == "RR":
             return other.layout != "EE" or degrees.expert == 1
-        if self.layout != other.layout:
+        if (self.layout, self.samples) != (other.layout, other.samples):
             return False
         if self.layout == "EE":
             return self.experts == other.experts
@@ -50,6 +51,9 @@ def need(instance: DataflowInstance, degrees: Degrees, maker: Kernel, reader: Ke
     if layout == "RR":
         return Need(layout, Fraction(1))
     share = parts(reader, scheme, instance.mode, degrees.tensor, routed(instance, degrees)).work
+    if layout == "SR" and scheme == "OUTER":
+        share = max(share, heads_share(maker, degrees.tensor))
+        return Need(layout, share, samples=apart_by_samples(maker, "OUTER", degrees.tensor))
     return Need(layout, share, reader.experts if layout == "EE" else 0)
 
 

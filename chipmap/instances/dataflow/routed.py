@@ -9,9 +9,9 @@ from fractions import Fraction
 
 from chipmap.instances.dataflow.degrees import Degrees
 from chipmap.instances.dataflow.instance import DataflowInstance
-from chipmap.instances.dataflow.parts import Routed, parts
-from chipmap.instances.dataflow.sharding import Layout, collective_ns, made_layout, swap_ns, taken_layout
-from chipmap.instances.dataflow.sizes import output_bytes
+from chipmap.instances.dataflow.parts import Routed, padded, parts
+from chipmap.instances.dataflow.sharding import Collective, Layout, collective_ns, made_layout, swap_ns, taken_layout
+from chipmap.instances.dataflow.sizes import output_bytes, statistics_bytes
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.records.decimals import exact
@@ -33,12 +33,13 @@ def routing_ns(
 
     The fullest chip has c bytes of the tensor in the divided kernel's layout. Replicas swap c along each dimension that
     shares experts. Within a group of n chips a split tensor is swapped as well; one that every chip has whole needs
-    nothing; one that every chip needs whole is gathered: n · c bytes.
+    nothing; one that every chip needs whole is gathered: n · c bytes, unless the reader adds up copies of tokens, and
+    their sums are fewer bytes.
     """
     if "E" not in (maker[1], reader[1]):
         return None
-    made, taken = made_layout(maker[1]), taken_layout(*reader, instance.mode, maker[0])
     size, mode, chips = output_bytes(maker[0], instance), instance.mode, degrees.tensor
+    made, taken = made_layout(*maker, mode, chips), taken_layout(*reader, mode, maker[0])
     at = routed(instance, degrees)
     held = size * parts(*maker, mode, chips, at).output
     needed = size * parts(*reader, mode, chips, at).work
@@ -48,9 +49,35 @@ def routing_ns(
         return _moved(instance, degrees, "RS", held, held) + _moved(instance, degrees, "RS", needed, needed)
     if taken == "EE":
         return _moved(instance, degrees, made, needed, held)
-    whole = taken == "RR"
-    gathered = sum((_gathered(held, one) for one in _tensor(instance, degrees)), Fraction(0)) if whole else Fraction(0)
-    return _moved(instance, degrees, taken, held, needed) + gathered
+    among = _moved(instance, degrees, "RR", held, needed)
+    if taken == "RR":
+        inside = sum((_gathered(held, one) for one in _tensor(instance, degrees)), Fraction(0))
+    else:
+        inside = _moved(instance, degrees, taken, held, needed) - among
+    added = _added_ns(instance, degrees, maker[0], reader, taken)
+    return among + (inside if added is None else min(inside, added))
+
+
+def _added_ns(
+    instance: DataflowInstance, degrees: Degrees, maker: Kernel, reader: tuple[Kernel, Scheme], taken: Layout
+) -> Fraction | None:
+    """Nanoseconds of a combine within a group whose chips each add up what they have of a token's copies; None where
+    the reader doesn't add these up.
+
+    The sums over chips of the reader's output are exchanged: an all-reduce, or a reduce-scatter where it needs split
+    tokens or rows. Where it makes ``statistics`` of each copy (a number that its expert's chip has alone), an
+    all-gather of these.
+    """
+    kernel, scheme = reader
+    if kernel.kind != "elementwise" or kernel.N * maker.active != maker.N:
+        return None
+    collective: Collective = "all_reduce" if taken == "RR" else "reduce_scatter"
+    size = output_bytes(kernel, instance) * padded(parts(kernel, scheme, instance.mode, degrees.tensor).output)
+    if kernel.statistics:
+        if taken != "RR":
+            return None
+        collective, size = "all_gather", statistics_bytes(kernel, instance)
+    return sum((collective_ns(collective, size, one, 2) for one in _tensor(instance, degrees)), Fraction(0))
 
 
 def _moved(instance: DataflowInstance, degrees: Degrees, other: Layout, own: Fraction, part: Fraction) -> Fraction:

@@ -11,8 +11,10 @@ from fractions import Fraction
 from math import prod
 from typing import Literal
 
+import msgspec
+
 from chipmap.instances.dataflow.instance import CostMode
-from chipmap.instances.dataflow.parts import has, parts, splits_tokens
+from chipmap.instances.dataflow.parts import splits_tokens, sums_of_heads
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Exchange, Kernel, Scheme
 from chipmap.records import InputError
@@ -41,27 +43,29 @@ def schemes(kernel: Kernel, mode: CostMode) -> tuple[Scheme, ...]:
     """The schemes that ``kernel`` may have: OUTER where there is an outer dimension, else those of its kind.
 
     An opaque kernel doesn't say along what it could be split: without ``schemes`` it runs whole on every chip. K_RS, a
-    K-split that ends in a reduce-scatter instead of an all-reduce, belongs to mode ``physical``.
+    K-split that ends in a reduce-scatter instead of an all-reduce, belongs to mode ``physical``, as N of a weight
+    update, which makes some of its columns.
     """
     if kernel.schemes:
         return kernel.schemes
     if kernel.outer > 1:
         return ("OUTER",)
     if kernel.kind == "gemm":
-        if kernel.update or not kernel.weights:
-            return ("M",)
-        return ("M", "K", "K_RS") if mode == "physical" else ("M", "K")
+        if mode == "dfmodel":
+            return ("M", "K") if kernel.weights and not kernel.update else ("M",)
+        return ("M", "N") if kernel.update else ("M", "K", "K_RS") if kernel.weights else ("M",)
     return ("M", "NONE") if kernel.kind == "elementwise" else ("NONE",)
 
 
-def made_layout(scheme: Scheme) -> Layout:
+def made_layout(kernel: Kernel, scheme: Scheme, mode: CostMode, chips: int) -> Layout:
     """The layout of the output: K leaves sums that an all-reduce makes whole everywhere, K_RS splits them by rows, K_N
-    by columns."""
-    return _MADE[scheme]
+    by columns; sums of heads may be whole as well."""
+    return "RR" if sums_of_heads(kernel, scheme, mode, chips) == "all_reduce" else _MADE[scheme]
 
 
 def reads_operand(kernel: Kernel, maker: Kernel) -> bool:
-    """Whether ``maker`` makes the (outer · M) × K operand of a gemm of two activations."""
+    """Whether ``maker`` makes the (outer · M) × K operand of a gemm of two activations, or what the forward kernel of
+    a weight update has read."""
     return kernel.operand != "" and kernel.operand == maker.name
 
 
@@ -69,39 +73,18 @@ def taken_layout(kernel: Kernel, scheme: Scheme, mode: CostMode, maker: Kernel) 
     """The layout in which the kernel reads what ``maker`` makes, an activation; without weights that of its own output.
 
     A gemm of two activations that splits tokens (mode ``physical``) needs all of its (outer · M) × K operand. Where
-    nothing says which tensor that is, it reads both whole. Sums over tokens (K_N) read both by their tokens.
+    nothing says which tensor that is, it reads both whole. Sums over tokens (K_N) read both by their tokens. A weight
+    update of g xᵀ makes rows (M) of these rows of g and all of x, columns (N) of these rows of x and all of g; where
+    nothing says which is x, it reads both by its own layout.
     """
     if kernel.kind != "gemm":
         return _MADE[scheme]
+    if kernel.update and kernel.operand and mode == "physical" and scheme in ("M", "N"):
+        return "SR" if reads_operand(kernel, maker) == (scheme == "N") else "RR"
     if kernel.weights:
         return _TAKEN_WITH_WEIGHTS[mode][scheme]
     apart = kernel.operand != "" and not reads_operand(kernel, maker)
     return "RR" if splits_tokens(kernel, scheme, mode) and not apart else _MADE[scheme]
-
-
-def conversion(made: Layout, taken: Layout) -> Collective:
-    """What brings a tensor from one layout to another: nothing from RR (every chip has all of it)."""
-    if made in ("RR", taken):
-        return "none"
-    return "all_gather" if taken == "RR" else "all_to_all"
-
-
-def conversions(
-    maker: Kernel, before: Scheme, reader: Kernel, after: Scheme, mode: CostMode, chips: int
-) -> tuple[Collective, ...]:
-    """The collectives of which the longest is what a tensor takes from its maker to a reader; () where none is needed.
-
-    A reader whose parts are others than the maker's, though split alike, gathers all of it. Where it is split the other
-    way as well, that takes no less than where the parts are equal.
-    """
-    made, taken = made_layout(before), taken_layout(reader, after, mode, maker)
-    plain = conversion(made, taken)
-    if "RR" in (made, taken) or chips == 1:
-        return () if plain == "none" else (plain,)
-    held, needed = parts(maker, before, mode, chips).output, parts(reader, after, mode, chips).work
-    if plain == "none":
-        return () if has(held, needed, chips) else ("all_gather",)
-    return (plain,) if held == needed == Fraction(1, chips) else (plain, "all_gather")
 
 
 def collective_ns(collective: Collective, tensor_bytes: Fraction, dimension: Dimension, factor: int) -> Fraction:
@@ -126,6 +109,11 @@ def collective_ns(collective: Collective, tensor_bytes: Fraction, dimension: Dim
         return tensor_bytes * share / rate + latency
     once = tensor_bytes * (1 if full else n - 1) / (n * rate)
     return once * factor + 2 * latency if collective == "all_reduce" else once + latency
+
+
+def among_chips(dimension: Dimension, chips: int) -> Dimension:
+    """A group of so many neighbours of a dimension, all groups at the same time."""
+    return msgspec.structs.replace(dimension, size=chips)
 
 
 def swap_ns(chip_bytes: Fraction, dimension: Dimension) -> Fraction:

@@ -27,6 +27,12 @@ def output_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     return stated * samples * scaled(workload, output_format(kernel, workload))
 
 
+def statistics_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
+    """Bytes of a micro-batch's sums over the rows of each column: statistics · outer · N words per sample."""
+    words = kernel.statistics * kernel.outer * kernel.N * instance.workload.word_bytes
+    return words * instance.task.samples * scaled(instance.workload, instance.workload.activation_format)
+
+
 def weight_bytes(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     """Bytes of the kernel's parameters that a scheme divides, outer · M · K words of a gemm with weights."""
     workload, stated = instance.workload, kernel.weight_bytes

@@ -49,7 +49,7 @@ class Kernel(Record, frozen=True, kw_only=True):
     of an attention, of which tokens that are split need all ("": not said; page, "Parallelism"). Of a weight update it
     is what the forward kernel read; the other one is the gradient.
     ``heads`` are those of the output's rows, where they aren't ``outer`` (0): a product that makes the gradient of
-    heads, a gradient of keys that several query heads share.
+    heads, a gradient of keys that several query heads share; a forward kernel whose ``outer`` are heads of each sample.
     ``adds`` names makers that this kernel alone reads, and adds up before it does anything else.
     ``parameters_of`` names the forward kernel whose parameters a backward kernel uses, or of which an update is.
     ``statistics``: numbers of each column that an element-wise kernel adds up over all of the column's rows.
@@ -253,6 +253,9 @@ class Workload(Record, frozen=True, kw_only=True):
                 what = f"{kernel.parameters_of!r}, whose parameters {kernel.name!r} uses, is no forward kernel with any"
                 raise InputError(what, f"{here}.parameters_of", "Name a forward kernel with weights, or leave it out.")
             for name in kernel.adds:
+                if name in kernels and kernels[name].update:
+                    what = f"{name!r}, which {kernel.name!r} adds up, is a weight update"
+                    raise InputError(what, f"{here}.adds", "Leave it out: updates are summed over replicas.")
                 if readers.get(name) != [kernel.name] or (name, kernel.name) in self.carries:
                     what = f"{name!r}, which {kernel.name!r} adds up, isn't read by it alone in its layer"
                     raise InputError(what, f"{here}.adds", "Name makers with this one reader, or leave them out.")

@@ -15,7 +15,7 @@ from chipmap.certificate import Certificate
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.records import counted
 from chipmap.validation.certify import Finding, certify
-from chipmap.validation.dataflow import facts, plans, present, resting, training
+from chipmap.validation.dataflow import exchanges, facts, plans, present, training
 from chipmap.validation.dataflow.figures import figures_of, headline, hop
 from chipmap.validation.dataflow.mapping import Mapping, mapping_of
 from chipmap.validation.dataflow.times import Times, held, inside, longest_transfer, steps, times_of
@@ -295,14 +295,9 @@ def t6_gradients(mapping: Mapping) -> int:
     """Picoseconds of the batch's sums of gradients over the replicas, after its last micro-batch, or what is left of
     them where they run behind its backward pass; of updated weights until they are where they rest."""
     instance, degrees = mapping.instance, mapping.solution.degrees
-    gathered = sums = 0
-    for i, owner in mapping.owners.items():
-        if mapping.kernel(i).update:
-            gathered += resting.after(mapping.end(owner), mapping.end(i), instance, degrees)
-    for copy in mapping.copies:
-        kernel = instance.workload.kernels[copy.kernel]
-        each = training.summed(kernel, copy.scheme, instance, degrees)
-        gathered, sums = (gathered, sums + each) if kernel.update else (gathered + each, sums)
+    updates = [mapping.end(i) for i in range(len(mapping.copies)) if mapping.kernel(i).update]
+    sums = sum(training.summed(*one, instance, degrees) for one in updates)
+    gathered = sum(one.ticks for one in exchanges.after(mapping))
     return gathered + (training.left_over(sums, instance, degrees) if instance.task.overlap_gradients else sums)
 
 

@@ -34,9 +34,12 @@ def allowed(kernel: Kernel, mode: CostMode) -> set[Scheme]:
     if kernel.outer > 1:
         return {"OUTER"}
     if kernel.kind == "gemm":
-        if not kernel.weights or kernel.update:
+        physical = mode == "physical"
+        if kernel.update:
+            return {"M", "N"} if physical else {"M"}
+        if not kernel.weights:
             return {"M"}
-        return {"M", "K", "K_RS"} if mode == "physical" else {"M", "K"}
+        return {"M", "K", "K_RS"} if physical else {"M", "K"}
     return {"NONE"} if kernel.kind == "opaque" else {"M", "NONE"}
 
 
@@ -85,8 +88,11 @@ def share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: D
 
 def output_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """A chip's share of the output: its rows, after a reduce-scatter; else what it has computed, or all of it."""
-    if made(scheme) == "RR":
+    shared = heads_in_common(kernel, scheme, instance, degrees)
+    if made(scheme) == "RR" or shared == 0:
         return Fraction(1)
+    if shared > 1:  # each of the chips with terms of a head keeps some of its rows
+        return share(kernel.replace(outer=kernel.heads), "M", instance, degrees)
     if scheme == "E" and kernel.update:
         return own_experts(kernel, degrees)
     scattered: dict[Scheme, Scheme] = {"K_RS": "M", "K_N": "N"}
@@ -166,9 +172,28 @@ def made(scheme: Scheme) -> str:
     return "RS" if columns else {"OUTER": "SR", "M": "SR", "K": "RR", "K_RS": "SR", "NONE": "RR", "E": "EE"}[scheme]
 
 
+def heads_in_common(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
+    """How many chips have terms of the same head of a gradient of fewer heads than the product has; 1 where its heads
+    lie on one chip each, 0 where heads and chips don't fit, so that any may have some."""
+    product = (kernel.kind, kernel.phase, kernel.weights, kernel.update) == ("gemm", "backward", False, False)
+    few = product and 1 <= kernel.heads < kernel.outer
+    if not few or scheme != "OUTER" or instance.mode == "dfmodel":
+        return 1
+    each, rest = divmod(degrees.tensor, kernel.heads)
+    if rest == 0:
+        return each
+    return 1 if kernel.heads % degrees.tensor == 0 else 0
+
+
 def taken(kernel: Kernel, scheme: Scheme, mode: CostMode, maker: Kernel) -> str:
     """Layout in which what ``maker`` makes is read, an activation. Where a product of two has different tokens on each
-    chip, all of them are multiplied by the operand that is no column of tokens; either may be it if none is named."""
+    chip, all of them are multiplied by the operand that is no column of tokens; either may be it if none is named.
+    Rows of a weight update are products of as many rows of the gradient with all of the operand, columns of all of the
+    gradient with as many rows of the operand."""
+    if kernel.kind == "gemm" and kernel.update and kernel.operand and mode == "physical":
+        parts = {"M": maker.name != kernel.operand, "N": maker.name == kernel.operand}
+        if scheme in parts:
+            return "SR" if parts[scheme] else "RR"
     if kernel.kind == "gemm" and kernel.weights:
         outer = "SR" if mode == "dfmodel" else "RR"
         by_sums = {"K": "SR", "K_RS": "SR", "K_N": "SR"}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import facts
+from chipmap.validation.dataflow import facts, rates
 from chipmap.validation.decimals import written
 
 #: A kernel with its scheme.
@@ -21,33 +20,80 @@ def change(maker: End, reader: End, instance: DataflowInstance, degrees: Degrees
     if "E" in (maker[1], reader[1]):
         return routing(maker, reader, instance, degrees)
     links = facts.uses(instance, degrees, "tensor")
-    if not links:
+    before, after = left(*maker, instance, degrees), facts.taken(*reader, instance.mode, maker[0])
+    if not links or before == "RR":
         return Fraction(0)
     (dimension,) = links
-    n = dimension.size
-    before, after = facts.made(maker[1]), facts.taken(reader[0], reader[1], instance.mode, maker[0])
     size = facts.batched_output(maker[0], instance) * facts.padding(*maker, instance, degrees)
     if "RR" in (before, after):
         return plain(before, after, size, dimension)
     held, needed = facts.output_share(*maker, instance, degrees), facts.share(*reader, instance, degrees)
+    heads = least_heads(maker[0], degrees) if reader[1] == "OUTER" and instance.mode == "physical" else needed
+    lacks = reader[1] != "OUTER" and lacks_samples(*maker, instance, degrees)
+    if before == after and not lacks:
+        return missing(maker[0], held, (needed, heads), instance, dimension)
     gather = facts.reduce_scatter(size, dimension)
-    if before == after:
-        return Fraction(0) if facts.covers(held, needed, n) else gather
     across = plain(before, after, size, dimension)
     if instance.mode == "physical":
-        across = to_each(
-            facts.batched_output(maker[0], instance) * most_at_once(maker, reader, held, needed, n), dimension
-        )
-    return across if n * held == n * needed == 1 else max(across, gather)
+        across = to_each(facts.batched_output(maker[0], instance) * max(held, needed, heads), dimension)
+    return across if dimension.size * held == dimension.size * needed == 1 else max(across, gather)
 
 
-def most_at_once(maker: End, reader: End, held: Fraction, needed: Fraction, chips: int) -> Fraction:
-    """The share that the fullest chip sends or gets where tokens become heads, or rows, or the other way. It has whole
-    heads of the tensor, even if several of the reader's share one."""
-    heads = maker[0].outer
-    if reader[1] == "OUTER" and heads < reader[0].outer:
-        return max(held, needed, Fraction(math.ceil(Fraction(heads, chips)), heads))
-    return max(held, needed)
+def added_up(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
+    """Nanoseconds of what chips add up though they split no inner dimension: statistics of columns of which each has
+    some rows; terms that they have of the same head of a gradient."""
+    links = facts.uses(instance, degrees, "tensor")
+    if scheme == "M":
+        return sum((facts.all_reduce(statistics(kernel, instance), one, 2) for one in links), Fraction(0))
+    shared, size = facts.heads_in_common(kernel, scheme, instance, degrees), facts.batched_output(kernel, instance)
+    if shared == 0:
+        return sum((facts.all_reduce(size, one, 2) for one in links), Fraction(0))
+    if shared == 1:
+        return Fraction(0)
+    each = size * facts.padding(kernel, scheme, instance, degrees) / kernel.heads
+    return sum((facts.reduce_scatter(each, one.replace(size=shared)) for one in links), Fraction(0))
+
+
+def lacks_samples(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> bool:
+    """Whether chips share out heads of every sample, more than a sample has, so that none has its rows of all samples
+    (unless each has the same number of heads of each)."""
+    several = kernel.phase == "forward" and 1 <= kernel.heads < kernel.outer
+    return instance.mode == "physical" and scheme == "OUTER" and several and kernel.heads % degrees.tensor > 0
+
+
+def missing(
+    maker: Kernel, held: Fraction, needed: tuple[Fraction, Fraction], instance: DataflowInstance, dimension: Dimension
+) -> Fraction:
+    """Nanoseconds until chips whose part of rows, or columns, is ``held`` have those parts that the reader needs, by
+    its own sizes and by whole heads (0: unsaid): nothing, a gather among the few that need the same, or among all."""
+    wanted, n = [one for one in needed if one], dimension.size
+    if all(facts.covers(held, one, n) for one in wanted):
+        return Fraction(0)
+    size, most = facts.batched_output(maker, instance), max(wanted)
+    if most > held and facts.covers(most, held, n) and all(facts.covers(most, one, n) for one in wanted):
+        few = dimension.replace(size=int(most / held))
+        return facts.reduce_scatter(size * most, few)
+    return facts.reduce_scatter(size * (held * -(-1 // held)), dimension)
+
+
+def least_heads(maker: Kernel, degrees: Degrees) -> Fraction:
+    """The least part of a tensor that has all rows of one chip's heads; 0 where nothing says how many heads it has."""
+    heads = maker.outer if maker.outer > 1 else 0
+    if maker.heads and (maker.phase == "backward" or maker.outer == 1):
+        heads = maker.heads
+    return Fraction(-(-heads // degrees.tensor), heads) if heads else Fraction(0)
+
+
+def statistics(kernel: Kernel, instance: DataflowInstance) -> Fraction:
+    """Bytes of a micro-batch's numbers that an element-wise kernel adds up over rows, some for each column."""
+    one = rates.of_activations(instance, kernel.outer * kernel.N * instance.workload.word_bytes)
+    return one * kernel.statistics * instance.task.samples
+
+
+def left(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> str:
+    """The layout in which a kernel leaves its output."""
+    whole = facts.heads_in_common(kernel, scheme, instance, degrees) == 0
+    return "RR" if whole else facts.made(scheme)
 
 
 def plain(before: str, after: str, size: Fraction, dimension: Dimension) -> Fraction:
@@ -76,12 +122,34 @@ def routing(maker: End, reader: End, instance: DataflowInstance, degrees: Degree
             return Fraction(0)
         return _both(made, made, instance, degrees) + _both(needed, needed, instance, degrees)
     at_experts = needed if out else made
-    if out and facts.made(maker[1]) == "RR":
-        return _among(at_experts, instance, degrees)
-    if back and facts.taken(*reader, instance.mode, maker[0]) == "RR":
-        gathered = [facts.reduce_scatter(made * one.size, one) for one in facts.uses(instance, degrees, "tensor")]
-        return _among(at_experts, instance, degrees) + sum(gathered, Fraction(0))
-    return _both(at_experts, max(made, needed), instance, degrees)
+    if out:
+        inside = Fraction(0)
+        if left(*maker, instance, degrees) != "RR":
+            inside = _inside(max(made, needed), instance, degrees)
+        return _among(at_experts, instance, degrees) + inside
+    return _among(at_experts, instance, degrees) + _combined(maker, reader, made, needed, instance, degrees)
+
+
+def _combined(
+    maker: End, reader: End, made: Fraction, needed: Fraction, instance: DataflowInstance, degrees: Degrees
+) -> Fraction:
+    """Nanoseconds within a group: what experts made is brought to where it is read; or, if that is less, each chip adds
+    up the copies of a token that it has, and the sums are exchanged."""
+    kernel, links = reader[0], facts.uses(instance, degrees, "tensor")
+    whole = facts.taken(*reader, instance.mode, maker[0]) == "RR"
+    if whole:
+        moved = sum((facts.reduce_scatter(made * one.size, one) for one in links), Fraction(0))
+    else:
+        moved = _inside(max(made, needed), instance, degrees)
+    if kernel.kind != "elementwise" or maker[0].active * kernel.N != maker[0].N:
+        return moved
+    if kernel.statistics:  # a number of each copy, which nobody else has
+        numbers = statistics(kernel, instance)
+        added = [facts.reduce_scatter(numbers, one) for one in links] if whole else [moved]
+    else:
+        sums = facts.batched_output(kernel, instance) * facts.padding(*reader, instance, degrees)
+        added = [facts.all_reduce(sums, one, 2) if whole else facts.reduce_scatter(sums, one) for one in links]
+    return min(moved, sum(added, Fraction(0)))
 
 
 def _shares(maker: End, reader: End, instance: DataflowInstance, degrees: Degrees) -> tuple[Fraction, Fraction]:
@@ -92,9 +160,12 @@ def _among(held: Fraction, instance: DataflowInstance, degrees: Degrees) -> Frac
     return sum((to_each(held, one) for one in facts.uses(instance, degrees, "expert")), Fraction(0))
 
 
+def _inside(most: Fraction, instance: DataflowInstance, degrees: Degrees) -> Fraction:
+    return sum((to_each(most, one) for one in facts.uses(instance, degrees, "tensor")), Fraction(0))
+
+
 def _both(held: Fraction, most: Fraction, instance: DataflowInstance, degrees: Degrees) -> Fraction:
-    inside = sum((to_each(most, one) for one in facts.uses(instance, degrees, "tensor")), Fraction(0))
-    return _among(held, instance, degrees) + inside
+    return _among(held, instance, degrees) + _inside(most, instance, degrees)
 
 
 def to_each(held: Fraction, dimension: Dimension) -> Fraction:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.workload import Kernel
 from chipmap.validation.dataflow import facts
-from chipmap.validation.dataflow.layouts import End
+from chipmap.validation.dataflow.layouts import End, change, least_heads
 
 if TYPE_CHECKING:
     from chipmap.validation.dataflow.mapping import Mapping
@@ -75,10 +75,23 @@ def running(mapping: Mapping) -> list[tuple[bool, int, int]]:
 
 
 def need(reader: End, maker: Kernel, instance: DataflowInstance, degrees: Degrees) -> Need:
-    """What a reader needs of what ``maker`` makes."""
+    """What a reader needs of what ``maker`` makes: by heads whole ones, of every sample where it has several."""
     kind = facts.taken(*reader, instance.mode, maker)
     share = Fraction(1) if kind == "RR" else facts.share(*reader, instance, degrees)
+    if kind == "SR" and reader[1] == "OUTER":
+        share = max(share, least_heads(maker, degrees))
+        several = maker.phase == "forward" and 0 < maker.heads < maker.outer and maker.heads % degrees.tensor
+        kind = "heads of samples" if several else kind
     return Need(kind, share, reader[0].experts if kind == "EE" else 0)
+
+
+def exchanges_sums(maker: End, reader: End, instance: DataflowInstance, degrees: Degrees) -> bool:
+    """Whether a reader adds up copies of tokens where experts made them, as exchanging the sums takes less than to have
+    the copies."""
+    if maker[1] != "E" or not maker[0].active:
+        return False
+    copies = maker[0].replace(active=0), maker[1]  # of no number of copies anything is known
+    return change(maker, reader, instance, degrees) < change(copies, reader, instance, degrees)
 
 
 def has(held: Need, other: Need, degrees: Degrees) -> bool:
@@ -108,7 +121,8 @@ def suppliers(mapping: Mapping) -> dict[tuple[int, int], int]:
                 if _reaches(mapping, r, v, keep) and has(theirs, own, mapping.degrees):
                     found[u, v] = r
                     break
-            before.append((v, own))
+            if not exchanges_sums(mapping.end(u), mapping.end(v), instance, mapping.degrees):
+                before.append((v, own))
     return found
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import facts
+from chipmap.validation.dataflow.layouts import left
 
 if TYPE_CHECKING:
     from chipmap.validation.dataflow.mapping import Mapping
@@ -41,12 +42,14 @@ def added(mapping: Mapping) -> list[tuple[int, tuple[int, ...]]]:
     return [(i, tuple(at[layer, name] for name in names)) for i, layer, names in named if len(names) > 1]
 
 
-def together(mapping: Mapping) -> Iterator[tuple[int, int]]:
-    """T3: (the maker that runs last, picoseconds of a collective) for each kind that makers of a group ask for."""
+def together(mapping: Mapping) -> Iterator[tuple[int, list[int], int]]:
+    """T3: (the maker that runs last, those of one kind, picoseconds of the collective) for each kind of collective that
+    makers of a group ask for."""
     for _, makers in mapping.added:
         last = max(makers, key=mapping.running.__getitem__)
-        for scheme in {mapping.copies[u].scheme for u in makers} & {*SUMMED}:
-            yield last, summed(mapping.kernel(makers[-1]), scheme, mapping.instance, mapping.degrees)
+        for scheme in SUMMED:
+            if some := [u for u in makers if mapping.copies[u].scheme == scheme]:
+                yield last, some, summed(mapping.kernel(makers[-1]), scheme, mapping.instance, mapping.degrees)
 
 
 def alike(mapping: Mapping) -> set[tuple[int, int]]:
@@ -55,8 +58,8 @@ def alike(mapping: Mapping) -> set[tuple[int, int]]:
     for adder, makers in mapping.added:
         seen = set[tuple[str, Fraction]]()
         for u in makers:
-            scheme = mapping.copies[u].scheme
-            layout = facts.made(scheme), facts.output_share(*mapping.end(u), mapping.instance, mapping.degrees)
+            end, scene = mapping.end(u), (mapping.instance, mapping.degrees)
+            layout = left(*end, *scene), facts.output_share(*end, *scene)
             if layout in seen:
                 found.add((u, adder))
             seen.add(layout)

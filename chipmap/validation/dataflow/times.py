@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import facts, rates, resting, sums, tiles, training
+from chipmap.validation.dataflow import exchanges, facts, rates, tiles, training
 from chipmap.validation.dataflow.mapping import Mapping
 from chipmap.validation.decimals import written
 
@@ -155,25 +155,10 @@ def _cached(mapping: Mapping) -> bool:
 
 
 def network(mapping: Mapping) -> dict[int, int]:
-    """Picoseconds of collectives per partition: sums where they are made, layout changes where they are read (at the
-    hand-over between layers too, in mode ``physical``), parameters where they are used."""
-    instance, degrees = mapping.instance, mapping.degrees
+    """Picoseconds of collectives and exchanges per partition."""
     times = {copy.partition: 0 for copy in mapping.copies}
-    paid = [*sums.together(mapping)]
-    for i in range(len(mapping.copies)):
-        kernel, scheme = mapping.end(i)
-        if i not in mapping.members:
-            paid.append((i, sums.summed(kernel, scheme, instance, degrees)))
-        paid.append((i, facts.up(facts.own_exchange(kernel, instance, degrees))))
-        if i in mapping.owners and not kernel.update:
-            paid.append((i, resting.each_run(mapping.end(mapping.owners[i]), (kernel, scheme), instance, degrees)))
-        else:
-            paid.append((i, training.exchanged(kernel, scheme, instance, degrees)))
-    free = sums.alike(mapping) | mapping.suppliers.keys()
-    paid += [(v, mapping.changes[u, v]) for u, v in mapping.edges if (u, v) not in free]
-    paid += [(v, mapping.changes[u, v]) for u, v in mapping.handovers]
-    for i, ticks in paid:
-        times[mapping.copies[i].partition] += ticks
+    for one in exchanges.each_run(mapping):
+        times[mapping.copies[one.payer].partition] += one.ticks
     return times
 
 

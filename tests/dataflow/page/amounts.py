@@ -95,6 +95,8 @@ def allowed(kernel: Kernel, mode: str) -> set[str]:
         return {"OUTER"}
     if kernel.kind == "gemm" and kernel.weights and not kernel.update:
         return {"M", "K", "K_RS"} if mode == "physical" else {"M", "K"}
+    if kernel.update and kernel.kind == "gemm" and mode == "physical":
+        return {"M", "N"}
     return {"gemm": {"M"}, "elementwise": {"M", "NONE"}, "opaque": {"NONE"}}[kernel.kind]
 
 
@@ -173,10 +175,34 @@ def _share(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
     return _nth(case, kernel, counted[scheme])
 
 
+def gradient_of_heads(case: PageCase, kernel: Kernel, scheme: str) -> tuple[str, int]:
+    """What a product by heads does to make a gradient of fewer heads: nothing, a scatter among g chips, or a sum over
+    all chips."""
+    of_two = kernel.kind == "gemm" and not kernel.weights and not kernel.update
+    if not (case.physical and scheme == "OUTER" and of_two and kernel.phase == "backward"):
+        return "nothing", 1
+    if kernel.heads == 0 or kernel.heads >= kernel.outer or kernel.heads % case.n == 0:
+        return "nothing", 1
+    if case.n % kernel.heads == 0:
+        return "scatter", case.n // kernel.heads
+    return "sum", case.n
+
+
+def statistics(case: PageCase, kernel: Kernel) -> Fraction:
+    """Bytes of a micro-batch's statistics of columns."""
+    words = kernel.statistics * kernel.outer * kernel.N * case.b
+    return scaled(case, words * case.instance.workload.word_bytes, case.instance.workload.activation_format)
+
+
 def output_share(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
     """A chip's share of the output after the sums that the scheme needs."""
     if scheme in ("K", "NONE"):
         return Fraction(1)
+    what, _ = gradient_of_heads(case, kernel, scheme)
+    if what == "sum":
+        return Fraction(1)
+    if what == "scatter":
+        return _nth(case, kernel, kernel.heads * kernel.M)
     if scheme == "K_RS":
         return _nth(case, kernel, kernel.outer * kernel.M)
     if scheme == "K_N":

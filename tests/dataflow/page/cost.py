@@ -271,7 +271,7 @@ def _network(mapped: Mapped) -> dict[int, int]:
     members = [u for makers in mapped.added.values() for u in makers]
     for i, (_, kernel, scheme, p) in enumerate(mapped.copies):
         found[p] += network.exchange(case, kernel)
-        if i not in members:
+        if i not in members or scheme not in exchanges.PARTIAL_SUMS:
             found[p] += network.sums(case, kernel, scheme)
         if i in mapped.parameters and not kernel.update:
             found[p] += exchanges.used_weights(mapped, i, mapped.parameters[i])

@@ -40,6 +40,12 @@ def needed(case: PageCase, reader: End, maker: End) -> tuple[str, Fraction, int]
     """A reader's need: kind of layout, share, number of experts."""
     kind = network.reads(case, reader, maker[0])
     share = Fraction(1) if kind == "RR" else amounts.share(case, *reader)
+    if reader[1] == "OUTER" and kind == "SR":
+        forward, outer, heads = maker[0].phase == "forward", maker[0].outer, maker[0].heads
+        if forward and 0 < heads < outer and heads % case.n:
+            kind = "heads of samples"
+        heads = outer if outer > 1 and (forward or not heads) else heads
+        share = max(share, Fraction(math.ceil(Fraction(heads, case.n)), heads)) if heads else share
     return kind, share, reader[0].experts if kind == "EE" else 0
 
 
@@ -61,11 +67,21 @@ def suppliers(mapped: Mapped) -> dict[tuple[int, int], int]:
         for r in order[: order.index(v)]:
             if (u, r) not in inside or mapped.change(u, r) == 0 or not _in_reach(mapped, r, v):
                 continue
+            if exchanges_sums(case, mapped.end(u), mapped.end(r)):
+                continue
             ends = (needed(case, mapped.end(one), mapped.end(u)) for one in (r, v))
             if covers(case, *ends):
                 found[u, v] = r
                 break
     return found
+
+
+def exchanges_sums(case: PageCase, maker: End, reader: End) -> bool:
+    """Whether a reader of copies exchanges their sums, which takes less than the change of layout of the copies."""
+    if maker[1] != "E" or reader[1] == "E" or reader[0].N * maker[0].active != maker[0].N:
+        return False
+    alone = maker[0].replace(active=0), maker[1]
+    return network.routed(case, maker, reader) < network.routed(case, alone, reader)
 
 
 def _in_reach(mapped: Mapped, r: int, v: int) -> bool:
@@ -175,7 +191,8 @@ def lie_as_another(mapped: Mapped) -> set[tuple[int, int]]:
     found = set[tuple[int, int]]()
     for a, makers in mapped.added.items():
         layouts = [
-            (network.MADE[mapped.copies[u][2]], amounts.output_share(mapped.case, *mapped.end(u))) for u in makers
+            (network.left(mapped.case, *mapped.end(u)), amounts.output_share(mapped.case, *mapped.end(u)))
+            for u in makers
         ]
         found |= {(u, a) for i, u in enumerate(makers) if layouts[i] in layouts[:i]}
     return found

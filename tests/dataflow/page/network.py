@@ -44,13 +44,22 @@ def swap(held: Fraction, link: Dimension) -> Fraction:
 
 
 def sums(case: PageCase, kernel: Kernel, scheme: str) -> int:
-    """Ticks of the collective in which a split of what is summed ends."""
+    """Ticks of the collective in which a split of what is summed ends, statistics of columns and sums of heads too."""
     size, total = amounts.tensor(case, kernel), Fraction(0)
     for link in case.links("tensor"):
         if scheme == "K":
             total += collective("all-reduce", size, link, 2 if case.physical else case.instance.task.all_reduce_factor)
         elif scheme in ("K_RS", "K_N"):
             total += collective("gather", size * padding(amounts.output_share(case, kernel, scheme)), link)
+        elif scheme == "M" and case.physical:
+            total += collective("all-reduce", amounts.statistics(case, kernel), link)
+        elif scheme == "OUTER":
+            what, among = amounts.gradient_of_heads(case, kernel, scheme)
+            if what == "sum":
+                total += collective("all-reduce", size, link)
+            elif what == "scatter":
+                each = size * padding(amounts.output_share(case, kernel, scheme)) / kernel.heads
+                total += collective("gather", each, link.replace(size=among))
     return ticks(total)
 
 
@@ -101,6 +110,9 @@ def reads(case: PageCase, reader: End, maker: Kernel) -> str:
             return "RR" if case.physical else "SR"
         by_sums = {"K": "SR", "K_RS": "SR", "K_N": "SR"}
         return {"M": "RR", "NONE": "RR", "N": "RS", "E": "EE", **by_sums}[scheme]
+    if kernel.kind == "gemm" and kernel.update and kernel.operand and case.physical and scheme in ("M", "N"):
+        gradient = kernel.operand != maker.name
+        return "SR" if gradient == (scheme == "M") else "RR"
     if kernel.kind == "gemm" and amounts.splits_tokens(case, kernel, scheme):
         return "RS" if kernel.operand and kernel.operand != maker.name else "RR"
     return MADE[scheme]
@@ -109,30 +121,52 @@ def reads(case: PageCase, reader: End, maker: Kernel) -> str:
 def change(case: PageCase, maker: End, reader: End) -> int:
     """Ticks until a reader has what it needs of what ``maker`` made."""
     if "E" in (maker[1], reader[1]):
-        return ticks(_routed(case, maker, reader))
+        return ticks(routed(case, maker, reader))
     return ticks(sum((_moved(case, maker, reader, link) for link in case.links("tensor")), Fraction(0)))
 
 
+def left(case: PageCase, kernel: Kernel, scheme: str) -> str:
+    """The layout that a kernel leaves."""
+    return "RR" if amounts.gradient_of_heads(case, kernel, scheme)[0] == "sum" else MADE[scheme]
+
+
+def _heads_of_samples(case: PageCase, maker: End, reader: End) -> bool:
+    """Whether the maker's chips have heads of some samples, and the reader's need rows of all."""
+    kernel, scheme = maker
+    if not case.physical or scheme != "OUTER" or reader[1] == "OUTER" or kernel.phase == "backward":
+        return False
+    return kernel.heads != 0 and kernel.heads < kernel.outer and kernel.heads % case.n != 0
+
+
+def _heads(case: PageCase, maker: Kernel) -> int:
+    """The heads of a tensor's rows; 0 where nothing is said of them."""
+    if maker.phase == "forward" and maker.outer > 1:
+        return maker.outer
+    return maker.heads or (maker.outer if maker.outer > 1 else 0)
+
+
 def _moved(case: PageCase, maker: End, reader: End, link: Dimension) -> Fraction:
-    made, needs = MADE[maker[1]], reads(case, reader, maker[0])
+    made, needs = left(case, *maker), reads(case, reader, maker[0])
     if made == "RR":
         return Fraction(0)
     n, size = case.n, amounts.tensor(case, maker[0])
-    held, needed = amounts.output_share(case, *maker), amounts.share(case, *reader)
+    held, needed = amounts.output_share(case, *maker), [amounts.share(case, *reader)]
     gather = collective("gather", size * padding(held), link)
     if needs == "RR":
         return gather
-    if made == needs:
-        return Fraction(0) if agree(held * n, needed * n, n) else gather
+    if reader[1] == "OUTER" and case.physical and (heads := _heads(case, maker[0])):
+        needed.append(Fraction(math.ceil(Fraction(heads, n)), heads))
+    if made == needs and not _heads_of_samples(case, maker, reader):
+        if all(agree(held * n, one * n, n) for one in needed):
+            return Fraction(0)
+        most = max(needed)
+        if held < most and agree(most * n, held * n, n) and all(agree(most * n, one * n, n) for one in needed):
+            return collective("gather", size * most, link.replace(size=int(most / held)))
+        return gather
     if not case.physical:
         return collective("all-to-all", size, link)
-    heads = maker[0].outer
-    if reader[1] == "OUTER" and reader[0].outer > heads:  # several query heads read one of these
-        whole_heads = Fraction(math.ceil(Fraction(heads, n)), heads)
-    else:
-        whole_heads = Fraction(0)
-    swapped = swap(size * max(held, needed, whole_heads), link)
-    equal = held == needed == Fraction(1, n)
+    swapped = swap(size * max(held, *needed), link)
+    equal = held == needed[0] == Fraction(1, n)
     return swapped if equal else max(swapped, gather)
 
 
@@ -145,7 +179,7 @@ def agree(maker: Fraction, reader: Fraction, n: int) -> bool:
     return n % maker == 0 and n % reader == 0 and maker % reader == 0
 
 
-def _routed(case: PageCase, maker: End, reader: End) -> Fraction:
+def routed(case: PageCase, maker: End, reader: End) -> Fraction:
     """Dispatch to divided experts, combine from them."""
     size, total = amounts.tensor(case, maker[0]), Fraction(0)
     made, needed = size * amounts.output_share(case, *maker), size * amounts.share(case, *reader)
@@ -155,15 +189,33 @@ def _routed(case: PageCase, maker: End, reader: End) -> Fraction:
         return total
     if maker[1] == "E":  # combine
         total += sum(swap(made, link) for link in among)
-        if not both and reads(case, reader, maker[0]) == "RR":
-            total += sum(collective("gather", case.n * made, link) for link in inside)
+        if both:
+            total += sum(swap(made, link) for link in inside)
         else:
-            total += sum(swap(made if both else max(made, needed), link) for link in inside)
+            total += sum(_combined(case, maker[0], reader, (made, max(made, needed)), link) for link in inside)
     if reader[1] == "E":  # dispatch
         total += sum(swap(needed, link) for link in among)
-        if both or MADE[maker[1]] != "RR":
+        if both or left(case, *maker) != "RR":
             total += sum(swap(needed if both else max(made, needed), link) for link in inside)
     return total
+
+
+def _combined(
+    case: PageCase, maker: Kernel, reader: End, moved: tuple[Fraction, Fraction], link: Dimension
+) -> Fraction:
+    """Combine within a group: outputs of experts are moved, or what each chip has added up of its own ones."""
+    kernel, needs = reader[0], reads(case, reader, maker)
+    change = collective("gather", case.n * moved[0], link) if needs == "RR" else swap(moved[1], link)
+    if kernel.kind != "elementwise" or kernel.N * maker.active != maker.N:
+        return change
+    size = amounts.tensor(case, kernel)
+    if kernel.statistics and needs == "RR":
+        return min(change, collective("gather", amounts.statistics(case, kernel), link))
+    if kernel.statistics:
+        return change
+    if needs == "RR":
+        return min(change, collective("all-reduce", size, link))
+    return min(change, collective("gather", size * padding(amounts.output_share(case, *reader)), link))
 
 
 def replicas(case: PageCase, scheme: str) -> list[Dimension]:

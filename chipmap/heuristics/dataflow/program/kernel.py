@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.heuristics.dataflow.program.label_setting import (
+    HELD,
     NO_LIMIT,
     Graph,
     Labels,
@@ -130,16 +131,18 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
                 once = finish(g, rules, pool, i, j, g.sets[root], -((left - room) // runs))
                 if once < 0 or runs * once >= room - left:
                     continue
-                dram = before + waiting(g, rules, pool.signature[i], j, g.sets[root]) if limited else 0
+                lasting = pool.signature[i] & g.fields.lasting
+                dram = before + waiting(g, rules, lasting, j, g.sets[root]) if limited else 0
                 new = table.used[j]
                 for c in range(columns):
                     table.outside[j, new, c] = table.outside[root, s, c] + pool.outside[i, c]
                 if columns > 0:
+                    dram += pool.outside[i, HELD]
                     table.outside[j, new, 1] = max(table.outside[root, s, 1], dram)
                     dram = table.outside[j, new, 0] + table.outside[j, new, 1]
                 if dram > rules.room:
                     continue
-                if not relax(table, root, s, j, pool.signature[i], runs * once, rules.most, upper - left):
+                if not relax(table, root, s, j, lasting, runs * once, rules.most, upper - left):
                     return False
         lower[depth + 1], higher[depth + 1] = higher[depth], end
         depth += 1

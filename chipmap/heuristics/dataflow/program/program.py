@@ -84,12 +84,17 @@ class Program(IdealGraph):
             return None
         rules = self.rules(most, fused, sram, dram)
         plain = self._fewest(rules, exactly, below)
-        if plain is None or not self.graph.outside.any():
+        if plain is None or not self._beside():
             return plain
         least = all(outside(self.problem, f, plain.chosen) == outside(self.problem, f) for f in BESIDE)
         room = NO_LIMIT if rules.room == NO_LIMIT else rules.room + outside(self.problem, "kept")
         fits = self.dram(plain) <= room
         return plain if least and fits else self._whole(rules, exactly, below, plain, fits)
+
+    def _beside(self) -> bool:
+        """Whether options differ in what counts beside the partitions' time."""
+        exchanges = self.graph.exchanges
+        return bool(self.graph.outside.any() or exchanges.after.any() or exchanges.held.any())
 
     def rules(self, most: int | None, fused: bool = True, sram: int | None = None, dram: int | None = None) -> Rules:
         """What partitions obey, with at most ``most`` of them per phase, ``sram`` and ``dram`` bytes (None: the
@@ -157,6 +162,7 @@ class Program(IdealGraph):
         edges = np.diff(g.leave)[options]
         np.maximum.at(most, options, g.compute + g.memory + g.network + 2 * edges * g.dram)
         changes = int(g.converts.max(axis=(1, 2)).sum()) if len(g.converts) else 0
+        changes += self.exchanging_most
         return int(g.runs.max(initial=1)) * (int(most.sum()) + changes + len(self.order) * self.problem.launch) + 1
 
     def _shared(self, chain: Chain) -> int:
@@ -241,7 +247,7 @@ class Program(IdealGraph):
         more = table.outside[j, s] - table.outside[root, before]
 
         def wanted(pool: Labels, i: int) -> bool:
-            same = pool.signature[i] == table.signature[j, s]
+            same = pool.signature[i] & g.fields.lasting == table.signature[j, s]
             same = same and all(pool.outside[i, c] == more[c] for c in range(len(more)) if c != 1)
             return bool(same and finish(g, rules, pool, i, j, g.sets[root], once + 1) == once)
 
@@ -319,6 +325,6 @@ def open_bits(g: Graph, j: int) -> int:
     """An upper bound on the bits that the open kernels of ideal j have a choice of."""
     bits = 0
     for u in g.open[g.open_first[j] : g.open_first[j + 1]].tolist():
-        if g.slot[u] >= 0:
+        if g.fields.mask[u]:
             bits += int(g.first[u + 1] - g.first[u] - 1).bit_length()
     return min(bits, 20)

@@ -271,7 +271,9 @@ def _wanted(
     root, j = ideals
 
     def wanted(pool: Labels, i: int) -> bool:
-        same = pool.signature[i] == signature and (g.outside.shape[1] == 0 or pool.outside[i, 0] == arc.extra)
+        same = pool.signature[i] & g.fields.lasting == signature and (
+            g.outside.shape[1] == 0 or pool.outside[i, 0] == arc.extra
+        )
         return bool(same and finish(g, rules, pool, i, j, g.sets[root], arc.cost + 1) == arc.cost)
 
     return wanted

@@ -99,7 +99,8 @@ def tables(problem: MultiProblem) -> Tables:
     def rows(pick: Callable[[ModelCosts], IntArray], summed: bool) -> IntArray:
         """What ``pick`` gives of all models, with a row more for each; ``summed``: over the layers before a row."""
         found = [pick(model) for model in models]
-        return np.concatenate([sums(own) if summed else np.append(own, 0 * own[:1], axis=0) for own in found])
+        all_rows = np.concatenate([sums(own) if summed else np.append(own, 0 * own[:1], axis=0) for own in found])
+        return np.ascontiguousarray(all_rows)  # for another layout the annealing would be compiled again
 
     need, size = [rows(lambda model: model.need, summed=False)], 1
     while 2 * size <= max(model.layers for model in models):

@@ -281,6 +281,42 @@ def least_slowest(
                 break
 
 
+class _EnergyFall(NamedTuple):
+    """The least energy of the ranges that end with a layer, by their start: ``best`` [WIDE, cells of windows], known in
+    the cells from ``lowest`` to ``highest`` [WIDE]. ``hint`` [WIDE] is the cell where the last search ended."""
+
+    best: FloatArray
+    lowest: IntArray
+    highest: IntArray
+    hint: IntArray
+
+
+@njit(cache=True, nogil=True)
+def _lower(end: FloatArray, h: int, j: int, v: int, base: float, window: WindowCosts, fall: _EnergyFall) -> None:
+    """Let ``fall`` know of the range's energies in cell ``h``, whose Lat is ``base`` more than its time."""
+    best, windows, size = fall.best, len(window.edges) - 1, end.shape[2] // WIDE
+    t, lat = fall.hint[v], end[h, j, v] + base
+    least = end[h, j, WIDE + v] if size > 1 else lat
+    while t < windows and window.edges[t + 1] < lat:
+        t += 1
+    while t > 0 and window.edges[t] >= lat:
+        t -= 1
+    fall.hint[v] = t
+    if t >= windows or best[v, t] <= least:
+        return
+    fall.lowest[v] = min(fall.lowest[v], t)
+    while True:
+        spare = window.edges[t + 1] - base
+        value = least
+        for w in range(size - 2):
+            value = max(value, end[h, j, (2 + w) * WIDE + v] - window.rates[w] * spare)
+        best[v, t] = min(best[v, t], value)
+        if value <= least or t + 1 >= windows:
+            break
+        t += 1
+    fall.highest[v] = max(fall.highest[v], t)
+
+
 @njit(cache=True, nogil=True)
 def steps(
     end: FloatArray,
@@ -303,10 +339,11 @@ def steps(
     ``chosen``: the first start, and whether only all layers matter. Number of steps; -1 where there is no room.
     """
     start, whole = chosen
-    cells, layers, size = end.shape[0], end.shape[1], end.shape[2] // WIDE
+    cells, layers = end.shape[0], end.shape[1]
     windows = len(window.edges) - 1
     best = np.full((WIDE, windows), NONE)
-    lowest, highest, hint = np.full(WIDE, windows), np.full(WIDE, -1), np.zeros(WIDE, np.int64)
+    lowest, highest = np.full(WIDE, windows), np.full(WIDE, -1)
+    fall = _EnergyFall(best, lowest, highest, np.zeros(WIDE, np.int64))
     count = 0
     for j in range(layers):
         if j >= start and not (whole and j < layers - 1):
@@ -317,26 +354,7 @@ def steps(
                     base = window.weight[j + 1] - window.weight[start + v]
                     if window.more > 0:
                         base += window.more * max(low[h, j, v], slow[j, v])
-                    t, lat = hint[v], end[h, j, v] + base
-                    least = end[h, j, WIDE + v] if size > 1 else lat
-                    while t < windows and window.edges[t + 1] < lat:
-                        t += 1
-                    while t > 0 and window.edges[t] >= lat:
-                        t -= 1
-                    hint[v] = t
-                    if t >= windows or best[v, t] <= least:
-                        continue
-                    lowest[v] = min(lowest[v], t)
-                    while True:
-                        spare = window.edges[t + 1] - base
-                        value = least
-                        for w in range(size - 2):
-                            value = max(value, end[h, j, (2 + w) * WIDE + v] - window.rates[w] * spare)
-                        best[v, t] = min(best[v, t], value)
-                        if value <= least or t + 1 >= windows:
-                            break
-                        t += 1
-                    highest[v] = max(highest[v], t)
+                    _lower(end, h, j, v, base, window, fall)
         for v in range(WIDE):
             offsets[j * WIDE + v] = count
             if j < start + v or (whole and (v > 0 or j < layers - 1)):

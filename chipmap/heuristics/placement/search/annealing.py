@@ -155,6 +155,16 @@ def _propose(
     return _move(units, allowed, s.device, v, to, moved), to, -1
 
 
+@njit(cache=True, nogil=True)
+def _keep_best(s: AnnealingState) -> None:
+    """The present schedule is the best one if it has fewer bytes too many, or as many and a shorter step."""
+    step, over = s.value[0], s.value[1]
+    if over < s.value[3] or (over == s.value[3] and step < s.value[2]):
+        s.value[2], s.value[3] = step, over
+        s.best_device[:] = s.device
+        s.best_key[:] = s.key
+
+
 @njit(cache=True, nogil=True, long=True)
 def anneal(
     t: Tables,
@@ -190,12 +200,8 @@ def anneal(
         for i in range(size):
             old[i] = s.device[moved[i]]
             s.device[moved[i]] = to
-        limit = (
-            s.value[0]
-            + 1
-            + int(-temperature(temperatures[0], temperatures[1], k / moves) * np.log(1.0 - np.random.random()))
-        )
-        limit = NEVER if s.value[1] > 0 else limit
+        worse = int(-temperature(temperatures[0], temperatures[1], k / moves) * np.log(1.0 - np.random.random()))
+        limit = NEVER if s.value[1] > 0 else s.value[0] + 1 + worse
         done, over = done + 1, -1
         if row < 0:
             step = simulate(t, s.device, s.key, False, tail, limit, other)
@@ -217,8 +223,5 @@ def anneal(
             w, other = other, w
         s.value[0], s.value[1] = step, over
         length = _critical(t, s.device, w, chain)
-        if over < s.value[3] or (over == s.value[3] and step < s.value[2]):
-            s.value[2], s.value[3] = step, over
-            s.best_device[:] = s.device
-            s.best_key[:] = s.key
+        _keep_best(s)
     return done

@@ -100,7 +100,8 @@ def partition(
     )
     limits = np.where((problem.memory >= 0) & (problem.instance.task.memory != "none"), problem.memory, LATE)
     share = max(1, int(SLACK / (1 / np.maximum(1, problem.time.sum(axis=0))).sum()))
-    _fill(made, problem.time, now)
+    time = np.ascontiguousarray(problem.time)  # for another layout the annealing would be compiled again
+    _fill(made, time, now)
     rate = OVER * int(made.cost.sum()) / max(1, int(made.bytes.sum()))
     allowed, total = common_devices(problem), min(MOST, MOVES * count)
     uneven = UNEVEN[seed % len(UNEVEN)]
@@ -110,7 +111,7 @@ def partition(
             last = min(total, done + CHUNK)
             temperatures = (_temperature(share, done / total), _temperature(share, last / total))
             # fmt: off
-            _anneal(made, units, allowed, problem.time, now, limits, (share, rate, uneven), temperatures,
+            _anneal(made, units, allowed, time, now, limits, (share, rate, uneven), temperatures,
                     last - done, (seed * MOST + done) % SEEDS)
             # fmt: on
         if (now.held <= limits).all():

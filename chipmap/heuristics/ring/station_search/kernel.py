@@ -288,6 +288,38 @@ def _enter(row: Any, length: int, parent: int, done: int, level: Level) -> bool:
 
 
 @njit(cache=True)
+def _with(
+    v: int,
+    depth: int,
+    limit: int,
+    pending: Any,
+    late: Any,
+    relations: Any,
+    signals: Any,
+    sent: Any,
+    total: Any,
+    sending: Any,
+    block: Any,
+    below: Any,
+) -> bool:
+    """At the next depth of the :class:`_Stack`: all that must be in the block together with v; whether that can be.
+
+    ``pending`` [w] is room.
+    """
+    deeper = depth + 1
+    block[deeper], below[deeper] = block[depth], below[depth]
+    total[deeper], sending[deeper] = total[depth], sending[depth]
+    if has(block[depth], v):
+        return True
+    pending[:] = 0
+    pending[v >> 6] = ONE << np.uint64(v & 63)
+    total[deeper], sending[deeper] = force(
+        pending, limit, total[depth], sending[depth], block[deeper], below[deeper], late, relations, signals, sent
+    )
+    return bool(total[deeper] >= 0)
+
+
+@njit(cache=True)
 def expand(
     row: Any, parent: int, done: int, ticks: Any, relations: Any, charged: Charged, demands: Demands, level: Level
 ) -> int:
@@ -328,25 +360,14 @@ def expand(
             continue
         v = waiting[depth, position[depth]]
         deeper = depth + 1
-        # block[deeper]: all that must be in the block together with v; total < 0: that can't be
-        block[deeper], below[deeper] = block[depth], below[depth]
-        total[deeper], sending[deeper] = total[depth], sending[depth]
-        if not has(block[depth], v):
-            pending[:] = 0
-            pending[v >> 6] = ONE << np.uint64(v & 63)
-            forced, senders = total[depth], sending[depth]
-            total[deeper], sending[deeper] = force(
-                pending, limit, forced, senders, block[deeper], below[deeper], late, relations, signals, sent
-            )
-            if total[deeper] < 0:
-                position[depth] += 1
-                continue
+        if not _with(v, depth, limit, pending, late, relations, signals, sent, total, sending, block, below):
+            position[depth] += 1
+            continue
         visited += 1
         if visited > nodes:
             return CUT_SHORT
-        chosen[depth] = v
+        chosen[depth], work[deeper] = v, work[depth] + ticks[v]
         block_end[v >> 6] |= ONE << np.uint64(v & 63)
-        work[deeper] = work[depth] + ticks[v]
         _take(v, depth, waiting, position, count, readers, rank, missing)
         depth = deeper
         # a block that holds all that it must, with enough work, ends in a state

@@ -68,7 +68,8 @@ class Annealer:
             return None
         first = np.cumsum([0, *map(len, found)])
         all_ports = np.concatenate([ports(problem, t, boxes, tau) for t, boxes in enumerate(found)])
-        fronts = kernel.Fronts(first, np.concatenate([boxes[:, :2] for boxes in found]), all_ports)
+        sides = np.ascontiguousarray(np.concatenate([boxes[:, :2] for boxes in found]))  # one layout: compiled once
+        fronts = kernel.Fronts(first, sides, all_ports)
         for k, t in enumerate(problem.types):
             boxes = found[t]
             self.layouts.now.shape[k] = first[t] + int(np.argmin(boxes[:, 0] * boxes[:, 1]))

@@ -29,7 +29,7 @@ def latent_attention(layer: Layer, hidden: int, heads: int, size: Latent, cached
     layer.element("Norm1", hidden, "Add_Prev", statistics=RMS_NORM)
     layer.linear("Q_down", size.query, hidden, "Norm1")
     layer.linear("Q_up", key, size.query, "Q_down", outer=heads)
-    layer.linear("KV_down", words, hidden, "Norm1", schemes=("K", "NONE"))
+    layer.linear("KV_down", words, hidden, "Norm1", heads=1, schemes=("K", "NONE"))
     if not cached:
         layer.linear("K_up", size.head, size.cache, "KV_down", outer=heads)
         layer.linear("V_up", size.head, size.cache, "KV_down", outer=heads)

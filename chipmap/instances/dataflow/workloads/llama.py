@@ -145,16 +145,22 @@ def attention(
     layer.element("Add_Prev", hidden)
     _norm(layer, "Norm1", hidden, "Add_Prev", extras)
     for name, outer in (("Q", heads), ("K", size.kv_heads), ("V", size.kv_heads)):
-        layer.linear(name, head, hidden, "Norm1", outer=outer)
+        layer.linear(name, head, hidden, "Norm1", outer=outer, heads=int(outer == 1))
     queries, keys, values, fetch = "Q", "K", "V", words * cached
     if extras.rotary:
         for name, outer in ((queries, heads), (keys, size.kv_heads)):
-            layer.element(f"Rotary_{name}", head, name, outer=outer, flop_per_element=3)
+            layer.element(f"Rotary_{name}", head, name, outer=outer, heads=int(outer == 1), flop_per_element=3)
         queries, keys = "Rotary_Q", "Rotary_K"
     if extras.cache_kernels:
         # The published input's kernels that hand on a cached tensor, at 2 FLOP per element. Only what is new counts as
         # their output: the rest streams in from DRAM and is never written back.
-        fields = {"outer": size.kv_heads, "N": seen, "flop_per_element": 2, "output_bytes": words * layer.tokens}
+        fields = {
+            "outer": size.kv_heads,
+            "heads": int(size.kv_heads == 1),
+            "N": seen,
+            "flop_per_element": 2,
+            "output_bytes": words * layer.tokens,
+        }
         for name, made in (("K", keys), ("V", values)):
             layer.element(f"{name}_cache", head, made, fetch_bytes=fetch, **fields)
         keys, values, fetch = "K_cache", "V_cache", 0

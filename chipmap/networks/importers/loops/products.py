@@ -139,8 +139,13 @@ def _activations(
         columns=_extent(sizes, columns),
         splits=() if at is None else ("outer" if letter in outer else "rows",),
         whole_bytes=0 if at is None else call.needed_whole(at, added),
+        heads=_of_one_sample(sizes[letter], _extent(sizes, outer)) if letter in outer and letter is not None else 0,
     )
     return Outcome(loops, call.whole().layouts if at is None else call.layouts(at))
+
+
+def _of_one_sample(heads: int, outer: int) -> int:
+    return heads if heads < outer else 0
 
 
 def _agreed(
@@ -299,4 +304,5 @@ def attention(call: Call) -> Outcome:
     if at.parts < 2 or placed(at, made) == "lost":
         return call.whole(loops)
     fixed = sum(o.stored for o in call.operands if o.fixed and (len(o.shape) < 3 or o.shape[-3] not in (made[axis], 0)))
-    return Outcome(loops.replace(splits=("outer",), whole_bytes=fixed), call.layouts(at))
+    one = _of_one_sample(made[axis], loops.outer)
+    return Outcome(loops.replace(splits=("outer",), whole_bytes=fixed, heads=one), call.layouts(at))

@@ -1,0 +1,165 @@
+"""Functions that a chain needs are compiled beside it: it goes on with what needs none, and comes back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import chipmap
+from chipmap.deadline import Deadline, Stop
+from chipmap.instances.ring import RingInstance
+from chipmap.kernels import ELSEWHERE, Unready, annealing
+from chipmap.methods.chain import Link, Turn, follow
+from chipmap.methods.lanes import side_by_side
+from chipmap.process.demand import Demand
+from chipmap.run import Run, SolveOptions
+
+
+@dataclass
+class Later:
+    """A function that is compiled from some moment on."""
+
+    done: bool = False
+
+    def ready(self) -> bool:
+        return self.done
+
+
+@pytest.fixture
+def run(instance: RingInstance) -> Run:
+    return Run(instance, SolveOptions(time_limit=60.0), pytest.fail)
+
+
+def needs(awaited: Later, said: list[str]) -> Callable[[object, Turn], None]:
+    """A link that needs a function."""
+
+    def work(state: object, turn: Turn) -> None:
+        if not awaited.done:
+            raise Unready(awaited)
+        said.append("needs")
+
+    return work
+
+
+def test_a_link_is_passed_over_and_comes_back(run: Run) -> None:
+    said, awaited = list[str](), Later()
+
+    def beside(state: object, turn: Turn) -> None:
+        said.append("beside")
+        awaited.done = True
+
+    links = [Link("needs", 1.0, needs(awaited, said)), Link("beside", 1.0, beside)]
+    follow(links, None, Turn(run, run.deadline))
+    assert said == ["beside", "needs", "beside"] and run.delayed == ["needs"]
+
+
+def test_what_runs_meanwhile_ends_when_the_function_is_there(run: Run) -> None:
+    said, awaited = list[str](), Later()
+
+    def by_turn(state: object, turn: Turn) -> None:
+        while "needs" not in said:
+            awaited.done = True
+            turn.deadline.check()
+
+    def by_run(state: object, turn: Turn) -> None:
+        while "needs" not in said:
+            turn.run.checkpoint()
+
+    links = [Link("needs", 1.0, needs(awaited, said)), Link("turn", 1.0, by_turn), Link("run", 1.0, by_run)]
+    follow(links, None, Turn(run, run.deadline))
+    assert said == ["needs"] and run.recall is None
+    awaited.done = False
+    said.clear()
+    links = [
+        Link("needs", 1.0, needs(awaited, said)),
+        Link("sets", 1.0, lambda state, turn: setattr(awaited, "done", 1)),
+    ]
+    follow([*links, Link("run", 1.0, by_run)], None, Turn(run, run.deadline))
+    assert said == ["needs"] and run.recall is None
+
+
+def test_it_waits_where_nothing_else_is_to_do_and_no_longer_than_its_time(run: Run) -> None:
+    said, awaited = list[str](), Later()
+    with pytest.raises(Stop):
+        follow([Link("needs", 1.0, needs(awaited, said))], None, Turn(run, Deadline.after(0.05)))
+    assert not said and run.recall is None
+
+
+def test_a_chain_within_a_link_waits_by_itself(run: Run) -> None:
+    said, outer, inner = list[str](), Later(), Later()
+
+    def nested(state: object, turn: Turn) -> None:
+        follow([Link("inner", 1.0, needs(inner, said))], state, turn)
+
+    def first(state: object, turn: Turn) -> None:
+        outer.done = True  # while the inner one is still to come
+
+    links = [Link("outer", 1.0, needs(outer, said)), Link("first", 1.0, first), Link("nested", 1.0, nested)]
+    inner.done = True
+    follow(links, None, Turn(run, run.deadline))
+    assert said == ["needs", "needs"] and run.delayed == ["outer"]
+
+
+def test_lanes_wait_by_themselves(run: Run) -> None:
+    said, awaited = list[str](), Later()
+
+    def other(state: object, turn: Turn) -> None:
+        time.sleep(0.05)
+        awaited.done = True
+
+    side_by_side(run, None, [[Link("needs", 1.0, needs(awaited, said))], [Link("other", 1.0, other)]])
+    assert said == ["needs"] and run.delayed == ["needs"] and run.recall is None
+
+
+def test_a_function_comes_compiled_from_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    heard: list[tuple[int, float, int]] = []
+    demand = Demand(lambda *said: heard.append(said))
+    command = """
+import numpy as np, sys, time
+from chipmap.kernels import ELSEWHERE, Unready, annealing
+from chipmap.process.demand import Demand
+ELSEWHERE.append(Demand())
+asked = 0
+while True:
+    try:
+        print(asked, annealing.uniform(np.array([7], np.uint64)))
+        break
+    except Unready as missing:
+        asked += 1
+        while not missing.awaited.ready():
+            time.sleep(0.01)
+from numba.core import event
+"""
+    done = subprocess.run([sys.executable, "-c", command], env=os.environ, capture_output=True, text=True, timeout=120)
+    asked, value = done.stdout.split()
+    assert asked == "1" and float(value) == annealing.uniform.py_func(np.array([7], np.uint64)), done.stderr
+    assert {path.name.split("-")[0] for path in tmp_path.rglob("*.nbc")} == {"annealing.uniform", "annealing.next_bits"}
+    # whoever asks for what can't be found there compiles it himself
+    gone = demand("chipmap.kernels.annealing", "no_such_function", ())
+    assert gone is not None
+    while not gone.ready():
+        time.sleep(0.01)
+    assert demand("chipmap.kernels.annealing", "no_such_function", ()) is None
+    assert demand("chipmap.kernels", "outer.<locals>.inner", ()) is None
+    assert heard and heard[0][0] == 0 and not ELSEWHERE
+
+
+def test_a_solve_begins_at_once_and_says_what_was_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    heard: list[str] = []
+    result = chipmap.solve("ring/bert-large-36", "slice", time_limit=120, isolate=True, tell=heard.append)
+    note = next(note for note in result.notes if note.kind == "compiled")
+    assert note.data["functions"] >= 3 and "compiled meanwhile" in note.text
+    assert len(heard) == 1 and "family ring" in heard[0]
+    again = chipmap.solve("ring/bert-large-36", "slice", time_limit=120, isolate=True, tell=heard.append)
+    assert len(heard) == 1 and not any(note.kind == "compiled" for note in again.notes)
+    assert again.objective == result.objective
