@@ -16,8 +16,11 @@ from chipmap.run import SolveOptions
 
 INSTANCE_HELP = "a file, an archive, the name of a shipped instance (ring/bert-large-36), or - for standard input"
 
+#: What ``--set`` does to an instance.
+SET_HELP = "change the instance first: --set package.chips=36; an object is merged, after := it replaces"
 
-def add_set(parser: argparse.ArgumentParser, what: str = "change the instance first: --set package.chips=36") -> None:
+
+def add_set(parser: argparse.ArgumentParser, what: str = SET_HELP) -> None:
     """Add ``--set``."""
     parser.add_argument("--set", metavar="PATH=VALUE", action="append", default=[], help=what)
 
@@ -150,6 +153,16 @@ def write_file(path: str, data: bytes) -> None:
         remedy = "Check the folder, its permissions and the disk."
         raise InputError(f"can't be written: {error.strerror or error}", path, remedy) from None
     say(f"wrote {path}")
+
+
+def read_instance(source: str, settings: list[str], *rest: Any) -> Any:
+    """:func:`chipmap.inputs.reading.read`, and a line about what ``--set path:=OBJECT`` has reset."""
+    from chipmap.inputs.reading import read
+    from chipmap.inputs.settings import resets
+
+    instance = read(source, settings, *rest)
+    say(*resets(instance, settings))
+    return instance
 
 
 def unmatched(instance: Any, settings: Iterable[str]) -> list[str]:
