@@ -59,15 +59,15 @@ def bounds(result: Result) -> list[dict[str, Any]]:
 
 
 def _text(shown: dict[str, Any]) -> str:
-    from chipmap.records.quantities import number, percent
+    from chipmap.records.quantities import percent, told
 
     if not shown["bounds"]:
         return f"{titled(shown['instance'], shown['changes'])}: no bound is proved ({shown['status']})\n"
     unit = shown["unit"]
     lines = [("bound", "proved by", "kind", "after")]
     for b in shown["bounds"]:
-        lines.append((f"{number(b['bound'])} {unit}", b["source"], b["kind"], f"{b['seconds']:.2f} s"))
+        lines.append((told(b["bound"], unit), b["source"], b["kind"], f"{b['seconds']:.2f} s"))
     text = f"{titled(shown['instance'], shown['changes'])}: {shown['method']}\n{columns(lines)}"
     if shown["objective"] is not None:
-        text += f"  best solution on the way: {number(shown['objective'])} {unit}, gap {percent(shown['gap'])}\n"
+        text += f"  best solution on the way: {told(shown['objective'], unit)}, gap {percent(shown['gap'])}\n"
     return text

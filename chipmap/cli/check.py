@@ -83,15 +83,15 @@ def natural_certificate(certificate: Certificate, instance: Record) -> dict[str,
 
 
 def _text(shown: dict[str, Any], title: str) -> str:
-    from chipmap.records.quantities import number
+    from chipmap.records.quantities import number, told
 
     violations = shown["violations"]
     verdict = "valid" if shown["feasible"] else f"refused: {counted(len(violations), 'violation')}"
     text = f"{title}: {verdict}{'; ' if shown['headline'] else ''}{shown['headline']}\n"
     text += "".join(f"  but {claim}\n" for claim in shown.get("claims", ()))
     if shown["objective"] is not None:
-        facts = [("objective", f"{number(shown['objective'])} {shown['unit']}")]
-        facts += [(name, f"{number(value)} {shown['term_units'][name]}") for name, value in shown["terms"].items()]
+        facts = [("objective", told(shown["objective"], shown["unit"]))]
+        facts += [(name, told(value, shown["term_units"][name])) for name, value in shown["terms"].items()]
         facts += [(name, number(value)) for name, value in shown["figures"].items()]
         facts += [(name, shown[key]) for name, key in (("memory grade", "grade"), ("oracle", "oracle")) if shown[key]]
         text += columns(facts)

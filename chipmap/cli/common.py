@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from chipmap.cli.parsing import gibibytes, seconds, share, whole
-from chipmap.records import InputError, choices
+from chipmap.records import InputError, choices, counted
 from chipmap.result import Result
 from chipmap.run import SolveOptions
 
@@ -91,7 +91,25 @@ def solve_options(args: argparse.Namespace) -> SolveOptions:
         native=dict(parse(setting, "--native") for setting in args.native),
     )
     options.check()
+    say(*beyond_the_machine(options))
     return options
+
+
+def beyond_the_machine(options: SolveOptions) -> list[str]:
+    """What to say of threads and memory that are asked for, where this machine has less."""
+    import os
+
+    from chipmap.records.quantities import size
+
+    lines = []
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if options.threads is not None and options.threads > cores:
+        lines.append(f"--threads {options.threads}: this process may use {counted(cores, 'core')}; more threads wait")
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if options.memory_limit is not None and options.memory_limit > memory > 0:
+        told = f"{size(options.memory_limit)} are more than the {size(memory)} of this machine"
+        lines.append(f"--memory-limit: {told}, so the limit may never act")
+    return lines
 
 
 def exit_code(result: Result) -> int:
