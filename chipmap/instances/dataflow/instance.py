@@ -284,7 +284,7 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
         divisors = ", ".join(str(d) for d in range(1, layers + 1) if layers % d == 0)
         what = f"{counted(degrees.pipeline, 'stage')} don't divide {counted(layers, 'layer')}"
         whole = f"workload.layers to {-(-layers // degrees.pipeline) * degrees.pipeline}"
-        kernels = f", or {more}" if (more := stages_of_kernels(instance)) else ""
+        kernels = f", or {staged}" if (staged := stages_of_kernels(instance)) else ""
         remedy = f"Divisors: {divisors}. Or set {whole}{kernels}, or take a network with as many chips."
         raise InputError(what, f"{where}.pipeline", remedy)
     chunks = task.chunks or 1
@@ -293,7 +293,7 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
         raise InputError(what, f"{where}.pipeline", "Set task.chunks to null, or to a divisor of a stage's layers.")
     if task.stages == "layers" and task.across_layers and degrees.pipeline > 1:
         what = f"is {degrees.pipeline}, but partitions reach across layers"
-        kernels = f"{more}, or " if (more := stages_of_kernels(instance)) else ""
+        kernels = f"{staged}, or " if (staged := stages_of_kernels(instance)) else ""
         remedy = f"Set {kernels}task.across_layers to false, or use no pipeline."
         raise InputError(what, f"{where}.pipeline", remedy)
     each = task.micro_batch or 1
