@@ -24,6 +24,8 @@ LATER = ("heads", "adds", "parameters_of", "statistics", "operand", "schemes")
 #: Pinned to rows there for want of columns, as which they lie where parameters rest.
 BY_COLUMNS = {"Proj_u": "N", "FFN1_u": "N"}
 MB = 10**9  # picoseconds at a byte per nanosecond
+LLAMA: dict[str, Any] = {"model": "", "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn": 14336, "layers": 1}
+LLAMA |= {"tokens": 2048, "step": "forward", "backward": True, "split_tokens": True}
 
 
 def _case(name: str) -> DataflowInstance:
@@ -32,15 +34,11 @@ def _case(name: str) -> DataflowInstance:
     if not path.exists():
         pytest.skip(f"{path} is not there (set CHIPMAP_DATA)")
     instance = DataflowInstance.from_json(path.read_bytes())
-    sizes = {"hidden": 4096, "heads": 32, "kv_heads": 8, "ffn": 14336, "tokens": 2048}
-    own = {one.name: one for one in llama_network(model="", layers=1, **sizes, **TRAINED).kernels}
+    own = {one.name: one for one in llama_network(**LLAMA).kernels}
     kernels = [
         one.replace(**{field: getattr(own[one.name], field) for field in LATER}) for one in instance.workload.kernels
     ]
     return instance.replace(workload=instance.workload.replace(kernels=kernels))
-
-
-TRAINED: dict[str, Any] = {"step": "forward", "backward": True, "split_tokens": True}
 
 
 def _moved(instance: DataflowInstance, keep: str, **changed: str) -> tuple[float, float]:
