@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from chipmap.bench.point import Row
 
 #: Settings of a published sweep: WSE-2's phases apart and its transfers counted; the rates of the text.
-_PHASES = ("axes.1.choices.3.set={}",)
+_PHASES = ("axes.1.choices.3.set:={}",)
 _RATES = (
     "parameters.all_reduce_factor=1",
     *(
-        f"axes.3.choices.{i}.{field}={json.dumps(content)}"
+        f"axes.3.choices.{i}.{field}:={json.dumps(content)}"
         for i, (memory, link) in enumerate((m, k) for m in ("ddr", "hbm") for k in ("pcie", "nvlink"))
         for field, content in (("parameters", {"memory": memory, "link": link}), ("set", {}))
     ),

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from chipmap.cli import common
-from chipmap.cli.common import add_solve_options, columns, exit_code, remarks, say, solve_options, titled
+from chipmap.cli.common import add_solve_options, columns, exit_code, read_instance, remarks, say, solve_options, titled
 from chipmap.process.signals import Interrupts
 from chipmap.result import Result
 
@@ -26,7 +26,6 @@ def run(args: argparse.Namespace) -> int:
     """Print the bounds; 0 if there is one, 2 if the instance is proved infeasible, 3 if nothing is proved."""
     import msgspec
 
-    from chipmap.inputs.reading import read
     from chipmap.inputs.settings import brief
     from chipmap.report.rows import row
     from chipmap.solve import bound
@@ -34,7 +33,9 @@ def run(args: argparse.Namespace) -> int:
     started = time.monotonic()
     options = solve_options(args)
     with Interrupts() as interrupts:
-        result = bound(read(args.instance, args.set, args.family), args.method, options, isolate=True, started=started)
+        result = bound(
+            read_instance(args.instance, args.set, args.family), args.method, options, isolate=True, started=started
+        )
         result = msgspec.structs.replace(result, changes=brief(args.set))
         shown = {**row(result), "bounds": bounds(result)}
         common.put(args.format, shown, _text)
@@ -58,15 +59,15 @@ def bounds(result: Result) -> list[dict[str, Any]]:
 
 
 def _text(shown: dict[str, Any]) -> str:
-    from chipmap.records.quantities import number, percent
+    from chipmap.records.quantities import percent, told
 
     if not shown["bounds"]:
         return f"{titled(shown['instance'], shown['changes'])}: no bound is proved ({shown['status']})\n"
     unit = shown["unit"]
     lines = [("bound", "proved by", "kind", "after")]
     for b in shown["bounds"]:
-        lines.append((f"{number(b['bound'])} {unit}", b["source"], b["kind"], f"{b['seconds']:.2f} s"))
+        lines.append((told(b["bound"], unit), b["source"], b["kind"], f"{b['seconds']:.2f} s"))
     text = f"{titled(shown['instance'], shown['changes'])}: {shown['method']}\n{columns(lines)}"
     if shown["objective"] is not None:
-        text += f"  best solution on the way: {number(shown['objective'])} {unit}, gap {percent(shown['gap'])}\n"
+        text += f"  best solution on the way: {told(shown['objective'], unit)}, gap {percent(shown['gap'])}\n"
     return text

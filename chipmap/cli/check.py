@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from chipmap.certificate import Certificate
-from chipmap.cli.common import add_format, add_instance, add_oracle, columns, put, titled
+from chipmap.cli.common import add_format, add_instance, add_oracle, columns, put, read_instance, titled
 from chipmap.records import Record, counted
 from chipmap.result import Result
 
@@ -33,11 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the certificate; 0 if the solution is valid, 4 if not."""
     from chipmap.family import family_of
-    from chipmap.inputs.reading import read
     from chipmap.inputs.solutions import read_solution
     from chipmap.solve import check, disagreements
 
-    instance = read(args.instance, args.set, args.family)
+    instance = read_instance(args.instance, args.set, args.family)
     family = family_of(instance)
     told = _result(args.solution)
     solution = read_solution(args.solution, family, instance, of_this=told is None and not args.set)
@@ -84,15 +83,15 @@ def natural_certificate(certificate: Certificate, instance: Record) -> dict[str,
 
 
 def _text(shown: dict[str, Any], title: str) -> str:
-    from chipmap.records.quantities import number
+    from chipmap.records.quantities import number, told
 
     violations = shown["violations"]
     verdict = "valid" if shown["feasible"] else f"refused: {counted(len(violations), 'violation')}"
     text = f"{title}: {verdict}{'; ' if shown['headline'] else ''}{shown['headline']}\n"
     text += "".join(f"  but {claim}\n" for claim in shown.get("claims", ()))
     if shown["objective"] is not None:
-        facts = [("objective", f"{number(shown['objective'])} {shown['unit']}")]
-        facts += [(name, f"{number(value)} {shown['term_units'][name]}") for name, value in shown["terms"].items()]
+        facts = [("objective", told(shown["objective"], shown["unit"]))]
+        facts += [(name, told(value, shown["term_units"][name])) for name, value in shown["terms"].items()]
         facts += [(name, number(value)) for name, value in shown["figures"].items()]
         facts += [(name, shown[key]) for name, key in (("memory grade", "grade"), ("oracle", "oracle")) if shown[key]]
         text += columns(facts)

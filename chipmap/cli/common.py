@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from chipmap.cli.parsing import gibibytes, seconds, share, whole
-from chipmap.records import InputError, choices
+from chipmap.records import InputError, choices, counted
 from chipmap.result import Result
 from chipmap.run import SolveOptions
 
 INSTANCE_HELP = "a file, an archive, the name of a shipped instance (ring/bert-large-36), or - for standard input"
 
+#: What ``--set`` does to an instance.
+SET_HELP = "change the instance first: --set package.chips=36; an object is merged, after := it replaces"
 
-def add_set(parser: argparse.ArgumentParser, what: str = "change the instance first: --set package.chips=36") -> None:
+
+def add_set(parser: argparse.ArgumentParser, what: str = SET_HELP) -> None:
     """Add ``--set``."""
     parser.add_argument("--set", metavar="PATH=VALUE", action="append", default=[], help=what)
 
@@ -90,7 +93,25 @@ def solve_options(args: argparse.Namespace) -> SolveOptions:
         native=dict(parse(setting, "--native") for setting in args.native),
     )
     options.check()
+    say(*beyond_the_machine(options))
     return options
+
+
+def beyond_the_machine(options: SolveOptions) -> list[str]:
+    """What to say of threads and memory that are asked for, where this machine has less."""
+    import os
+
+    from chipmap.records.quantities import size
+
+    lines = []
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if options.threads is not None and options.threads > cores:
+        lines.append(f"--threads {options.threads}: this process may use {counted(cores, 'core')}; more threads wait")
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if options.memory_limit is not None and options.memory_limit > memory > 0:
+        told = f"{size(options.memory_limit)} are more than the {size(memory)} of this machine"
+        lines.append(f"--memory-limit: {told}, so the limit may never act")
+    return lines
 
 
 def exit_code(result: Result) -> int:
@@ -153,6 +174,16 @@ def write_file(path: str, data: bytes) -> None:
         remedy = "Check the folder, its permissions and the disk."
         raise InputError(f"can't be written: {error.strerror or error}", path, remedy) from None
     say(f"wrote {path}")
+
+
+def read_instance(source: str, settings: list[str], *rest: Any) -> Any:
+    """:func:`chipmap.inputs.reading.read`, and a line about what ``--set path:=OBJECT`` has reset."""
+    from chipmap.inputs.reading import read
+    from chipmap.inputs.settings import resets
+
+    instance = read(source, settings, *rest)
+    say(*resets(instance, settings))
+    return instance
 
 
 def unmatched(instance: Any, settings: Iterable[str]) -> list[str]:

@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from chipmap.cli.common import add_set, say, write_file
+from chipmap.cli.common import add_set, read_instance, say, write_file
 from chipmap.family import FAMILY_NAMES
 from chipmap.records import InputError, Record, nearest
 
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, change, write; what a graph comes to, notes of its reader and what changes add go to standard error."""
     from chipmap.family import family_of
-    from chipmap.inputs.reading import Conversion, encode, read, read_graphs
+    from chipmap.inputs.reading import Conversion, encode, read_graphs
     from chipmap.inputs.solutions import read_solution
 
     equipment = {name: given for name in ("system", "costs") if (given := getattr(args, name)) is not None}
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     if len(args.graphs) > 1:
         instance = read_graphs(args.graphs, args.set, args.family, conversion)
     else:
-        instance = read(args.graphs[0], args.set, args.family, conversion)
+        instance = read_instance(args.graphs[0], args.set, args.family, conversion)
     if args.solution is not None and args.changes:
         what = "a solution of the unchanged graph"
         raise InputError(what, "--solution", "Leave out --clone, --relay, --split and --training.")

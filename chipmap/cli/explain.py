@@ -6,7 +6,7 @@ import argparse
 import textwrap
 from typing import Any
 
-from chipmap.cli.common import add_format, add_instance, columns, put, say, titled
+from chipmap.cli.common import add_format, add_instance, columns, put, read_instance, say, titled
 from chipmap.cli.parsing import seconds
 from chipmap.explanation import Change, Difference, Explanation, Side, Step
 from chipmap.family import family_of, get_family
@@ -45,12 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the explanation; 0, 2 if the instance is infeasible, 3 if nothing is known, 4 if SOLUTION is refused."""
     from chipmap.explain import explain
-    from chipmap.inputs.reading import read
     from chipmap.inputs.solutions import read_solution
     from chipmap.process.warming import warm
     from chipmap.run import SolveOptions
 
-    instance = read(args.instance, args.set, args.family)
+    instance = read_instance(args.instance, args.set, args.family)
     family = family_of(instance)
     named = (args.solution, args.against)
     one, other = (None if name is None else read_solution(name, family, instance) for name in named)

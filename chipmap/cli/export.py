@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from chipmap.cli.common import add_instance, say
+from chipmap.cli.common import add_instance, read_instance, say
 
 EXAMPLES = ("chipmap export ring/resnet18-12 --formulation ring/mip --to resnet18.mps",)
 
@@ -20,10 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Build and write."""
     from chipmap.family import family_of, resolve
-    from chipmap.inputs.reading import read
     from chipmap.solvers.export import export
 
-    instance = read(args.instance, args.set, args.family)
+    instance = read_instance(args.instance, args.set, args.family)
     formulation = family_of(instance).formulation(args.formulation)
     model = resolve(formulation.build)(instance, formulation.choices)
     export(model, args.to)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from chipmap.cli.common import add_set, write_file
+from chipmap.cli.common import add_set, read_instance, write_file
 from chipmap.records import InputError, nearest
 
 EXAMPLES = (
@@ -25,11 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make and write."""
     from chipmap.inputs.parameters import parameters_of
-    from chipmap.inputs.reading import encode, generate, generators, read, shipped_names
+    from chipmap.inputs.reading import encode, generate, generators, shipped_names
 
     known = generators()
     if args.name in shipped_names() and args.name not in known:
-        instance = read(args.name, args.set)
+        instance = read_instance(args.name, args.set)
     elif args.name not in known:
         what = f"no generator and no shipped instance is called {args.name!r}"
         near = nearest(args.name, [*known, *shipped_names()])

@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from chipmap.cli.common import add_family, add_format, add_set, columns, put
+from chipmap.cli.common import add_family, add_format, add_set, columns, put, read_instance
 from chipmap.family import FAMILY_NAMES, get_family
 from chipmap.records import InputError, Record, choices, shortened
 
@@ -76,9 +76,8 @@ def catalogue(*names: str) -> dict[str, Any]:
 def figures(source: str, settings: list[str], family_name: str | None) -> dict[str, Any]:
     """Name, schema and hash of an instance, and the family's own figures of it."""
     from chipmap.family import family_of
-    from chipmap.inputs.reading import read
 
-    instance = read(source, settings, family_name)
+    instance = read_instance(source, settings, family_name)
     family = family_of(instance)
     shown = {"instance": str(getattr(instance, "name", "")), "schema": family.schema, "hash": instance.content_hash}
     return {**shown, **family.figures(instance), **_known(instance)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from chipmap.cli.common import INSTANCE_HELP, add_set, say
+from chipmap.cli.common import INSTANCE_HELP, add_set, read_instance, say
 
 EXAMPLES = ("chipmap plot ring/bert-large-36 runs/bert --out runs/bert.png",)
 
@@ -21,10 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Draw and say where."""
     from chipmap.family import family_of
-    from chipmap.inputs.reading import read
     from chipmap.inputs.solutions import read_solution
 
-    instance = read(args.instance, args.set)
+    instance = read_instance(args.instance, args.set)
     family = family_of(instance)
     solution = read_solution(args.solution, family, instance, of_this=not args.set)
     other = () if args.against is None else (read_solution(args.against, family, instance, of_this=not args.set),)

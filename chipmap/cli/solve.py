@@ -17,11 +17,10 @@ import msgspec
 
 from chipmap import archive
 from chipmap.cli import common
-from chipmap.cli.common import add_solve_options, exit_code, remarks, say, solve_options
+from chipmap.cli.common import add_solve_options, exit_code, read_instance, remarks, say, solve_options
 from chipmap.cli.parsing import whole
 from chipmap.cli.progress import Progress
 from chipmap.family import family_of, resolve
-from chipmap.inputs.reading import read
 from chipmap.inputs.settings import brief
 from chipmap.process.signals import Interrupts
 from chipmap.process.warming import warm
@@ -67,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         for source in progress.over(args.instances):
             try:
                 started = time.monotonic()
-                instance = read(source, args.set, args.family)
+                instance = read_instance(source, args.set, args.family)
                 family = family_of(instance)
                 family.method(args.method, args.evaluator is not None)
                 say(*common.unmatched(instance, args.set))

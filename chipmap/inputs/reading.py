@@ -281,7 +281,7 @@ def generate(name: str, /, **parameters: Any) -> Record:
 
     function = resolve(known[name].function)
     instance: Record = made(name, function, parameters)
-    further = "" if "name" in parameters else told(function, parameters)
+    further = "" if "name" in parameters else told(function, parameters, str(getattr(instance, "name", "")))
     return instance.replace(name=f"{instance.name}{further}") if further else instance  # type: ignore[attr-defined]
 
 

@@ -1,7 +1,8 @@
 """``--set dotted.path=VALUE``: changes to a record's plain data, checked against the record's own fields.
 
 A value is JSON, or what people write instead: text, ``64MiB``, ``1e6``, ``C1,C2`` for a list. What it becomes depends
-on the type of the field (:func:`fitted`).
+on the type of the field (:func:`fitted`). An object is merged with the one that is there: fields that it doesn't name
+stay. ``path:=VALUE`` replaces it, and fields that it doesn't name get their defaults (:func:`resets` lists them).
 """
 
 from __future__ import annotations
@@ -113,7 +114,10 @@ def apply(data: dict[str, Any], record: type[Record], settings: Iterable[str]) -
 
 
 def _set(data: Any, kind: kinds.Type, path: list[str], text: str, where: str) -> None:
-    """Set the value that ``text`` says at ``path`` below ``data``, which is of ``kind``."""
+    """Set the value that ``text`` says at ``path`` below ``data``, which is of ``kind``; a path ends in ``:`` where an
+    object is replaced, and not merged with the one that is there."""
+    whole = path[-1].endswith(":")
+    path = [*path[:-1], path[-1].removesuffix(":").rstrip()]
     for i, name in enumerate(path):
         here, last, kind = ".".join(path[:i]), i == len(path) - 1, _solid(kind)
         key: str | int = name
@@ -128,7 +132,9 @@ def _set(data: Any, kind: kinds.Type, path: list[str], text: str, where: str) ->
         elif isinstance(kind, kinds.DictType) and isinstance(data, dict):
             kind = _solid(kind.value_type)
             if last or not isinstance(kind, kinds.StructType | kinds.DictType):
-                data[".".join(path[i:])] = fitted(text, kind, path[i - 1] if i else name, where)
+                entry = ".".join(path[i:])
+                value = fitted(text, kind, path[i - 1] if i else name, where)
+                data[entry] = _merged(data.get(entry), value, whole)
                 return
             if name not in data:
                 raise InputError(f"{here} has no entry {shown(name)}", where, choices(name, data, "Entries"))
@@ -141,9 +147,41 @@ def _set(data: Any, kind: kinds.Type, path: list[str], text: str, where: str) ->
         else:
             raise InputError(f"{here} is a single value and has no {shown(name)}", where, f"Set {here} as a whole.")
         if last:
-            data[key] = fitted(text, kind, _named(path), where)
+            there: Any = data[key] if isinstance(data, list) or key in data else None  # type: ignore[index]
+            data[key] = _merged(there, fitted(text, kind, _named(path), where), whole)
         else:
             data = data[key]
+
+
+def _merged(there: Any, value: Any, whole: bool = False) -> Any:
+    """``value``; of two objects the one that is ``there`` with the fields of ``value`` set, at every depth."""
+    if whole or not isinstance(value, dict) or not isinstance(there, dict):
+        return value
+    return there | {key: _merged(there.get(key), one) for key, one in value.items()}
+
+
+def resets(instance: Record, settings: Iterable[str]) -> list[str]:
+    """What to say of settings ``path:=OBJECT``: the fields that have their defaults since, with their values.
+
+    >>> from chipmap import read  # doctest: +SKIP
+    >>> resets(read("ring/tiny-skip", ['package:={"chips": 3}']), ['package:={"chips": 3}'])  # doctest: +SKIP
+    ['--set package:={"chips": 3}: back to its default: package.sram_bytes=33554432, …']
+    """
+    said = []
+    for setting in settings:
+        path, value = parse(setting)
+        if not path.endswith(":") or not isinstance(value, dict):
+            continue
+        names = path.removesuffix(":").rstrip().split(".")
+        there: Any = msgspec.to_builtins(instance)
+        while names and isinstance(there, dict | list):
+            name = names.pop(0)
+            there = there[int(name)] if isinstance(there, list) else there.get(name)
+        if isinstance(there, dict):
+            told = [f"{path[:-1].rstrip()}.{key}={_brief(one)}" for key, one in there.items() if key not in value]
+            if told:
+                said.append(f"--set {shortened(setting, 60)}: back to the default: {shortened(', '.join(told), 600)}")
+    return said
 
 
 def _named(path: list[str]) -> str:

@@ -95,15 +95,20 @@ def _checked(name: str, given: dict[str, Any], function: Callable[..., Any]) -> 
     return {p: _fitting(value, hints.get(p, Any), f"{name}: {p}") for p, value in given.items()}
 
 
-def told(function: Callable[..., Any], parameters: dict[str, Any]) -> str:
-    """The parameters that differ from their defaults, as the end of a name: ``-layers=4-sizes=4x2``.
+#: A generated instance's name has fewer characters: it names folders, and tables have a column of it.
+LONGEST_NAME = 60
 
-    Beyond 80 characters they are the first ones and a number that all of them make.
+
+def told(function: Callable[..., Any], parameters: dict[str, Any], name: str = "") -> str:
+    """The parameters that differ from their defaults, as the end of a ``name``: ``-layers=4-sizes=4x2``.
+
+    Where the whole had :data:`LONGEST_NAME` characters or more, they are the first ones and a number that all make.
     """
     known, _ = defaults_of(function)
     given = [(name, parameters[name]) for name in sorted(parameters)]
     words = "".join(f"-{name}={_word(value)}" for name, value in given if name not in known or known[name] != value)
-    return words if len(words) <= 80 else f"{words[:72]}~{crc32(words.encode()):08x}"
+    room = max(LONGEST_NAME - 1 - len(name), 9)
+    return words if len(words) <= room else f"{words[: room - 9]}~{crc32(words.encode()):08x}"
 
 
 def _word(value: Any) -> str:

@@ -13,6 +13,8 @@ Kind = Literal["number", "bytes", "seconds", "flop"]
 _AMOUNT = re.compile(
     r"([+-]?(?:\d[\d_]*(?:,\d{3})*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*(%|[^\W\d_][^\W\d_/]*(?:/[^\W\d_]+)?)?"
 )
+#: Bits by the letter: a large prefix before a small b.
+_BITS = re.compile(r"([+]?(?:\d+(?:\.\d*)?|\.\d+))\s*([KMGTP]i?)b((?:/[^\W\d_]+)?)")
 _DECIMAL = {"": 1, **{prefix: 1000**i for i, prefix in enumerate("kmgtp", 1)}}
 _BINARY = {f"{prefix}i": 1024**i for i, prefix in enumerate("kmgtp", 1)}
 #: Unit, as ``casefold`` writes it -> (what it measures, how many bytes, seconds or operations it is). A prefix alone
@@ -64,6 +66,7 @@ def quantity(text: str, kind: Kind, plain: str) -> Fraction | None:
 
 def measured(text: str, kind: Kind, plain: str, where: str) -> Fraction:
     """``text`` in bytes or seconds; a number without unit counts in ``plain``. :class:`InputError` otherwise."""
+    no_bits(text, where)
     found = quantity(text, kind, plain)
     if found is None:
         what = "a size" if kind == "bytes" else "a time"
@@ -74,6 +77,7 @@ def measured(text: str, kind: Kind, plain: str, where: str) -> Fraction:
 def in_field(text: str, name: str, where: str) -> Fraction | None:
     """``text`` as a number in the unit that the field's ``name`` ends in (``sram_bytes``, ``hop_ns``); None where it is
     no amount. :class:`InputError` where its unit doesn't fit."""
+    no_bits(text, where)
     found = amount(text)
     if found is None or not found[1]:
         return None if found is None else found[0]
@@ -109,6 +113,16 @@ def share(text: str, where: str) -> float:
     if found is None or found[1] not in ("", "%"):
         raise InputError(f"{text!r} is not a share", where, "Write it as 0.01 or 1%.")
     return float(found[0] / (100 if found[1] else 1))
+
+
+def no_bits(text: str, where: str) -> None:
+    """Ask back for ``64Mb``: bits by the letter, but bytes may be meant. :class:`InputError` names both."""
+    found = _BITS.fullmatch(text.strip()) if len(text) <= 100 else None
+    if found is not None:
+        number, prefix, rest = found[1], found[2], found[3] or ""
+        eighth = f"{float(Fraction(number) / 8):g}{prefix}B{rest}"
+        what = f"{text!r} may be bits or bytes"
+        raise InputError(what, where, f"Write {number}{prefix}B{rest} for bytes, or {eighth} for so many bits.")
 
 
 def _unit(name: str) -> tuple[Kind, Fraction] | None:

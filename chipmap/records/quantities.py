@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from math import ceil, floor, log10
 
 from chipmap.records import Unit
 
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+#: Prefixes of units by falling size, a thousandth each; what is below the first of them has none of ours.
+_PREFIXES = ("", "m", "u", "n", "p", "f", "a")
+#: Units that take a prefix.
+_SCALED = ("s", "J", "J·s")
+#: Below this much of its unit, an amount is told in a smaller one.
+_SMALL = 1e-3
 _SIZES = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "bytes"))
 
 
@@ -22,9 +29,38 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:,.7g}"
 
 
+def smaller(value: float | None, name: str) -> tuple[int, str]:
+    """(n, unit): ``value`` of unit ``name`` is ``value · 1000 ** n`` of that unit, where it is no longer below 0.001.
+
+    >>> smaller(1.5e-05, "ms"), smaller(4e-8, "J·s"), smaller(3.0, "ms"), smaller(1e-9, "chips")
+    ((2, 'ns'), (3, 'nJ·s'), (0, 'ms'), (0, 'chips'))
+    """
+    written = name.replace("\N{GREEK SMALL LETTER MU}", "u").replace("\N{MICRO SIGN}", "u")
+    base = next((one for one in _SCALED if written.removesuffix(one) in _PREFIXES and written.endswith(one)), None)
+    if base is None or not value or abs(value) >= _SMALL:
+        return 0, name
+    first = place = _PREFIXES.index(written.removesuffix(base))
+    while abs(value) * 1000.0 ** (place - first) < 1 and place + 1 < len(_PREFIXES):
+        place += 1
+    return place - first, f"{_PREFIXES[place]}{base}"
+
+
+def suited(ticks: float | None, unit: Unit) -> Unit:
+    """The unit in which so many ticks are told: ``unit``, or a smaller one of its kind for less than a thousandth."""
+    steps, name = smaller(None if ticks is None else ticks * unit.per_tick, unit.name)
+    return Unit(name=name, per_tick=float(Decimal(repr(unit.per_tick)) * 1000**steps)) if steps else unit
+
+
 def in_unit(ticks: float, unit: Unit, digits: int = 6) -> str:
-    """So many ticks in their unit, so many significant digits: ``1,234.5 us``."""
+    """So many ticks in their unit or, where they are few, a smaller one; so many significant digits: ``1,234.5 us``."""
+    unit = suited(ticks, unit)
     return f"{number(float(f'{ticks * unit.per_tick:.{digits}g}'))} {unit.name}"
+
+
+def told(value: float | None, name: str) -> str:
+    """A value with its unit for people, a smaller one where it is small: ``15 ns`` for 1.5e-05 ms."""
+    steps, unit = smaller(value, name)
+    return f"{number(None if value is None else value * 1000**steps)} {unit}"
 
 
 def percent(share: float | None) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from chipmap.family import get_family
 from chipmap.known.compare import above, compared
 from chipmap.records import counted
-from chipmap.records.quantities import percent
+from chipmap.records.quantities import percent, suited
 from chipmap.report.collect import Entry
 from chipmap.report.html_run import pill, relative, run_section
 from chipmap.report.markup import Markup, join, table, tag
@@ -125,7 +125,7 @@ def _contradiction(known: Known) -> str:
 def _gaps(results: list[Result], known: dict[str, Known]) -> Markup:
     body = []
     for i, result in enumerate(results):
-        unit = units_of(result).objective
+        unit = suited(result.objective or result.bound, units_of(result).objective)
         link = tag("a", result.instance, href=f"#run-{i}")
         status = pill(result.status, result.failure)
         values = (digits(result.objective, unit), digits(result.bound, unit), sign(unit), _gap_cell(result.gap))
@@ -146,7 +146,7 @@ def _gap_cell(share: float | None) -> Markup:
 def _best(known: dict[str, Known]) -> Markup:
     body = []
     for k in known.values():
-        unit = units_of(k.runs[0]).objective
+        unit = suited(k.objective, units_of(k.runs[0]).objective)
         best = ("infeasible" if k.infeasible else digits(k.objective, unit), k.found_by)
         bound = (digits(k.bound.value, unit), k.bound.source) if k.bound else (percent(None), "")
         share = "contradiction" if k.contradiction else percent(k.gap)

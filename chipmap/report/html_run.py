@@ -11,7 +11,7 @@ from typing import Any
 from chipmap.certificate import Certificate
 from chipmap.family import Family, get_family
 from chipmap.records import Unit, counted
-from chipmap.records.quantities import number, percent
+from chipmap.records.quantities import number, percent, suited
 from chipmap.report.collect import Entry
 from chipmap.report.markup import Markup, join, table, tag
 from chipmap.report.rows import digits, sign, units_of
@@ -79,6 +79,7 @@ def _tiles(result: Result, unit: Unit) -> Markup:
 
 
 def _with_unit(ticks: int | None, unit: Unit) -> str:
+    unit = suited(ticks, unit)
     return "n/a" if ticks is None else f"{digits(ticks, unit)} {sign(unit)}"
 
 

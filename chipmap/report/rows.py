@@ -8,7 +8,7 @@ from typing import Any
 from chipmap.family import get_family
 from chipmap.known.compare import compared, told
 from chipmap.records import Unit, Units
-from chipmap.records.quantities import number, percent
+from chipmap.records.quantities import number, percent, suited
 from chipmap.result import Result, best_bound, natural
 
 
@@ -24,6 +24,7 @@ def digits(ticks: int | None, unit: Unit) -> str:
 
 def amount(ticks: int | None, unit: Unit) -> str:
     """So many ticks for people: ``1.1 us``."""
+    unit = suited(ticks, unit)
     return f"{digits(ticks, unit)} {unit.name}"
 
 

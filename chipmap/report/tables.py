@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from chipmap.records import csv_text, in_one_line
-from chipmap.records.quantities import number, percent
+from chipmap.records.quantities import number, percent, smaller
 
 Row = dict[str, Any]
 
@@ -25,13 +25,15 @@ _NESTED = ("terms", "figures")
 def cells(row: Row) -> dict[str, str]:
     """The row's cells as people read them, by column of the gap table; behind an instance what of it was changed."""
     changes = ", ".join(row.get("changes") or ())
+    steps, unit = smaller(row["objective"] or row["bound"], str(row["unit"]))
+    objective, bound = (None if one is None else one * 1000**steps for one in (row["objective"], row["bound"]))
     return {
         "instance": f"{row['instance']} [{changes}]" if changes else str(row["instance"]),
         "method": str(row["method"]),
         "status": f"{row['status']}, failed" if row.get("failure") else str(row["status"]),
-        "objective": number(row["objective"]),
-        "bound": number(row["bound"]),
-        "unit": str(row["unit"]),
+        "objective": number(objective),
+        "bound": number(bound),
+        "unit": unit,
         "gap": percent(row["gap"]),
         "measured": number(row.get("measured")),
         "seconds": f"{row['seconds']:,.2f}",

@@ -23,7 +23,7 @@ REFUSED = [
     ),
     (
         TORUS,
-        ('task.degrees={"tensor":4,"pipeline":2,"dimensions":["tensor","pipeline"]}', "workload.layers=95"),
+        ('task.degrees:={"tensor":4,"pipeline":2,"dimensions":["tensor","pipeline"]}', "workload.layers=95"),
         "task.degrees.pipeline: 2 stages don't divide 95 layers\n  Divisors: 1, 5, 19, 95.",
     ),
     (
@@ -34,7 +34,7 @@ REFUSED = [
     ),
     (
         TORUS,
-        ('task.degrees={"tensor":4,"dimensions":["tensor"]}',),
+        ('task.degrees:={"tensor":4,"dimensions":["tensor"]}',),
         "task.degrees.dimensions: names 1 dimension, the network has 2",
     ),
     (
@@ -43,7 +43,7 @@ REFUSED = [
         "system.network[1].bytes_per_ns: is 0.0\n  Give 1e-9 to 1e12.",
     ),
     (TORUS, ("system.network=[]",), "system.network: has 0 dimensions\n  Give one to five."),
-    (TORUS, ('system.network.1={"size":2}',), "system.network[1].bytes_per_ns: is missing"),
+    (TORUS, ('system.network.1:={"size":2}',), "system.network[1].bytes_per_ns: is missing"),
     (TORUS, ("system.memory.capacity_bytes=0",), "system.memory.capacity_bytes: is 0\n  Give 1 to 10**18, or null."),
     (
         CHAIN,

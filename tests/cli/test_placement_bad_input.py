@@ -210,12 +210,12 @@ WRONG: list[Case] = [
     (
         "throughput with memory over time",
         lambda d: throughput(d, memory="live"),
-        ("task.memory: memory rule 'live' needs starts", "Give 'static' or 'none'."),
+        ("task.memory: memory rule 'live' needs starts", "Set task.memory to static or none: --set task.memory=static"),
     ),
     (
         "throughput with single routes",
         lambda d: (throughput(d), routes(d, ("d0", "d1"))),
-        ("system.routes: objective 'throughput' charges a tensor the same", "Give system.links, or transfer_ns"),
+        ("system.routes: objective 'throughput' charges a tensor the same", "--set system.routes=[]"),
     ),
     (
         "65 devices",

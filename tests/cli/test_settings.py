@@ -10,7 +10,7 @@ import chipmap
 from chipmap.inputs import reading
 from chipmap.inputs.settings import apply
 from chipmap.instances.ring import RingInstance
-from tests.cli.conftest import CHAIN
+from tests.cli.conftest import CHAIN, Command
 
 
 def changed(*settings: str) -> RingInstance:
@@ -61,3 +61,21 @@ def test_every_shipped_instance_survives_its_file(name: str) -> None:
     again = reading.decode(instance.to_json(indent=1), "file")
     assert again == instance
     assert again.content_hash == instance.content_hash
+
+
+def test_objects_are_merged_and_replaced_where_that_is_asked_for(chipmap: Command) -> None:
+    """An object sets the fields that it names; after ``:=`` the others are back at their defaults, which is said."""
+    before = changed("package.link_bytes_per_ns=7", "package.sram_bytes=999")
+    given = ("package.link_bytes_per_ns=7", "package.sram_bytes=999", 'package={"chips": 3}')
+    assert changed(*given).package == before.package.replace(chips=3)
+    pinned = changed('pins=[{"operation": "op1", "chip": 0}]', 'pins.0={"chip": 1}')
+    assert (pinned.pins[0].operation, pinned.pins[0].chip) == ("op1", 1)
+    both = changed('package={"efficiency": {"matmul": 0.5}}', 'package={"efficiency": {"other": 0.25}}')
+    assert both.package.efficiency == {"matmul": 0.5, "other": 0.25}
+    again = changed('package={"efficiency": {"matmul": 0.5}}', 'package.efficiency:={"other": 0.25}')
+    assert again.package.efficiency == {"other": 0.25}
+    done = chipmap("info", "ring/tiny-chain", "--set", "package.sram_bytes=999", "--set", 'package:={"chips":3}')
+    assert done.code == 0 and "back to the default: " in done.err
+    assert "package.sram_bytes=33554432" in done.err and "package.chips" not in done.err
+    plain = chipmap("info", "ring/tiny-chain", "--set", 'package={"chips":3}')
+    assert (plain.code, plain.err) == (0, "")

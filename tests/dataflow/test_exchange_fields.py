@@ -61,7 +61,7 @@ def test_heads_and_statistics() -> None:
     kernels = _kernels(llama, **TRAINED)
     heads = {name: kernel.heads for name, kernel in kernels.items() if kernel.heads}
     assert heads == {"Proj_b": 32, "MHA1_b2": 8, "MHA2_b2": 8}
-    assert kernels["Q"].row_heads == 32 and kernels["MHA1_b2"].row_heads == 8
+    assert kernels["Q"].outer == 32 and kernels["Q"].heads == 0
     counts = {name: kernel.statistics for name, kernel in kernels.items() if kernel.statistics}
     assert counts == {"Norm1": 1, "Norm2": 1, "Softmax": 2, "Norm1_b": 2, "Norm2_b": 2, "Softmax_b": 1}
     counts = {name: kernel.statistics for name, kernel in _kernels(vit, step="forward", **TRAINED).items()}

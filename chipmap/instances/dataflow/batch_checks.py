@@ -111,3 +111,30 @@ def check_shard(instance: Instance) -> None:
 
 def _word(value: object) -> str:
     return "null" if value is None else str(value).lower()
+
+
+def check_stages(instance: Instance) -> None:
+    """Raise :class:`InputError` where the stages of a pipeline can't be any kernels."""
+    workload = instance.workload
+    if not (instance.task.across_layers or workload.layers == 1):
+        what = f"is kernels, but partitions end with each of {workload.layers} layers"
+        across = "" if _bound_to_weights(instance) else "Set task.across_layers to true, or "
+        raise InputError(what, "task.stages", f"{across or 'Set '}task.stages to layers.")
+    for kernel in _bound_to_weights(instance):
+        kind = "a weight update" if kernel.update else "a backward kernel"
+        what = f"is kernels, but {kernel.name!r} is {kind}, which belongs on the chips that hold its weights"
+        layers = "task.stages to layers" + (" with task.across_layers to false" if instance.task.across_layers else "")
+        raise InputError(what, "task.stages", f"Set {layers}, or leave out backward kernels and updates.")
+
+
+def _bound_to_weights(instance: Instance) -> list[Any]:
+    """The kernels that can't be shared out among stages: those of a training step that belong with their weights."""
+    return [kernel for kernel in instance.workload.kernels if kernel.phase == "backward" or kernel.update]
+
+
+def stages_of_kernels(instance: Instance) -> str:
+    """The remedy to share out kernels among stages, as ``task.stages to kernels``; empty where that is refused."""
+    if _bound_to_weights(instance):
+        return ""
+    whole = instance.task.across_layers or instance.workload.layers == 1
+    return "task.stages to kernels" + ("" if whole else " with task.across_layers to true")

@@ -17,6 +17,8 @@ from chipmap.instances.dataflow.batch_checks import (
     check_recompute,
     check_schedule,
     check_shard,
+    check_stages,
+    stages_of_kernels,
 )
 from chipmap.instances.dataflow.degrees import PARALLELISMS as PARALLELISMS
 from chipmap.instances.dataflow.degrees import Degrees as Degrees
@@ -236,7 +238,7 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
         if len(set(grouped)) != len(grouped):
             raise InputError("a kernel is in two groups", "task.together", "Put each kernel in at most one.")
         if task.stages == "kernels":
-            _check_stages(self)
+            check_stages(self)
         check_schedule(self)
         check_shard(self)
         check_keep(self)
@@ -271,20 +273,6 @@ def divides_experts(instance: DataflowInstance) -> bool:
     return kept(instance, "_divides_experts", lambda one: any("E" in kernel.schemes for kernel in one.workload.kernels))
 
 
-def _check_stages(instance: DataflowInstance) -> None:
-    """Raise :class:`InputError` where the stages of a pipeline can't be any kernels."""
-    workload = instance.workload
-    if not (instance.task.across_layers or workload.layers == 1):
-        what = f"is kernels, but partitions end with each of {workload.layers} layers"
-        raise InputError(what, "task.stages", "Set task.across_layers to true, or task.stages to layers.")
-    for kernel in workload.kernels:
-        if kernel.phase == "backward" or kernel.update:
-            kind = "a weight update" if kernel.update else "a backward kernel"
-            what = f"is kernels, but {kernel.name!r} is {kind}, which belongs on the chips that hold its weights"
-            remedy = "Set task.stages to layers, or leave out backward kernels and updates."
-            raise InputError(what, "task.stages", remedy)
-
-
 def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "task.degrees") -> None:
     """Raise :class:`InputError` unless ``degrees`` fit the network's dimensions and the layers and batch."""
     network, layers, task = instance.system.network, instance.workload.layers, instance.task
@@ -307,14 +295,18 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
     if task.stages == "layers" and layers % degrees.pipeline:
         divisors = ", ".join(str(d) for d in range(1, layers + 1) if layers % d == 0)
         what = f"{counted(degrees.pipeline, 'stage')} don't divide {counted(layers, 'layer')}"
-        raise InputError(what, f"{where}.pipeline", f"Divisors: {divisors}. Or set task.stages to kernels.")
+        whole = f"workload.layers to {-(-layers // degrees.pipeline) * degrees.pipeline}"
+        kernels = f", or {staged}" if (staged := stages_of_kernels(instance)) else ""
+        remedy = f"Divisors: {divisors}. Or set {whole}{kernels}, or take a network with as many chips."
+        raise InputError(what, f"{where}.pipeline", remedy)
     chunks = task.chunks or 1
     if chunks > 1 and layers % (degrees.pipeline * chunks):
         what = f"{counted(degrees.pipeline, 'stage')} of {chunks} chunks don't divide {counted(layers, 'layer')}"
         raise InputError(what, f"{where}.pipeline", "Set task.chunks to null, or to a divisor of a stage's layers.")
     if task.stages == "layers" and task.across_layers and degrees.pipeline > 1:
         what = f"is {degrees.pipeline}, but partitions reach across layers"
-        remedy = "Set task.stages to kernels, or task.across_layers to false, or use no pipeline."
+        kernels = f"{staged}, or " if (staged := stages_of_kernels(instance)) else ""
+        remedy = f"Set {kernels}task.across_layers to false, or use no pipeline."
         raise InputError(what, f"{where}.pipeline", remedy)
     each = task.micro_batch or 1
     samples = degrees.data * each

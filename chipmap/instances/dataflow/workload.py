@@ -108,11 +108,6 @@ class Kernel(Record, frozen=True, kw_only=True):
         return structs.replace(self, heads=0, adds=(), parameters_of="", statistics=0, operand=operand)
 
     @property
-    def row_heads(self) -> int:
-        """Heads of the output's rows."""
-        return self.heads or self.outer
-
-    @property
     def has_parameters(self) -> bool:
         """Whether it has weights, or rows of a table."""
         return self.weights or bool(self.weight_bytes or self.whole_bytes or self.table_bytes)

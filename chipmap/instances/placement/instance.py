@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+import msgspec
+
 from chipmap.instances.placement.system import MAX_BYTES, MAX_NS, System
 from chipmap.networks.graph import OperationGraph
 from chipmap.records import InputError, Record, counted
@@ -87,22 +89,25 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
         self._check_devices()
 
     def _check_task(self) -> None:
-        task, both = self.task, "Give it up, or take objective"
+        task = self.task
         if task.objective == "throughput":
             if task.memory == "live":
                 what = "memory rule 'live' needs starts, which objective 'throughput' has none of"
-                raise InputError(what, "task.memory", "Give 'static' or 'none'.")
+                raise InputError(what, "task.memory", "Set task.memory to static or none: --set task.memory=static")
             if task.limit_ns is not None:
-                raise InputError("limits T1, which is not in force", "task.limit_ns", f"{both} 'step_time'.")
+                remedy = "Leave it out: --set task.limit_ns=null"
+                raise InputError("limits T1, which is not in force", "task.limit_ns", remedy)
             if self.system.routes:
                 what = "objective 'throughput' charges a tensor the same wherever it goes"
-                raise InputError(what, "system.routes", "Give system.links, or transfer_ns of each tensor.")
+                raise InputError(what, "system.routes", _as_links(self.system))
             if self.system.links is None and len(self.system.devices) > 1:
                 what = "objective 'throughput' lets every device send to every other one"
-                raise InputError(what, "system.links", "Give links, of kind 'none' perhaps.")
+                raise InputError(what, "system.links", _as_links(self.system))
         for name in ("contiguous", "overlap") if task.objective == "step_time" else ():
             if getattr(task, name):
-                raise InputError("has no meaning for step_time", f"task.{name}", f"{both} 'throughput'.")
+                other = "--set task.objective=throughput --set task.memory=static"
+                remedy = f"Leave it out: --set task.{name}=false or {other}"
+                raise InputError("has no meaning for step_time", f"task.{name}", remedy)
         if task.limit_ns is not None and not 0 <= task.limit_ns <= MAX_NS:
             raise InputError(f"is {task.limit_ns}", "task.limit_ns", f"Give 0 to {MAX_NS:,} ns.")
 
@@ -267,3 +272,12 @@ def in_force(instance: PlacementInstance) -> frozenset[str]:
 def small(instance: PlacementInstance) -> bool:
     """Whether its kernels run as plain Python: all of the work is less than compiling or loading them."""
     return len(instance.graph.operations) <= 8 and len(instance.system.devices) <= 4
+
+
+def _as_links(system: System) -> str:
+    """What replaces single routes, or none: links as slow as the slowest of them."""
+    rates = [route.bytes_per_ns for route in system.routes if route.bytes_per_ns is not None]
+    latency = max((route.latency_ns for route in system.routes), default=0.0)
+    links = {"latency_ns": latency, **({"bytes_per_ns": min(rates)} if rates else {})}
+    text = msgspec.json.encode(links).decode()
+    return f"Give links as slow as the slowest: --set system.routes=[] --set 'system.links={text}'"
