@@ -5,7 +5,7 @@
 
 ``run`` appends a line to FILE as each seed ends, and leaves out the seeds that FILE has, so that a part that was
 stopped goes on. Of each instance 12 mappings are compared as they are and tampered with: labels of broken constraints,
-every term, objective, bytes of DRAM. An instance of at most 150 mappings is enumerated by both, and the optima
+every term, objective, bytes of SRAM and DRAM. An instance of at most 150 mappings is enumerated by both, and the optima
 compared. ``page`` writes the result of all parts. Exit code 1 where anything differs.
 """
 
@@ -96,7 +96,7 @@ def page(paths: list[Path]) -> tuple[str, int]:
         f"{platform.machine()}, one thread; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.\n",
         "A brute force written from the pages of the family alone (`tests/dataflow/page`, which imports the records "
         "and nothing else of chipmap) against the checker: labels of broken constraints, terms, objective and bytes of "
-        "DRAM of mappings, half of them tampered with; and the optimum where all mappings are enumerated.\n",
+        "SRAM and DRAM of mappings, half of them tampered with; and the optimum where all mappings are enumerated.\n",
         f"**{len(rows):,} instances**, {sum(line['mappings'] for line in rows):,} mappings one by one, "
         f"{sum(line['enumerated'] for line in rows):,} instances enumerated. **Differences: {len(wrong)}.** "
         f"CPU seconds: {sum(line['seconds'] for line in rows):,.0f}.\n",
