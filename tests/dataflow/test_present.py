@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
+from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.checker import breakdown, check
 from tests.dataflow.page.cost import judged
+from tests.dataflow.page.mappings import best
 from tests.dataflow.random_instances import made
 
 CHIPS = Degrees(tensor=4, dimensions=("tensor",))
@@ -229,3 +231,15 @@ def test_unlike_parts_of_rows_are_brought_by_themselves() -> None:
         _network({"q": product, "k": heads, "a": adder}, "qa ka", f"K_RS {scheme} NONE")[2] for scheme in ("M", "OUTER")
     ]
     assert found[0] == 768 * 128 * 2 * 3 * 1000 // (4 * 50) and found[1] == 2 * found[0]
+
+
+def test_which_product_runs_last_is_a_choice() -> None:
+    """On chips that fuse: the sum is hidden behind the longer product, if the shorter one runs before."""
+    long = {**PRODUCT, "flop": 10**11, "schemes": ["K"], "weight_bytes": 600_000}
+    kernels = {"k": long, "q": {**long, "flop": 10**6}, "a": {**ROWS, "adds": ["k", "q"], "schemes": ["NONE"]}}
+    instance = made(kernels, "ka qa", **{**GIVEN, "fused": True, "sram_bytes": 200_000, "partitions": 3})
+    optimum, mapping = brute_force(instance, check)
+    assert mapping is not None and best(instance, 1000) is not None
+    assert optimum == best(instance, 1000)[0] and mapping.partitions == (1, 0, 1)  # type: ignore[index]
+    others = [check(instance, mapping.replace(partitions=(0, 1, last))) for last in (1, 2)]
+    assert all(one.feasible and (one.objective or 0) - (optimum or 0) > 5_000_000 for one in others)
