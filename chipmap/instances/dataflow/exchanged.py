@@ -85,6 +85,9 @@ def _suppliers(
         for shared in problem.shared:
             u, before = k + shared.maker, list[tuple[int, int]]()
             needs = {k + v: int(own[chosen[k + v]]) for v, own in zip(shared.readers, shared.needs, strict=True)}
+            supplies = {
+                k + v: own[chosen[u], chosen[k + v]] for v, own in zip(shared.readers, shared.supplies, strict=True)
+            }
             for v in sorted(needs, key=when.__getitem__):
                 if not problem.converts(shared.maker, v % n, chosen[u], chosen[v]):
                     continue
@@ -94,7 +97,8 @@ def _suppliers(
                     if reach and shared.covers[number, needs[v]]:
                         yield (u, v), (shared, r, number)
                         break
-                before.append((v, needs[v]))
+                if supplies[v]:
+                    before.append((v, needs[v]))
 
 
 def _kept(

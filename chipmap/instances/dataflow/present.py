@@ -11,9 +11,11 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.layouts import End, change_ns
 from chipmap.instances.dataflow.options import ticks_of
 from chipmap.instances.dataflow.parts import apart_by_samples, has, heads_share, parts
 from chipmap.instances.dataflow.rates import dram_rate
@@ -71,7 +73,8 @@ class Shared(NamedTuple):
 
     ``maker`` makes it for the ``readers``, in the order of their places. Under option o, reader k needs the layout
     numbered ``needs[k][o]``; ``covers`` [layouts, layouts] says which layout has another in it, and ``copies`` what
-    each takes on a chip.
+    each takes on a chip. ``supplies[k]`` [the maker's options, the reader's]: whether reader k, if it pays, has the
+    tensor for others afterwards.
     """
 
     maker: int
@@ -79,6 +82,16 @@ class Shared(NamedTuple):
     needs: tuple[IntArray, ...]
     covers: NDArray[np.bool_]
     copies: tuple[Copy, ...]
+    supplies: tuple[NDArray[np.bool_], ...]
+
+
+def exchanges_sums(instance: DataflowInstance, degrees: Degrees, maker: End, reader: End) -> bool:
+    """Whether a reader adds up copies of tokens where experts made them, as exchanging the sums takes less than to have
+    the copies."""
+    if maker[1] != "E" or not maker[0].active:
+        return False
+    apart = structs.replace(maker[0], active=0), maker[1]  # of no number of copies anything is known
+    return change_ns(instance, degrees, maker, reader) < change_ns(instance, degrees, apart, reader)
 
 
 def copy_of(instance: DataflowInstance, maker: Kernel, one: Need) -> Copy:
@@ -137,4 +150,15 @@ def _shared(
     if not useful:
         return None
     copies = tuple(copy_of(instance, kernels[maker], one) for one in numbers)
-    return Shared(maker, tuple(readers), tuple(np.array(own, dtype=np.int64) for own in needs), covers, copies)
+    ends = [[(kernels[v], one) for one in schemes[v]] for v in (maker, *readers)]
+    return Shared(
+        maker=maker,
+        readers=tuple(readers),
+        needs=tuple(np.array(own, dtype=np.int64) for own in needs),
+        covers=covers,
+        copies=copies,
+        supplies=tuple(
+            np.array([[not exchanges_sums(instance, degrees, a, b) for b in own] for a in ends[0]], dtype=np.bool_)
+            for own in ends[1:]
+        ),
+    )
