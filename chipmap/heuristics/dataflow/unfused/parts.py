@@ -8,7 +8,8 @@ beside the kernels' options, with few values each: what is present after a reade
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import ceil
+from fractions import Fraction
+from math import ceil, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,8 @@ from chipmap.instances.dataflow.problem import DataflowProblem, IntArray
 
 #: Added products up to which the adder's table is over all their options.
 DIRECT = 3
+#: Choices of a tensor's maker and readers up to which a reader's part is over all of them.
+ALL_READERS = 512
 #: Which later kernels use a copy for which one pays: none, forward kernels alone (told apart where what a backward one
 #: uses is saved, and DRAM is limited), any.
 UNUSED, NEAR, USED = 0, 1, 2
@@ -115,6 +118,9 @@ class Parts:
         paying = [k for k in readers if self._reads[u, shared.readers[k]].converts.any()]
         for k in paying if len(paying) > 1 else ():
             links.append((shared.readers[k], self._reads.pop((u, shared.readers[k])), shared.needs[k]))
+        if prod(self.sizes[w] for w in (u, *(v for v, _, _ in links))) <= ALL_READERS:
+            self._at_once(shared, links)
+            return
         states: dict[tuple[Present, ...], int] = {(): 0}
         before = -1
         for i, (v, read, needs) in enumerate(links):
@@ -136,6 +142,49 @@ class Parts:
             if columns[3].any():
                 self.extras.append(Extra((v, taken), "kept", columns[3]))
             states, before = link.states, after
+
+    def _at_once(self, shared: Shared, links: Sequence[tuple[int, Read, IntArray]]) -> None:
+        """The parts of some readers of a tensor, over the options of its maker and of all of them."""
+        scope = (shared.maker, *(v for v, _, _ in links))
+        shape, count = [self.sizes[w] for w in scope], len(links)
+        kernels = self.problem.instance.workload.kernels
+        late = [kernels[v].phase == "backward" for v, _, _ in links]
+
+        def wide(values: IntArray, *axes: int) -> IntArray:
+            return np.broadcast_to(values.reshape([n if k in axes else 1 for k, n in enumerate(shape)]), shape)
+
+        needs = [wide(needs, k + 1) for k, (_, _, needs) in enumerate(links)]
+        network = [wide(read.converts, 0, k + 1) for k, (_, read, _) in enumerate(links)]
+        supplier = [np.full(shape, -1) for _ in links]
+        for k in range(count):
+            for j in reversed(range(k)):
+                supplies = (network[j] > 0) & (network[k] > 0) & shared.covers[needs[j], needs[k]]
+                supplier[k] = np.where(supplies, j, supplier[k])
+        copies = np.array(shared.copies, dtype=np.int64).reshape(-1, 3)
+        saves = _saves(self.problem)
+        for k, (v, read, _) in enumerate(links):
+            source = np.choose(np.maximum(supplier[k], 0), needs)
+            supplied = supplier[k] >= 0
+            used = np.any([one == k for one in supplier], axis=0)
+            dram, buffer = (np.where(used, copies[needs[k], c], 0) for c in (0, 1))
+            memory = np.where(supplied, copies[source, 0], wide(read.dram, 0)) + dram
+            held = np.where(supplied, 2 * copies[source, 1], wide(read.held, 0)) + 2 * buffer
+            self._narrow(v, scope, memory, np.where(supplied, 0, network[k]), held)
+            backward = [one == k for one, other in zip(supplier, late, strict=True) if other]
+            if saves and not late[k] and backward:
+                size = np.array([ceil(copy.size * saves) for copy in shared.copies], dtype=np.int64)[needs[k]]
+                kept = np.where(np.any(backward, axis=0), size, 0)
+                if kept.any():
+                    self.extras.append(Extra(scope, "kept", kept))
+
+    def _narrow(self, v: int, scope: tuple[int, ...], *columns: IntArray) -> None:
+        """A part of kernel v, over those variables alone on which it depends."""
+        for axis in reversed(range(len(scope))):
+            first: list[IntArray] = [one.take([0], axis=axis) for one in columns]
+            if scope[axis] != v and all(bool((one == begin).all()) for one, begin in zip(columns, first, strict=True)):
+                columns = tuple(one.squeeze(axis) for one in first)
+                scope = scope[:axis] + scope[axis + 1 :]
+        self._part(v, scope, *columns)
 
     def _sums(self, added: Added, k: int) -> None:
         """The collectives of added products, which the last of them pays."""
@@ -205,9 +254,7 @@ class _Link:
         problem, kernels = parts.problem, parts.problem.instance.workload.kernels
         self.shared, self.read, self.needs, self.later = shared, read, needs.tolist(), later
         self.late = kernels[v].phase == "backward"
-        self.saved = layers_per_stage(problem.instance, problem.degrees) * in_flight(problem.instance, problem.degrees)
-        limited = problem.instance.system.memory.capacity_bytes is not None
-        self.saves = limited and problem.instance.task.keep == "step" and not self.late
+        self.saves = 0 if self.late else _saves(problem)
         self.states: dict[tuple[Present, ...], int] = {}
         self.taken: list[dict[tuple[int, ...], int]] = [{} for _ in self.needs]
         self.entries: list[tuple[int, int, int, int, int]] = []
@@ -243,7 +290,7 @@ class _Link:
         own = copies[need]
         yield (dram, change, held, 0), (*present, (need, UNUSED))
         for used in (NEAR, USED) if self.saves else (USED,):
-            kept = ceil(own.size * self.saved) if used == USED and self.saves else 0
+            kept = ceil(own.size * self.saves) if used == USED and self.saves else 0
             yield (dram + own.dram, change, held + 2 * own.buffer, kept), (*present, (need, used))
 
     def _useful(self, present: tuple[Present, ...]) -> tuple[Present, ...]:
@@ -251,6 +298,13 @@ class _Link:
         covers = self.shared.covers
         found = {next((one for one in present if covers[one[0], need]), None) for need in self.later}
         return tuple(one for one in present if one in found)
+
+
+def _saves(problem: DataflowProblem) -> Fraction:
+    """How many times a copy is kept that a forward kernel paid for and a backward one uses; 0 where DRAM has room."""
+    if problem.instance.system.memory.capacity_bytes is None or problem.instance.task.keep != "step":
+        return Fraction(0)
+    return Fraction(layers_per_stage(problem.instance, problem.degrees) * in_flight(problem.instance, problem.degrees))
 
 
 def _within_reach(problem: DataflowProblem, shared: Shared) -> Iterator[list[int]]:

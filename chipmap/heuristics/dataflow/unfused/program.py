@@ -11,7 +11,7 @@ looked for, which is the best one if it fits and has the least of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import add
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
+from chipmap.heuristics.dataflow.unfused import dense
 from chipmap.heuristics.dataflow.unfused.costs import SingleKernelCosts
 from chipmap.heuristics.dataflow.unfused.elimination import (
     CELLS,
@@ -29,7 +30,7 @@ from chipmap.heuristics.dataflow.unfused.elimination import (
     elimination_order,
 )
 from chipmap.heuristics.dataflow.unfused.running_order import least_waiting, running_order
-from chipmap.heuristics.dataflow.unfused.tables import edges_of, extra, scopes, stated
+from chipmap.heuristics.dataflow.unfused.tables import edges_of, extra, over, own_tables, scopes, stated
 from chipmap.instances.dataflow.batch import layers_per_stage
 from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.problem import (
@@ -44,8 +45,6 @@ from chipmap.instances.dataflow.problem import (
 
 #: What schemes decide beside T4, summed over kernels.
 SUMS = ("kept", *BESIDE)
-#: Times of labels stay below this, so that sums of them fit 64 bits.
-MOST = 2**60
 
 
 class Found(NamedTuple):
@@ -82,13 +81,15 @@ class UnfusedProgram:
 
         Where no order is found in which its tensors fit DRAM, the bound stands without a mapping.
         """
-        if self.widest > CELLS:
+        if self.widest > (CELLS if self.large else dense.CELLS):
             raise TooWideError(f"the schemes of kernels that hang together make {self.widest:.3g} choices")
         plain = self._quick()
         if plain is None:
             return Found(None)
         if plain.proved:
             return plain
+        if self.widest > CELLS:
+            raise TooWideError(f"the schemes of kernels that hang together make {self.widest:.3g} choices")
         whole = self._least(SUMS)
         if not whole:
             return Found(None)
@@ -99,14 +100,18 @@ class UnfusedProgram:
     def _quick(self) -> Found | None:
         """The mapping that takes least but for transfers between stages and sums over replicas, and whether it is the
         best one; None where nothing fits SRAM."""
-        factor = batch_factor(self.problem)
-        weights = (factor.numerator, factor.denominator) if self._counts("after") else (1, 0)
-        if weights[1] and _most(self.singles) * weights[0] >= MOST:
+        factor, after = batch_factor(self.problem), list(self._beyond(("after",)))
+        weights = (factor.numerator, factor.denominator) if after else (1, 0)
+        most, more = _most(self.singles), sum(int(values.max()) for _, values in after)
+        if most * weights[0] + more * weights[1] >= dense.MOST:
             weights = 1, 0
-        plain = self._least((), weights)
-        if not plain:
+        if self.large or most >= dense.MOST:
+            plain = self._least((), weights)
+            chosen = plain[1] if plain else None
+        else:
+            chosen = self._alone(weights)
+        if chosen is None:
             return None
-        _, chosen = plain
         each = self.singles.ticks(chosen, self.problem.places)
         assert each is not None, "a mapping that the tables have fits"
         layer = sum(each)
@@ -121,10 +126,17 @@ class UnfusedProgram:
             least = least and outside(self.problem, "after", chosen) == outside(self.problem, "after")
         return found if least else found._replace(bound=0)
 
-    def _counts(self, field: str) -> bool:
-        """Whether options differ in what they take of this column."""
-        options = any(len({getattr(o, field) for o in some}) > 1 for some in self.problem.options)
-        return options or any(one.column == field and one.values.any() for one in self.singles.extras)
+    def _alone(self, weights: tuple[int, int]) -> tuple[int, ...] | None:
+        """The options of least T4 · ``weights[0]`` + T6 · ``weights[1]``, where every kernel has a table of its own."""
+        singles = self.singles
+        weight, tables = weights[0], list[dense.Sum]()
+        for scope, values in own_tables(singles):
+            tables.append(dense.Sum(scope, np.minimum(values, -(-dense.NEVER // weight)) * weight))
+        for scope, values in self._beyond(("after",)) if weights[1] else ():
+            within, wide = over(singles, scope, values[..., 0])
+            tables.append(dense.Sum(within, wide * weights[1]))
+        found = dense.least(tables, singles.sizes, self.order, self.deadline)
+        return None if found is None else tuple(found[1].get(v, 0) for v in range(singles.kernels))
 
     def _least(
         self, sums: Sequence[str], weights: tuple[int, int] = (1, 0)
@@ -134,7 +146,7 @@ class UnfusedProgram:
         Without ``sums`` those of the least T4 · ``weights[0]`` + T6 · ``weights[1]``.
         """
         singles, problem = self.singles, self.problem
-        made = stated(singles, self.order, self._extras(sums, weights[1]), weights[0])
+        made = stated(singles, self.order, self._extras(sums, weights[1]), 1 + len(sums), weights[0])
         room = 2**62
         if self.capacity is not None:
             room = self.capacity - outside(problem, "kept") - least_waiting(problem)
@@ -154,26 +166,26 @@ class UnfusedProgram:
     def _extras(self, sums: Sequence[str], weight: int) -> list[Table]:
         """What options, and values of other variables, add to these sums beyond the least; T6 at its ``weight`` to the
         first column."""
-        singles, found = self.singles, list[Table]()
-        fields = (*(("after",) if weight else ()), *sums)
-        if not fields:
-            return []
-        front = 0 if weight else 1
+        fields, front = (*(("after",) if weight else ()), *sums), 0 if weight else 1
+        found = []
+        for scope, values in self._beyond(fields):
+            wide = np.concatenate([np.zeros((*values.shape[:-1], front), np.int64), values], axis=-1)
+            found.append(extra(self.singles, scope, wide * (weight or 1)))
+        return found
 
-        def put(scope: tuple[int, ...], values: IntArray) -> None:
-            if values.any():
-                wide = np.concatenate([np.zeros((*values.shape[:-1], front), np.int64), values], axis=-1)
-                found.append(extra(singles, scope, wide * (weight or 1)))
-
-        several = [_beyond(options, fields) for options in self.problem.options]
-        for v in range(singles.kernels):
-            put((v,), several[v % self.problem.n])
-        for one in singles.extras:
+    def _beyond(self, fields: Sequence[str]) -> Iterator[tuple[tuple[int, ...], IntArray]]:
+        """What options, and values of other variables, add to these columns beyond the least: their variables, and
+        values [those of each variable, columns]."""
+        several = [_beyond(options, fields) if fields else None for options in self.problem.options]
+        for v in range(self.singles.kernels):
+            values = several[v % self.problem.n]
+            if values is not None and values.any():
+                yield (v,), values
+        for one in self.singles.extras:
             if one.column in fields:
                 values = np.zeros((*one.values.shape, len(fields)), np.int64)
                 values[..., fields.index(one.column)] = one.values
-                put(one.scope, values)
-        return found
+                yield one.scope, values
 
     def _ticks(self, layer: int, sums: IntArray) -> int:
         """Picoseconds of the batch, with these ``SUMS`` beyond the least (none: the least)."""

@@ -16,20 +16,14 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.unfused.costs import SingleKernelCosts
+from chipmap.heuristics.dataflow.unfused.dense import Sum
 from chipmap.heuristics.dataflow.unfused.descent import NEVER, Flat, IntArray, sweep, totals
-from chipmap.heuristics.dataflow.unfused.tables import along, scopes, times
+from chipmap.heuristics.dataflow.unfused.tables import along, own_tables, scopes
 
 #: Sweeps of the descent at most.
 SWEEPS = 20
 #: Columns of a kernel's options.
 _COLUMNS = ("compute", "memory", "network", "held")
-
-
-class Sum(NamedTuple):
-    """A table of least picoseconds over a scope of kernels, ascending."""
-
-    scope: tuple[int, ...]
-    values: IntArray
 
 
 class Relaxed(NamedTuple):
@@ -134,16 +128,10 @@ def _ends(sizes: Sequence[int] | IntArray) -> IntArray:
 
 
 def _tables(singles: SingleKernelCosts) -> list[Sum]:
-    found, large = scopes(singles)
-    tables = []
-    for v, scope in enumerate(found):
-        if v in large:
-            tables += _linear(singles, v)
-        else:
-            tables.append(Sum(scope, np.minimum(times(singles, v, scope), NEVER)))
-    for rule in singles.rules:
-        scope = tuple(sorted(w for w in rule.scope if singles.sizes[w] > 1))
-        tables.append(Sum(scope, np.where(along(rule.allowed, rule.scope, scope), 0, NEVER)))
+    tables = [Sum(scope, np.minimum(values, NEVER)) for scope, values in own_tables(singles)]
+    _, large = scopes(singles)
+    for v in sorted(large):
+        tables += _linear(singles, v)
     return tables
 
 

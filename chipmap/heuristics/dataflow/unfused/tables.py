@@ -8,7 +8,7 @@ then all of them are added up.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from chipmap.heuristics.dataflow.unfused.elimination import Table
 from chipmap.heuristics.dataflow.unfused.kernel import Cells, IntArray, Settle
 
 #: Cells of a kernel's own table, and kernels with columns of their own at a time.
-OWN_CELLS, OPEN = 4096, 4
+OWN_CELLS, OPEN = 1 << 14, 4
 #: More picoseconds than fit: an option that takes too much SRAM.
 NEVER = 2**62
 
@@ -66,13 +66,14 @@ def _with_choice(singles: SingleKernelCosts, scope: Sequence[int], v: int = -1) 
     return tuple(sorted({*more, *(w for w in scope if singles.sizes[w] > 1)}))
 
 
-def stated(singles: SingleKernelCosts, order: Sequence[int], extras: Sequence[Table], weight: int = 1) -> Stated:
+def stated(
+    singles: SingleKernelCosts, order: Sequence[int], extras: Sequence[Table], sums: int, weight: int = 1
+) -> Stated:
     """The tables for an elimination in this ``order``, with T4 times ``weight`` in the first column.
 
-    ``extras`` are tables of columns that are added up over all kernels, the first one among them.
+    ``extras`` are tables of the first ``sums`` columns, which are added up over all kernels.
     """
     found, large = scopes(singles)
-    sums = max((table.cells.rows.shape[1] for table in extras), default=1)
     places = _places(singles, order, large, sums)
     columns = max([sums, *(place + 3 for place in places.values())])
     tables, settles = list[Table](), dict[int, Settle]()
@@ -85,15 +86,33 @@ def stated(singles: SingleKernelCosts, order: Sequence[int], extras: Sequence[Ta
         else:
             tables.append(_table(singles, v, scope, columns, weight))
     for rule in singles.rules:
-        scope = _with_choice(singles, rule.scope)
-        allowed = along(rule.allowed, rule.scope, scope).reshape(-1)
-        first = np.concatenate([[0], np.cumsum(allowed)]).astype(np.int64)
+        scope, allowed = over(singles, rule.scope, rule.allowed)
+        first = np.concatenate([[0], np.cumsum(allowed.reshape(-1))]).astype(np.int64)
         tables.append(Table(scope, Cells(first, np.zeros((int(first[-1]), columns), np.int64))))
     for table in extras:
         rows = np.zeros((len(table.cells.rows), columns), np.int64)
         rows[:, :sums] = table.cells.rows
         tables.append(Table(table.scope, Cells(table.cells.first, rows)))
     return Stated(tables, settles, columns)
+
+
+def own_tables(singles: SingleKernelCosts) -> Iterator[tuple[tuple[int, ...], IntArray]]:
+    """The scope and the picoseconds of each kernel that isn't large, and those of rules; :data:`NEVER` for what doesn't
+    fit or go together."""
+    found, large = scopes(singles)
+    for v, scope in enumerate(found):
+        look()
+        if v not in large:
+            yield scope, times(singles, v, scope)
+    for rule in singles.rules:
+        scope, allowed = over(singles, rule.scope, rule.allowed)
+        yield scope, np.where(allowed, 0, NEVER)
+
+
+def over(singles: SingleKernelCosts, scope: tuple[int, ...], values: NDArray[Any]) -> tuple[tuple[int, ...], Any]:
+    """A scope, ascending, without variables of one value, and the ``values`` over it."""
+    within = _with_choice(singles, scope)
+    return within, along(values, scope, within)
 
 
 def extra(singles: SingleKernelCosts, scope: tuple[int, ...], values: IntArray) -> Table:
