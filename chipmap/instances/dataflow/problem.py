@@ -162,11 +162,15 @@ class DataflowProblem:
         """The tensors of a layer of which one reader may use what another paid for (mode ``physical``)."""
         if self.instance.mode == "dfmodel" or (self.tensor_dimension is None and self.degrees.expert == 1):
             return ()
-        readers, found = neighbours(self.n, self.edges.tolist()), []
+        readers, found, schemes = neighbours(self.n, self.edges.tolist()), [], self._schemes
+        known = shared_by_plans(self.instance).setdefault("shared", {})
         for u in range(self.n):
-            ordered = sorted(readers[u], key=lambda v: self.places[v])
+            ordered = tuple(sorted(readers[u], key=self.places.__getitem__))
             if len(ordered) > 1 and any(self._changes(u, v) for v in ordered[1:]):
-                found.append(shared_tensor(self.instance, self.degrees, u, ordered, self._schemes))
+                key = u, ordered, *(schemes[v] for v in ordered), self.degrees, self.instance.task.samples
+                if key not in known:
+                    known[key] = shared_tensor(self.instance, self.degrees, u, ordered, schemes)
+                found.append(known[key])
         return tuple(one for one in found if one is not None)
 
     @cached_property
