@@ -18,6 +18,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.layouts import End, change_ns
 from chipmap.instances.dataflow.options import ticks_of
 from chipmap.instances.dataflow.parts import apart_by_samples, has, heads_share, parts
+from chipmap.instances.dataflow.plans import shared_by_plans
 from chipmap.instances.dataflow.rates import dram_rate
 from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.sharding import Layout, taken_layout
@@ -118,8 +119,14 @@ def shared_tensors(
     def pays(u: int, v: int) -> bool:
         return any(converts(u, v, s, t) for s in range(len(schemes[u])) for t in range(len(schemes[v])))
 
-    several = ((u, own) for u, own in enumerate(readers) if len(own) > 1 and any(pays(u, v) for v in own[1:]))
-    found = (_shared(instance, degrees, u, own, schemes) for u, own in several)
+    known = shared_by_plans(instance).setdefault("shared", {})
+    found = list[Shared | None]()
+    for u, own in enumerate(readers):
+        if len(own) > 1 and any(pays(u, v) for v in own[1:]):
+            key = u, *own, *(schemes[v] for v in (u, *own)), degrees, instance.task.samples
+            if key not in known:
+                known[key] = _shared(instance, degrees, u, own, schemes)
+            found.append(known[key])
     return tuple(one for one in found if one is not None)
 
 
