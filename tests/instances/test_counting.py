@@ -97,7 +97,10 @@ def test_each_of_several_graphs_is_counted_so_and_told() -> None:
     made: Any = convert(sources, family, Conversion(unknown="zero", tell=lines.append))
     assert made.flop == [114, 114]
     told = [line for line in lines if "PyTorch" not in line]
-    assert told == [f"{name}: 114 FLOP, 24 parameters in 1 tensor of 96 bytes; 6 numbers in 1 buffer of 24 bytes" for name in ("one", "two")]
+    assert told == [
+        f"{name}: 114 FLOP, 24 parameters in 1 tensor of 96 bytes; 6 numbers in 1 buffer of 24 bytes"
+        for name in ("one", "two")
+    ]
     with pytest.raises(InputError, match=r"one\.pt2.*mine\.mix"):
         convert(sources, family, Conversion(unknown="error"))
 
