@@ -40,9 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cluster", metavar="ADDRESS", help="a Dask scheduler (tcp://127.0.0.1:8786), or `local` for one of its own"
     )
     parser.add_argument("--csv", metavar="FILE", help="write the table there (-: standard output)")
-    parser.add_argument(
-        "--plots", metavar="DIR", help="draw the table there, as PNG (dataflow; placement; fronts of multimodel)"
-    )
+    parser.add_argument("--plots", metavar="DIR", help="draw the table there, as PNG")
     what = "write what is better than the best known values and bounds there, checked again, for a maintainer to merge"
     parser.add_argument("--submit", metavar="FILE", help=what)
     parser.add_argument("--quiet", action="store_true", help="no line per point")
