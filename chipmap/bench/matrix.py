@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 from chipmap.bench.point import Row
@@ -74,11 +75,26 @@ class Matrix:
             what = f"can't be used as a matrix: {_said(error)}"
             raise InputError(what, str(self.path), "Give --out another folder.") from None
         whole = ((key, text) for key, text, digest in found if key in wanted and _digest(text) == digest)
-        return {key: Row.from_json(text, str(self.path)) for key, text in whole}
+        return {key: Row.from_json(text, str(self.path)).renamed() for key, text in whole}
 
     def close(self) -> None:
         """Let the file go."""
         self._db.close()
+
+
+def stored(path: Path) -> list[Row]:
+    """All rows of the matrix at ``path``, which may be in use, in the order in which they were kept; what was edited
+    since is left out. Raises :class:`InputError` for a file that is no matrix."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1.0)) as db:
+            found = db.execute("SELECT row, digest FROM points ORDER BY rowid").fetchall()
+    except (sqlite3.Error, OSError, UnicodeError) as error:
+        busy = "locked" in str(error)
+        remedy = (
+            "A bench writes there: wait for it." if busy else "Name a folder that `chipmap bench --out` has written."
+        )
+        raise InputError(f"can't be read as a matrix: {_said(error)}", str(path), remedy) from None
+    return [Row.from_json(text, str(path)).renamed() for text, digest in found if _digest(text) == digest]
 
 
 def _said(error: Exception) -> str:

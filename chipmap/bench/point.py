@@ -13,6 +13,12 @@ from chipmap.result import best_bound, retold
 from chipmap.run import SolveOptions
 from chipmap.solve import check, solve
 
+#: Names of figures in rows of before -> those of today: the values are GB/s, no Gb/s.
+RENAMED = {
+    "dram_gbps": "dram_gb_per_s",
+    "link_gbps": "link_gb_per_s",
+    "tensor_link_gbps": "tensor_link_gb_per_s",
+}
 #: Statuses that more time can't change.
 FINAL = frozenset({"optimal", "infeasible", "bad input"})
 
@@ -52,6 +58,12 @@ class Row(Record, frozen=True, kw_only=True):
         """Whether this row answers ``point``: for good, or within no less time and memory than is offered now."""
         enough = self.time_limit_s >= point.time_limit_s and self.memory_gib >= point.memory_gib
         return self.status in FINAL or (self.status in ("feasible", "unknown") and enough)
+
+    def renamed(self) -> Row:
+        """The row with its figures under the names of today."""
+        if self.figures.keys().isdisjoint(RENAMED):
+            return self
+        return self.replace(figures={RENAMED.get(name, name): value for name, value in self.figures.items()})
 
 
 def failed(point: Point, status: str, detail: str, attempts: int = 1) -> Row:

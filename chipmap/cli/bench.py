@@ -34,15 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Solve every point of SWEEP by worker processes or a Dask cluster. Rows go to matrix.sqlite in the folder of --out
     as they end: the same command goes on where it was stopped."""
     parser.add_argument("sweep", metavar="SWEEP", help="a file, or a shipped sweep (dataflow/dse-80)")
-    parser.add_argument("--out", metavar="DIR", required=True, help="the folder of the matrix")
+    parser.add_argument("--out", metavar="DIR", help="the folder of the matrix")
     parser.add_argument("--workers", metavar="N", type=whole, help="processes (default: the machine's cores)")
     parser.add_argument(
         "--cluster", metavar="ADDRESS", help="a Dask scheduler (tcp://127.0.0.1:8786), or `local` for one of its own"
     )
     parser.add_argument("--csv", metavar="FILE", help="write the table there (-: standard output)")
-    parser.add_argument(
-        "--plots", metavar="DIR", help="draw the table there, as PNG (dataflow; placement; fronts of multimodel)"
-    )
+    parser.add_argument("--plots", metavar="DIR", help="draw the table there, as PNG")
     what = "write what is better than the best known values and bounds there, checked again, for a maintainer to merge"
     parser.add_argument("--submit", metavar="FILE", help=what)
     parser.add_argument("--quiet", action="store_true", help="no line per point")
@@ -60,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
     if not 1 <= workers <= 1024:
         raise InputError(f"is {workers}", "--workers", "Give 1 to 1,024.")
     sweep = read_sweep(args.sweep, args.set)
+    if args.out is None:
+        raise InputError("is missing", "--out", "Name the folder of the matrix: --out runs/sweep.")
     shown = None if args.quiet else _show
     todo = points(sweep)
     for family in families_of(todo):

@@ -87,6 +87,11 @@ def _text(shown: dict[str, Any], title: str) -> str:
 
     violations = shown["violations"]
     verdict = "valid" if shown["feasible"] else f"refused: {counted(len(violations), 'violation')}"
+    if claims := shown.get("claims"):
+        own = "the mapping alone is valid here" if shown["feasible"] else verdict.removeprefix("refused: ")
+        verdict = (
+            f"refused: {counted(len(claims), 'claim')} of the result {'is' if len(claims) == 1 else 'are'} wrong; {own}"
+        )
     text = f"{title}: {verdict}{'; ' if shown['headline'] else ''}{shown['headline']}\n"
     text += "".join(f"  but {claim}\n" for claim in shown.get("claims", ()))
     if shown["objective"] is not None:

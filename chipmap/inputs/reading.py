@@ -342,6 +342,10 @@ def in_archive(directory: Path, file: str) -> Path:
 
 
 def _missing(name: str) -> None:
+    if name in FAMILY_NAMES:
+        first = next(iter(_shipped(get_family(name))), f"{name}/…")
+        remedy = f"`chipmap info {name}` lists its instances: {first} is one."
+        raise InputError("is a family, not an instance", name, remedy)
     near = nearest(name, [*FAMILY_NAMES, *shipped_names()])
     remedy = f"Did you mean {' or '.join(near)}?" if near else "`chipmap info` lists the shipped instances."
     raise InputError("no such file, and no shipped instance of that name", name, remedy)

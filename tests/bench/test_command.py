@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from chipmap.bench.dataflow.measures import measures
-from chipmap.bench.point import solve_point
+from chipmap.bench.matrix import Matrix, stored
+from chipmap.bench.point import failed, solve_point
 from chipmap.bench.sweep import points
 from chipmap.cli import main
 from chipmap.inputs.reading import read
@@ -98,11 +99,47 @@ def test_no_point_is_drawn_over_another(tmp_path: Path) -> None:
 
 
 def test_nothing_to_draw(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no row has figures"):
+    with pytest.raises(InputError, match="no row has a value to draw"):
         plots(tiny(), [], tmp_path)
-    ring = tiny(instance="ring/tiny-chain", axes=[{"name": "c", "path": "package.chips", "values": [1]}])
-    with pytest.raises(InputError, match="no row has figures"):
-        plots(ring, [solve_point(point) for point in points(ring)], tmp_path)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"instance": "ring/tiny-chain", "axes": [{"name": "chips", "path": "package.chips", "values": [1, 2, 3]}]},
+        {"instance": "wafer/tiny-chain", "axes": []},
+    ],
+    ids=["ring", "wafer"],
+)
+def test_every_family_is_drawn_and_a_bench_reported(
+    tmp_path: Path, fields: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Objectives and bounds, where a family has no figures of its own; ``report`` prints the rows of the folder."""
+    out, folder = tmp_path / "out", tmp_path / "pictures"
+    line = ["bench", sweep_file(tmp_path, **fields), "--out", str(out), "--workers", "1", "--quiet"]
+    assert main([*line, "--plots", str(folder)]) == 0
+    assert [path.name for path in folder.iterdir()] == ["objectives.png"]
+    assert (folder / "objectives.png").stat().st_size > 5000
+    capsys.readouterr()
+    assert main(["report", str(out)]) == 0
+    told = capsys.readouterr()
+    count = len(fields["axes"][0]["values"]) if fields["axes"] else 1
+    assert told.out.count("optimal") == count and fields["instance"] in told.out and "not asked again" in told.err
+    assert main(["report", str(out), "--format", "json"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == count
+    assert main(["report", str(out), "--html", str(tmp_path / "x.html")]) == 1
+
+
+def test_figures_under_their_names_of_before_are_read(tmp_path: Path) -> None:
+    """``dram_gbps`` held GB/s."""
+    point = points(tiny())[0]
+    row = failed(point, "lost", "").replace(figures={"dram_gbps": 100.0, "link_gbps": 25.0, "chips": 2.0})
+    matrix = Matrix(tmp_path / "matrix.sqlite")
+    matrix.put(row)
+    found = matrix.rows([row.key])[row.key]
+    matrix.close()
+    assert found.figures == {"dram_gb_per_s": 100.0, "link_gb_per_s": 25.0, "chips": 2.0}
+    assert [one.figures for one in stored(tmp_path / "matrix.sqlite")] == [found.figures]
 
 
 def test_measures_by_hand() -> None:

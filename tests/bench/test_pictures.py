@@ -21,8 +21,15 @@ AXES = ("chip", "sram", "memory")
 def row(chip: str, sram: str, memory: str, **figures: float) -> Row:
     labels = {"chip": chip, "sram": sram, "memory": memory}
     base = {
-        **{"pflops": 0.5, "chips": 1.0, "peak_pflops": 1.0, "utilisation": 0.5, "dram_gbps": 100.0, "link_gbps": 25.0},
-        **{"flop_per_dram_byte": 8000.0, "flop_per_link_byte": 4000.0, "tensor_link_gbps": 200.0},
+        **{
+            "pflops": 0.5,
+            "chips": 1.0,
+            "peak_pflops": 1.0,
+            "utilisation": 0.5,
+            "dram_gb_per_s": 100.0,
+            "link_gb_per_s": 25.0,
+        },
+        **{"flop_per_dram_byte": 8000.0, "flop_per_link_byte": 4000.0, "tensor_link_gb_per_s": 200.0},
         **{"compute_s": 1.0, "memory_s": 2.0, "network_s": 3.0},
     }
     return Row(key="", labels=labels, status="optimal", objective=10**12, figures=base | figures)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -59,3 +60,29 @@ def test_bits_are_asked_back(chipmap: Command) -> None:
     with pytest.raises(InputError, match=r"Write 200GB/s for bytes, or 25GB/s for so many bits\."):
         amounts.in_field("200Gb/s", "link_bytes_per_ns", "here")
     assert amounts.in_field("64mb", "sram_bytes", "here") == amounts.in_field("64MB", "sram_bytes", "here") == 64e6
+
+
+def test_a_foreign_archive_is_refused_in_the_first_line(chipmap: Command, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert chipmap("solve", "ring/tiny-chain", "--quiet", "--out", run).code == 0
+    other = tmp_path / "other.json"
+    assert chipmap("generate", "ring/tiny-chain", "--set", "package.hop_ns=7", "--out", other).code == 0
+    assert chipmap("check", "ring/tiny-chain", run).out.startswith("ring/tiny-chain: valid")
+    done = chipmap("check", other, run)
+    first = done.out.splitlines()[0]
+    assert done.code == 4 and "of another instance" in done.out
+    assert ": refused: " in first and first.partition(": refused")[2].count("valid") == 1
+    assert "of the result" in first and "the mapping alone is valid here" in first
+
+
+def test_families_and_sweeps_that_are_none_are_told(chipmap: Command) -> None:
+    done = chipmap("solve", "ring")
+    assert done.code == 1 and "ring: is a family, not an instance" in done.err
+    assert "`chipmap info ring` lists its instances" in done.err
+    done = chipmap("bench", "nosweep")
+    assert done.code == 1 and "no shipped sweep of that name" in done.err and "placement/scaling" in done.err
+    done = chipmap("bench", "placement/scaling")
+    assert (
+        done.code == 1
+        and done.err == "chipmap: --out: is missing\n  Name the folder of the matrix: --out runs/sweep.\n"
+    )

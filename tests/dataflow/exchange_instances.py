@@ -133,13 +133,13 @@ def _schemes(random: Random, known: Sequence[str], most: int) -> list[str]:
     return random.sample(known, random.randint(min(2, most), most))
 
 
-def _product(random: Random, most: int = 3, **fields: Any) -> dict[str, Any]:
+def _product(random: Random, most: int = 3, /, **fields: Any) -> dict[str, Any]:
     size = {"M": random.choice((64, 201, 256)), "K": random.choice((64, 150, 256)), "N": random.choice((32, 50, 64))}
     base = {"kind": "gemm", **size, "weights": True, "phase": "forward", "schemes": _schemes(random, PRODUCTS, most)}
     return {**base, **fields}
 
 
-def _element(random: Random, most: int = 2, **fields: Any) -> dict[str, Any]:
+def _element(random: Random, most: int = 2, /, **fields: Any) -> dict[str, Any]:
     base = {"kind": "elementwise", "M": random.choice((64, 256, 1024)), "N": random.choice((32, 64))}
     return {**base, "phase": "forward", "schemes": _schemes(random, ELEMENTS, most), **fields}
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import math
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +16,7 @@ from chipmap.cli import main
 from chipmap.family import get_family
 from chipmap.inputs.reading import Conversion, convert
 from chipmap.networks.importers.common import ImportedGraph
-from chipmap.networks.importers.counting import Counting, amount
+from chipmap.networks.importers.counting import Counting, Totals, amount
 from chipmap.networks.importers.operators.calls import Call
 from chipmap.networks.importers.reading import import_graph, summary
 from chipmap.networks.importers.steps import Value
@@ -93,7 +97,10 @@ def test_each_of_several_graphs_is_counted_so_and_told() -> None:
     made: Any = convert(sources, family, Conversion(unknown="zero", tell=lines.append))
     assert made.flop == [114, 114]
     told = [line for line in lines if "PyTorch" not in line]
-    assert told == [f"{name}: 114 FLOP, 30 parameters in 2 tensors of 120 bytes" for name in ("one", "two")]
+    assert told == [
+        f"{name}: 114 FLOP, 24 parameters in 1 tensor of 96 bytes; 6 numbers in 1 buffer of 24 bytes"
+        for name in ("one", "two")
+    ]
     with pytest.raises(InputError, match=r"one\.pt2.*mine\.mix"):
         convert(sources, family, Conversion(unknown="error"))
 
@@ -102,8 +109,8 @@ def test_what_a_program_comes_to() -> None:
     """Parameters that nothing reads aren't counted."""
     imported = import_graph("small.pt2", SMALL)
     assert imported.totals is not None
-    assert (imported.totals.flop, imported.totals.numbers, imported.totals.bytes) == (120, 30, 120)
-    assert summary(imported)[0] == "120 FLOP, 30 parameters in 2 tensors of 120 bytes"
+    assert (imported.totals.flop, imported.totals.numbers, imported.totals.bytes) == (120, 24, 96)
+    assert summary(imported)[0] == "120 FLOP, 24 parameters in 1 tensor of 96 bytes; 6 numbers in 1 buffer of 24 bytes"
     assert summary(import_graph("small.json", samples.SAMPLES["traced"])) == ["100 FLOP, parameters of 7 bytes"]
 
 
@@ -112,7 +119,7 @@ def test_convert_prints_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     path.write_bytes(SMALL)
     assert main(["convert", str(path), "--family", "ring", "--out", out]) == 0
     said = capsys.readouterr()
-    assert "120 FLOP, 30 parameters in 2 tensors of 120 bytes" in said.err
+    assert "120 FLOP, 24 parameters in 1 tensor of 96 bytes; 6 numbers in 1 buffer of 24 bytes" in said.err
     assert said.out == ""
     assert main(["convert", str(path), "--family", "ring", "--unknown", "error", "--out", out]) == 1
     assert "mine.mix" in capsys.readouterr().err
@@ -197,3 +204,33 @@ def test_the_counter_itself() -> None:
     assert totals is not None
     assert "PyTorch's counter: 96 FLOP for 1 operator, the same here" in torch_count.compared(totals)[0]
     assert torch_count.answer(Question("convolution", ((2, 4, 9, 9), (6, 2, 3, 3)), (2, 6, 7, 7))) == 2 * 588 * 18
+
+
+def test_parameters_are_those_of_the_model() -> None:
+    """Buffers, and what of both is stored, stand beside them; the file's own signature says which are which."""
+    for name, buffers in (("resnet-plain", 24), ("bert-plain", 2), ("convnext-plain", 0)):
+        path = Path(__file__).parent / "zoo" / f"{name}.pt2"
+        with zipfile.ZipFile(path) as packed:
+            found = next(one for one in packed.namelist() if one.endswith("models/model.json"))
+            graph = json.loads(packed.read(found))["graph_module"]
+        held = [s["parameter"]["arg"]["name"] for s in graph["signature"]["input_specs"] if "parameter" in s]
+        shapes = graph["graph"]["tensor_values"]
+        numbers = sum(math.prod(size["as_int"] for size in shapes[one]["sizes"]) for one in held)
+        said = summary(import_graph(str(path)))[0]
+        assert f"{numbers:,} parameters in {len(held)} tensors" in said
+        assert (f"in {buffers} buffers of" in said) is bool(buffers)
+    bert = import_graph(str(Path(__file__).parent / "zoo" / "bert-plain.pt2")).totals
+    assert bert is not None and bert.buffers == (32, 256, 2)
+    assert bert.stored == 79_168, "all parameters, and 64 of the 256 bytes of buffers"
+
+
+def test_what_the_counter_of_torch_counts_besides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An einsum, and products of constants: PyTorch's counter sees what these become, its formulas alone don't."""
+    monkeypatch.setattr(torch_count, "find_spec", lambda name: object())
+    monkeypatch.setattr(torch_count, "_ask", lambda questions: [60 for _ in questions])
+    product, einsum = call("mm", (5, 3), (3, 2), (5, 2)), call("einsum", (5, 3), (3, 2), (5, 2))
+    plain = Totals(flop=60, numbers=6, bytes=24, tensors=1, calls=((product, 60),))
+    assert torch_count.compared(plain) == ["PyTorch's counter: 60 FLOP for 1 operator, the same here"]
+    besides = dataclasses.replace(plain, calls=((product, 60), (einsum, 60)), beforehand=(product, product))
+    said = torch_count.compared(besides)[0]
+    assert said.startswith("PyTorch's formulas (FlopCounterMode counts these too: 1 einsum, 2 mm): 60 FLOP for 1 op")

@@ -29,8 +29,8 @@ def measures(instance: DataflowInstance, solution: DataflowSolution | None) -> d
         "network_usd": price.links + price.ports,
         "watts": power.total,
         "network_watts": power.links + power.ports,
-        "dram_gbps": system.memory.bytes_per_ns,
-        "link_gbps": min(one.bytes_per_ns for one in system.network),
+        "dram_gb_per_s": system.memory.bytes_per_ns,
+        "link_gb_per_s": min(one.bytes_per_ns for one in system.network),
     }
     if solution is not None:
         known = system.chip.price_usd, system.chip.watts
@@ -84,7 +84,7 @@ def _intensities(instance: DataflowInstance, solution: DataflowSolution, terms: 
     link = links[0] if links else min(dimension.bytes_per_ns for dimension in network)
     sent = terms["T3"] / 1000 * link
     return {
-        "tensor_link_gbps": link,
+        "tensor_link_gb_per_s": link,
         "flop_per_dram_byte": chip / fetched if fetched else 0.0,
         "flop_per_link_byte": chip / sent if sent else 0.0,
     }

@@ -89,13 +89,14 @@ def c6_dram(tensors: Tensors) -> list[Any]:
 
 
 def _lives(tensors: Tensors, e: int, m: int, c: int) -> Any:
-    """L[e, c] where u of tensor e is sharded as in its class m: made up to c, not read before c, not inside c."""
+    """L[e, c] where u of tensor e is sharded as in its class m: made up to c, not read before c, not inside c, and not
+    read in a layout for which another one paid."""
     builder, tables = tensors.builder, tensors.tables
     t, options = tables.tensors[e], tables.stored(tables.tensors[e].u)[m]
     made = [literal for at in tables.slots[t.u] if at <= c for literal in builder.lies(t.u, options, at)]
     before = [literal for at in tables.slots[t.v] if at < c for literal in tensors.read(e, options, at)]
     inside = [tensors.inside[e, m, c]] if (e, m, c) in tensors.inside else []
-    return sum(made) - sum(before) - sum(inside)
+    return sum(made) - sum(before) - sum(inside) - sum(tensors.exchanged.elsewhere(e, m))
 
 
 def def_launched(builder: Builder, time: list[Any]) -> list[Any]:

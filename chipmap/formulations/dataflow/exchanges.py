@@ -79,6 +79,11 @@ class Exchanged:
         for n, chain in enumerate(self.tables.exchanges.chains):
             _Kept(self, n, chain).state()
 
+    def elsewhere(self, e: int, m: int) -> list[Any]:
+        """Literals of which one holds where v of tensor e doesn't read what u made under its class m."""
+        place = self.tables.place
+        return self.free.get((e, m, place[self.tables.linked[e].v]), []) if place else []
+
     def _def_free(self, e: int) -> None:
         """free[e, n, c], for the cells alike in price and payers, by slot of v."""
         rows, t = self.rows, self.tables.linked[e]
@@ -194,10 +199,11 @@ class _Kept:
             if self.out.tables.problem.instance.system.memory.capacity_bytes is not None:
                 self._def_waits(layout)
 
-    def wants(self, i: int, need: int) -> Any:
-        """[reader i needs this layout, and what was made doesn't cover it]."""
+    def wants(self, i: int, need: int, supplied: bool = False) -> Any:
+        """[reader i needs this layout, and what was made doesn't cover it]; or only if it then has it for others."""
         e, c = self.chain.edges[i], self.slots[i]
-        return sum(self.rows.paired(e, g, h, c) for g, h, cell in cells_of(self.tensors[e]) if cell.mark == need)
+        cells = (one for one in cells_of(self.tensors[e]) if one[2].mark == need and (one[2].supplies or not supplied))
+        return sum(self.rows.paired(e, g, h, c) for g, h, _ in cells)
 
     def had(self, need: int, i: int, layout: int) -> Any:
         """had[n, need, i, l]; 0 before the first reader."""
@@ -206,7 +212,7 @@ class _Kept:
     def _def_had(self, need: int, i: int) -> None:
         """After reader i: as before, or what it pays for if nothing covered ``need`` before."""
         rows, sources = self.rows, self.sources[need]
-        wants = {layout: self.wants(i, layout) for layout in sources}
+        wants = {layout: self.wants(i, layout, supplied=True) for layout in sources}
         if i == 0 or all(isinstance(one, int) for one in wants.values()):
             now = wants if i == 0 else {layout: self.had(need, i - 1, layout) for layout in sources}
             self._had |= {(need, i, layout): one for layout, one in now.items()}

@@ -94,9 +94,11 @@ def c6_dram(block: pyo.Block, tables: Tables, unit: int) -> None:
 
 
 def _lives(block: pyo.Block, tables: Tables, e: int, m: int, c: int) -> Any:
-    """L[e, c] where u of tensor e is sharded as in its class m: made up to c, not read before c, not inside c."""
+    """L[e, c] where u of tensor e is sharded as in its class m: made up to c, not read before c, not inside c, and not
+    read in a layout for which another one paid."""
     t = tables.tensors[e]
     inside = pyo.quicksum([block.inside[e, m, c]] if (e, m, c) in block.inside else [])
+    inside += pyo.quicksum(block.exchanged.elsewhere(e, m))
     return made_upto(block, tables, t.u, m, c) - read_upto(block, tables, e, m, c - 1) - inside
 
 

@@ -54,13 +54,14 @@ class Chain(NamedTuple):
     covers: np.ndarray
     forward: int
 
-    def needs(self, tensors: Sequence[Tensor], i: int) -> list[int]:
-        """The layouts that reader i may pay for, or have."""
-        return sorted({cell.mark for row in tensors[self.edges[i]].cells for cell in row if isinstance(cell.mark, int)})
+    def needs(self, tensors: Sequence[Tensor], i: int, supplied: bool = False) -> list[int]:
+        """The layouts that reader i may pay for, or have; those only that it may then have for others."""
+        cells = (cell for row in tensors[self.edges[i]].cells for cell in row if cell.supplies or not supplied)
+        return sorted({cell.mark for cell in cells if isinstance(cell.mark, int)})
 
     def suppliers(self, tensors: Sequence[Tensor], i: int, need: int) -> list[int]:
         """The layouts for which readers before reader i may pay that have the one that it needs."""
-        paid = {layout for before in range(i) for layout in self.needs(tensors, before)}
+        paid = {layout for before in range(i) for layout in self.needs(tensors, before, supplied=True)}
         return [layout for layout in sorted(paid) if self.covers[layout, need]]
 
 
@@ -138,8 +139,11 @@ def _alike(problem: DataflowProblem, added: Added, k: int, payers: list[Payers])
 
 def _together(problem: DataflowProblem, shared: Shared, k: int, payers: list[Payers]) -> dict[Pair, list[list[Cell]]]:
     """Readers in one partition: who runs after another one whose layout covers its own pays nothing."""
-    readers, needs = _in_order(problem, shared, k)
-    prices = [np.array([[cell.price for cell in row] for row in own_cells(problem, shared.maker, v)]) for v in readers]
+    readers, needs, supplies = _in_order(problem, shared, k)
+    pays = [
+        own & np.array([[cell.price > 0 for cell in row] for row in own_cells(problem, shared.maker, v)])
+        for v, own in zip(readers, supplies, strict=True)
+    ]
     numbers: dict[tuple[Alike, ...], int] = {}
     found: dict[Pair, list[list[Cell]]] = {}
     known: dict[Pair, tuple[Alike, ...]] = {}
@@ -150,8 +154,8 @@ def _together(problem: DataflowProblem, shared: Shared, k: int, payers: list[Pay
             for b, cell in enumerate(row):
                 need = int(needs[position][b])
                 if (a, need) not in known:
-                    pays = (shared.covers[own, need] & (price[a] > 0) for own, price in zip(needs, prices, strict=True))
-                    known[a, need] = tuple(tuple(np.flatnonzero(one).tolist()) for one in pays)
+                    each = (shared.covers[own, need] & some[a] for own, some in zip(needs, pays, strict=True))
+                    known[a, need] = tuple(tuple(np.flatnonzero(one).tolist()) for one in each)
                 options = known[a, need]
                 if any(one and phase[r] == phase[v] for r, one in zip(readers[:position], options, strict=False)):
                     if options not in numbers:
@@ -164,12 +168,13 @@ def _together(problem: DataflowProblem, shared: Shared, k: int, payers: list[Pay
 def _needing(problem: DataflowProblem, shared: Shared) -> dict[Pair, list[list[Cell]]]:
     """Readers that keep what they paid for: each cell that is paid for says which layout it needs."""
     found = {}
-    for v, own in zip(shared.readers, shared.needs, strict=True):
+    for v, own, supplies in zip(shared.readers, shared.needs, shared.supplies, strict=True):
         cells = own_cells(problem, shared.maker, v)
-        for row in cells:
-            row[:] = [
-                cell._replace(mark=int(need)) if cell.price else cell for cell, need in zip(row, own, strict=True)
-            ]
+        for row, some in zip(cells, supplies.tolist(), strict=True):
+            marked = (
+                cell._replace(mark=int(need), supplies=one) for cell, need, one in zip(row, own, some, strict=True)
+            )
+            row[:] = [cell if cell.price else Cell(0) for cell in marked]
         found[shared.maker, v] = cells
     return found
 
@@ -178,10 +183,14 @@ def _by(cell: Cell, payers: int, position: int) -> Cell:
     return cell._replace(mark=Mark(payers, position)) if cell.price else cell
 
 
-def _in_order(problem: DataflowProblem, shared: Shared, k: int) -> tuple[list[int], list[np.ndarray]]:
-    """The readers of a tensor of the layer that begins with copy k, by their places, and what they need."""
-    pairs = sorted(zip(shared.readers, shared.needs, strict=True), key=lambda pair: problem.places[k + pair[0]])
-    return [v for v, _ in pairs], [needs for _, needs in pairs]
+def _in_order(problem: DataflowProblem, shared: Shared, k: int) -> tuple[list[int], list[np.ndarray], list[np.ndarray]]:
+    """The readers of a tensor of the layer that begins with copy k, by their places, what they need and whether they
+    supply it."""
+    triples = sorted(
+        zip(shared.readers, shared.needs, shared.supplies, strict=True), key=lambda one: problem.places[k + one[0]]
+    )
+    readers, needs, supplies = zip(*triples, strict=True)
+    return list(readers), list(needs), list(supplies)
 
 
 def exchanges(
@@ -240,7 +249,7 @@ def _chains(problem: DataflowProblem, tensors: Sequence[Tensor]) -> Iterator[Cha
     number = {(t.u, t.v): e for e, t in enumerate(tensors)}
     backward = [kernel.phase == "backward" for kernel in problem.instance.workload.kernels]
     for shared in problem.shared:
-        readers, _ = _in_order(problem, shared, 0)
+        readers, *_ = _in_order(problem, shared, 0)
         parts = [[v for v in readers if backward[v] == phase] for phase in (False, True)]
         for part in parts if problem.instance.task.keep == "phase" else [readers]:
             edges = tuple(number[shared.maker, v] for v in part)

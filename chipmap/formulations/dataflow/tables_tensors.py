@@ -21,11 +21,12 @@ class Mark(NamedTuple):
 class Cell(NamedTuple):
     """A tensor under a scheme of its maker and one of its reader: the reader's ``price`` in picoseconds, bytes of
     parameters that it has ``held`` beside those at rest, and who may have paid: a :class:`Mark`, or the number of the
-    layout that it needs where readers keep tensors (None: nobody)."""
+    layout that it needs where readers keep tensors (None: nobody); then whether it ``supplies`` others if it pays."""
 
     price: int
     held: int = 0
     mark: Mark | int | None = None
+    supplies: bool = True
 
 
 #: The cells of a tensor [its maker's option][its reader's option].

@@ -33,10 +33,13 @@ class Exchanged(NamedTuple):
     kept: tuple[Kept, ...]
 
 
-def exchanged(problem: DataflowProblem, chosen: Sequence[int], partitions: Sequence[int]) -> Exchanged:
+def exchanged(
+    problem: DataflowProblem, chosen: Sequence[int], partitions: Sequence[int], between: bool = True
+) -> Exchanged:
     """What a mapping's kernels exchange, by the numbers of their options and their partitions.
 
-    Of a layer, or of all layers in a row where partitions reach across.
+    Of a layer, or of all layers in a row where partitions reach across; ``between`` says whether what a layer passes to
+    the next counts (:func:`chipmap.instances.dataflow.layer_handover.handover_cases` has it in the options).
     """
     n, count = problem.n, len(chosen)
     when = _running(problem, partitions)
@@ -51,7 +54,8 @@ def exchanged(problem: DataflowProblem, chosen: Sequence[int], partitions: Seque
             occur = {int(own[chosen[k + u]]) for u, own in zip(added.members, added.sums, strict=True)} - {-1}
             sums[last] += sum(added.ticks[number] for number in occur)
             free |= {(k + u, k + added.adder) for u in _alike(added, chosen[k : k + n])}
-    for u, v in [*(one for one in wires(problem, count // n) if one not in free), *handovers(problem)]:
+    inside = [pair for pair in wires(problem, count // n) if pair not in free]
+    for u, v in [*inside, *(handovers(problem) if between else ())]:
         changes[v] += problem.converts(u % n, v % n, chosen[u], chosen[v])
     return Exchanged(sums, changes, tuple(_kept(problem, chosen, partitions, suppliers)))
 
@@ -85,6 +89,9 @@ def _suppliers(
         for shared in problem.shared:
             u, before = k + shared.maker, list[tuple[int, int]]()
             needs = {k + v: int(own[chosen[k + v]]) for v, own in zip(shared.readers, shared.needs, strict=True)}
+            supplies = {
+                k + v: own[chosen[u], chosen[k + v]] for v, own in zip(shared.readers, shared.supplies, strict=True)
+            }
             for v in sorted(needs, key=when.__getitem__):
                 if not problem.converts(shared.maker, v % n, chosen[u], chosen[v]):
                     continue
@@ -94,7 +101,8 @@ def _suppliers(
                     if reach and shared.covers[number, needs[v]]:
                         yield (u, v), (shared, r, number)
                         break
-                before.append((v, needs[v]))
+                if supplies[v]:
+                    before.append((v, needs[v]))
 
 
 def _kept(

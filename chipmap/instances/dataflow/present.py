@@ -11,11 +11,14 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.layouts import End, change_ns
 from chipmap.instances.dataflow.options import ticks_of
 from chipmap.instances.dataflow.parts import apart_by_samples, has, heads_share, parts
+from chipmap.instances.dataflow.plans import shared_by_plans
 from chipmap.instances.dataflow.rates import dram_rate
 from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.sharding import Layout, taken_layout
@@ -71,7 +74,8 @@ class Shared(NamedTuple):
 
     ``maker`` makes it for the ``readers``, in the order of their places. Under option o, reader k needs the layout
     numbered ``needs[k][o]``; ``covers`` [layouts, layouts] says which layout has another in it, and ``copies`` what
-    each takes on a chip.
+    each takes on a chip. ``supplies[k]`` [the maker's options, the reader's]: whether reader k, if it pays, has the
+    tensor for others afterwards.
     """
 
     maker: int
@@ -79,6 +83,16 @@ class Shared(NamedTuple):
     needs: tuple[IntArray, ...]
     covers: NDArray[np.bool_]
     copies: tuple[Copy, ...]
+    supplies: tuple[NDArray[np.bool_], ...]
+
+
+def exchanges_sums(instance: DataflowInstance, degrees: Degrees, maker: End, reader: End) -> bool:
+    """Whether a reader adds up copies of tokens where experts made them, as exchanging the sums takes less than to have
+    the copies."""
+    if maker[1] != "E" or not maker[0].active:
+        return False
+    apart = structs.replace(maker[0], active=0), maker[1]  # of no number of copies anything is known
+    return change_ns(instance, degrees, maker, reader) < change_ns(instance, degrees, apart, reader)
 
 
 def copy_of(instance: DataflowInstance, maker: Kernel, one: Need) -> Copy:
@@ -105,8 +119,14 @@ def shared_tensors(
     def pays(u: int, v: int) -> bool:
         return any(converts(u, v, s, t) for s in range(len(schemes[u])) for t in range(len(schemes[v])))
 
-    several = ((u, own) for u, own in enumerate(readers) if len(own) > 1 and any(pays(u, v) for v in own[1:]))
-    found = (_shared(instance, degrees, u, own, schemes) for u, own in several)
+    known = shared_by_plans(instance).setdefault("shared", {})
+    found = list[Shared | None]()
+    for u, own in enumerate(readers):
+        if len(own) > 1 and any(pays(u, v) for v in own[1:]):
+            key = u, *own, *(schemes[v] for v in (u, *own)), degrees, instance.task.samples
+            if key not in known:
+                known[key] = _shared(instance, degrees, u, own, schemes)
+            found.append(known[key])
     return tuple(one for one in found if one is not None)
 
 
@@ -137,4 +157,15 @@ def _shared(
     if not useful:
         return None
     copies = tuple(copy_of(instance, kernels[maker], one) for one in numbers)
-    return Shared(maker, tuple(readers), tuple(np.array(own, dtype=np.int64) for own in needs), covers, copies)
+    ends = [[(kernels[v], one) for one in schemes[v]] for v in (maker, *readers)]
+    return Shared(
+        maker=maker,
+        readers=tuple(readers),
+        needs=tuple(np.array(own, dtype=np.int64) for own in needs),
+        covers=covers,
+        copies=copies,
+        supplies=tuple(
+            np.array([[not exchanges_sums(instance, degrees, a, b) for b in own] for a in ends[0]], dtype=np.bool_)
+            for own in ends[1:]
+        ),
+    )

@@ -91,7 +91,8 @@ def complex_notes(program: Program, computing: Iterable[Step]) -> tuple[str, ...
 @dataclass(frozen=True)
 class Totals:
     """What a program comes to: FLOP of computing operations, and numbers, bytes and tensors of the parameters that
-    something reads. ``calls`` are its computing operators with their FLOP.
+    something reads, and of its ``buffers``. ``calls`` are its computing operators with their FLOP, ``beforehand`` those
+    that compute on constants alone. ``stored``: bytes of parameters and buffers that are read.
     """
 
     flop: int
@@ -99,19 +100,27 @@ class Totals:
     bytes: int
     tensors: int
     calls: tuple[tuple[Call, int], ...] = ()
+    buffers: tuple[int, int, int] = (0, 0, 0)
+    beforehand: tuple[Call, ...] = ()
+    stored: int = 0
 
 
-def totals(program: Program, computing: Iterable[Step]) -> Totals:
-    """The totals of ``program``, whose operators ``computing`` depend on an input."""
+def totals(program: Program, computing: Iterable[Step], constant: Iterable[Step] = (), stored: int = 0) -> Totals:
+    """The totals of ``program``, whose operators ``computing`` depend on an input and ``constant`` ones on none."""
     steps = list(computing)
     read = {name for step in program.steps for name in step.reads} | set(program.outputs)
-    parameters = [program.values[name] for name in program.parameters if name in read]
+    held = [name for name in program.parameters if name in read]
+    parameters = [program.values[name] for name in held if name not in program.buffers]
+    buffers = [program.values[name] for name in held if name in program.buffers]
     return Totals(
         flop=sum(step.flop for step in steps),
         numbers=sum(value.elements for value in parameters),
         bytes=sum(value.bytes for value in parameters),
         tensors=len(parameters),
         calls=tuple((call_of(step, program), step.flop) for step in steps),
+        buffers=(sum(one.elements for one in buffers), sum(one.bytes for one in buffers), len(buffers)),
+        beforehand=tuple(call_of(step, program) for step in constant),
+        stored=stored,
     )
 
 

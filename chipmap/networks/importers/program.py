@@ -65,10 +65,10 @@ def imported(
         notes = (*notes, f"parameters that several operations read: {listed}")
     computing = [step for step, role in zip(building.steps, building.roles, strict=True) if role == "compute"]
     notes = (*notes, *counting.notes(program, computing, where), *complex_notes(program, computing))
+    constant = [step for step, role in zip(building.steps, building.roles, strict=True) if role == "constant"]
+    comes_to = totals(program, computing, constant, building.read)
     scopes = building.scopes if any(building.scopes) else ()
-    return ImportedGraph(
-        graph, None, reader, notes, totals=totals(program, computing), scopes=scopes, states=building.states
-    )
+    return ImportedGraph(graph, None, reader, notes, totals=comes_to, scopes=scopes, states=building.states)
 
 
 class _Building:
@@ -84,6 +84,7 @@ class _Building:
         self.stored: dict[str, Stored] = {}
         self.behind: dict[str, Stored] = {}  # a constant's value -> what is stored of it
         self.shared: list[str] = []
+        self.read = 0  # bytes of parameters that are stored
         self.scopes: tuple[str, ...] = ()  # of the operations of the graph
         self.states: dict[str, str] = {}  # the module's name of a parameter -> its operation
 
@@ -157,6 +158,7 @@ class _Building:
         carried: dict[str, int] = {}
         for stored in self.stored.values():
             settled = settle(stored)
+            self.read += settled.read
             weights.update(settled.weights)
             carried |= dict.fromkeys(settled.empty, 0)
             self.shared += settled.shared

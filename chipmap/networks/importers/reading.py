@@ -138,6 +138,11 @@ def summary(imported: ImportedGraph) -> list[str]:
         return [f"{amount(flop)}, parameters of {counted(weights, 'byte')}"]
     tensors = f"{counted(totals.tensors, 'tensor')} of {counted(totals.bytes, 'byte')}"
     held = f"{counted(totals.numbers, 'parameter')} in {tensors}"
+    numbers, size, count = totals.buffers
+    if count:
+        held += f"; {counted(numbers, 'number')} in {counted(count, 'buffer')} of {counted(size, 'byte')}"
+    if 0 < totals.stored < totals.bytes + size:
+        held += f"; {counted(totals.stored, 'byte')} of all these are stored, the rest is never read or only beforehand"
     lines = [f"{amount(totals.flop)}, {held}"]
     if imported.format == torch_program.FORMAT:
         lines += torch_count.compared(totals)

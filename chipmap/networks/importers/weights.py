@@ -57,13 +57,15 @@ class Stored:
 @dataclass
 class Settled:
     """``weights``: bytes that operations hold by themselves. Values: ``empty`` ones carry no bytes, ``shared`` ones are
-    parameters whose tensors do, ``views`` are made by operations of role ``view``.
+    parameters whose tensors do, ``views`` are made by operations of role ``view``. ``read``: bytes of it that are
+    stored, each once.
     """
 
     weights: Counter[int] = field(default_factory=Counter)
     empty: list[str] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)
     views: list[str] = field(default_factory=list)
+    read: int = 0
 
 
 def settle(stored: Stored) -> Settled:
@@ -82,8 +84,10 @@ def settle(stored: Stored) -> Settled:
         elif len(few[part.name]) < 2 or part.single:
             settled.weights.update(dict.fromkeys(few[part.name] | part.readers.keys(), part.bytes))
             settled.empty += part.values()
+            settled.read += part.bytes if few[part.name] else 0
         else:
             settled.shared.append(part.name)
+            settled.read += part.bytes
             settled.views += part.values()[1:]
     return settled
 

@@ -19,6 +19,7 @@ from chipmap.report.canvas import COLOURS, INK, MUTED, SMALL, blank, groups, lab
 from chipmap.report.dataflow.serving_plots import LATENCIES, groups_front, passes
 from chipmap.report.multimodel.front import draw, fronts_of
 from chipmap.report.placement import scaling
+from chipmap.report.sweeps import objectives
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +39,8 @@ def plots(sweep: Sweep, rows: Sequence[Row], folder: Path) -> list[Path]:
 
     The last two axes span a picture (rows by columns), the one before gives a panel each, all others a file each;
     several methods or seeds are axes before the others. One axis gives curves. Fronts of latency and energy get a
-    picture each, placements bars of what their time is spent on. Raises :class:`InputError` where there is nothing to
+    picture each, placements bars of what their time is spent on. All other rows get their objectives and bounds
+    (:mod:`.objectives`). Raises :class:`InputError` where there is nothing to
     draw.
     """
     drawn = [row for row in rows if row.figures]
@@ -49,8 +51,13 @@ def plots(sweep: Sweep, rows: Sequence[Row], folder: Path) -> list[Path]:
         with styled(**{"figure.dpi": 130}):
             return [save(figure, folder / f"{_file(name)}.png") for name, figure in scaling.figures(sweep, drawn)]
     if not sweep.axes or not any("pflops" in row.figures for row in drawn):
-        remedy = "Sweep family dataflow or placement over an axis, multimodel over task.latency_limit_ns."
-        raise InputError("no row has figures to draw", "--plots", remedy)
+        valued = [row for row in rows if row.objective is not None or row.bound is not None]
+        if not valued:
+            remedy = "Give the points more time, or look at their statuses: `chipmap report DIR` prints them."
+            raise InputError("no row has a value to draw", "--plots", remedy)
+        _made(folder)
+        with styled(**SMALL, **{"figure.dpi": 130}):
+            return [save(figure, folder / f"{name}.png") for name, figure in objectives.figures(sweep, valued)]
     _made(folder)
     with styled(**SMALL, **{"figure.dpi": 130}):
         if is_groups(sweep):
@@ -228,8 +235,8 @@ def _slopes(plane: Axes, rows: Sequence[Row], across: tuple[float, float], up: t
     """What memories and links of a rate can bring, from the floor to the highest peak; close ones are named apart."""
     (low, high), (floor, top) = across, up
     named: list[float] = []
-    for kind, name, dashes in (("DRAM", "dram_gbps", "--"), ("link", "tensor_link_gbps", ":")):
-        for rate in sorted({row.figures.get(name, row.figures["link_gbps"]) for row in rows}):
+    for kind, name, dashes in (("DRAM", "dram_gb_per_s", "--"), ("link", "tensor_link_gb_per_s", ":")):
+        for rate in sorted({row.figures.get(name, row.figures["link_gb_per_s"]) for row in rows}):
             left, right = max(low, floor * 1000 / rate), min(high, top * 1000 / rate)
             if left >= right:
                 continue

@@ -29,7 +29,7 @@ def table(sweep: Sweep, rows: Sequence[Row]) -> str:
 
 def _flat(sweep: Sweep, row: Row) -> dict[str, Any]:
     found: dict[str, Any] = dict(row.labels) | {"instance": row.instance, "method": row.method, "seed": row.seed}
-    units = _units(row)
+    units = units_of(row)
     found |= {"status": row.status, **in_units({"objective": row.objective, "bound": row.bound}, units)}
     found |= {"unit": units.objective.name, "gap": gap(row.objective, row.bound)}
     found |= in_units({"terms": row.terms}, units)["terms"]
@@ -37,7 +37,28 @@ def _flat(sweep: Sweep, row: Row) -> dict[str, Any]:
     return found | {name: getattr(row, name) for name in _LAST}
 
 
-def _units(row: Row) -> Units:
+def gap_row(row: Row) -> dict[str, Any]:
+    """The row as :mod:`chipmap.report.tables` takes it, beside those of results."""
+    units = units_of(row)
+    shown = {
+        "instance": row.instance or " ".join(row.labels.values()),
+        "method": row.method,
+        "status": row.status,
+        "objective": row.objective,
+        "unit": units.objective.name,
+        "bound": row.bound,
+        "gap": gap(row.objective, row.bound),
+        "seconds": round(row.seconds, 3),
+        "terms": row.terms,
+        "term_units": {name: units.of(name).name for name in row.terms},
+        "feasible": row.objective is not None,
+        "figures": dict(row.figures),
+        "changes": [f"{name}={label}" for name, label in row.labels.items()],
+    }
+    return in_units(shown, units)
+
+
+def units_of(row: Row) -> Units:
     """Those of the row; of an older one the family's, or none."""
     name = row.method.partition("/")[0]
     known = get_family(name).units_of(None) if name in FAMILY_NAMES else Units(objective=Unit(name="", per_tick=1.0))

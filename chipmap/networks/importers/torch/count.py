@@ -103,8 +103,13 @@ def compared(totals: Totals) -> list[str]:
     unlike = ", ".join(f"{kind} {amount(count, '+')}" for kind, count in sorted(differs.items()) if count)
     same = f"{amount(ours)} here ({unlike})" if unlike else "the same here"
     largest = ", ".join(f"{kind} {amount(flop)}" for kind, flop in others.most_common(3) if flop)
+    left = Counter(call.kind for call in totals.beforehand if question(call) is not None or call.kind == "einsum")
+    left.update(call.kind for call, _ in totals.calls if call.kind == "einsum")
+    named = ", ".join(f"{count} {kind}" for kind, count in sorted(left.items()))
+    also = f" (FlopCounterMode counts these too: {named})" if left else ""
+    counter = f"PyTorch's {'formulas' if left else 'counter'}{also}"
     rest = f"; {amount(sum(others.values()))} here for others ({largest})" if largest else ""
-    return [f"PyTorch's counter: {amount(theirs)} for {counted(len(asked), 'operator')}, {same}{rest}"]
+    return [f"{counter}: {amount(theirs)} for {counted(len(asked), 'operator')}, {same}{rest}"]
 
 
 def _ask(questions: Sequence[Question]) -> list[int] | str:
