@@ -158,7 +158,7 @@ def test_who_adds_up_copies_of_tokens_supplies_nobody(fused: bool) -> None:
     seen = Counter[str]()
     for seed in range(8):
         random = Random(seed)
-        copies = random.choice((2, 4))
+        copies = random.choice((4, 4, 1))
         product_of_experts = {"kind": "gemm", "M": 256, "K": 64, "N": 32 * copies, "weights": True, "schemes": ["E"]}
         added = {"kind": "elementwise", "M": 256, "N": 32, "schemes": random.sample(("M", "N", "NONE"), 2)}
         other = {**added, "N": 32 * copies, "schemes": random.sample(("M", "N", "NONE"), 2)}
@@ -191,8 +191,9 @@ def test_who_adds_up_copies_of_tokens_supplies_nobody(fused: bool) -> None:
 
 def test_models_side_by_side_keep_their_own_optima() -> None:
     """Two problems within one model of each kind: names differ, and the sum is that of the optima."""
-    pairs = [(problem, least(problem, some)) for _, problem, some in few_mappings(range(1, 40))]
-    pairs = [(problem, best) for problem, best in pairs if best is not None and problem.shared and problem.added][:2]
+    all_pairs = ((problem, least(problem, some)) for _, problem, some in few_mappings(range(1, 40)))
+    both = ((problem, best) for problem, best in all_pairs if problem.shared and problem.added)
+    pairs = [(problem, best) for problem, best in both if best is not None][:2]
     best = sum(ticks for _, ticks in pairs)
     model = pyo.ConcreteModel()
     model.each = pyo.Block([0, 1])
