@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import pairwise, product
 from random import Random
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from chipmap.certificate import Certificate
-from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, wires
 from chipmap.methods.dataflow.chain import auto
