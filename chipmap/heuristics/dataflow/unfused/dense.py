@@ -17,7 +17,7 @@ NEVER = 2**58
 #: Sums stay below this.
 MOST = 2**57
 #: Cells of all tables with a variable, at most.
-CELLS = 1 << 21
+CELLS = 1 << 23
 #: Tables that are added up at once.
 TABLES = 12
 
