@@ -22,8 +22,11 @@ def solvers_of(family: Family, method: Method) -> tuple[str | None, ...]:
     return SOLVERS[kinds[0]] if kinds else (None,)
 
 
-#: Methods whose usual work is too much for all tiny instances -> one cycle of it.
-LITTLE: dict[str, dict[str, Any]] = {name: {"native": {"samples": 20}} for name in ("ring/policy", "placement/policy")}
+#: Methods whose usual work is too much for all tiny instances -> a part of it.
+LITTLE: dict[str, dict[str, Any]] = {
+    **{name: {"native": {"samples": 20}} for name in ("ring/policy", "placement/policy")},
+    **{name: {"native": {"samples": 400}} for name in ("ring/random", "ring/annealing")},
+}
 
 
 def run(case: TinyCase, method: Method, **options: Any) -> Result:

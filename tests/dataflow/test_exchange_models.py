@@ -20,7 +20,11 @@ from chipmap.instances.dataflow.loads import chosen_options, often, times
 from chipmap.instances.dataflow.problem import DataflowProblem, wires
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import SolveRequest
+from chipmap.validation.brute_force import brute_force
+from chipmap.validation.dataflow.checker import check
 from tests.dataflow.exchange_instances import batch_time, exchange_instance, problems
+from tests.dataflow.random_instances import made
+from tests.dataflow.tiny_models import optimum
 
 #: Mappings at most of a problem that is taken.
 FEW = 200
@@ -148,10 +152,48 @@ def layer_time(problem: DataflowProblem, chosen: tuple[int, ...], partitions: tu
     return total
 
 
+@pytest.mark.parametrize("fused", [False, True])
+def test_who_adds_up_copies_of_tokens_supplies_nobody(fused: bool) -> None:
+    """Readers of what experts made, by brute force with the checker: some exchange sums, which no other can use."""
+    seen = Counter[str]()
+    for seed in range(8):
+        random = Random(seed)
+        copies = random.choice((4, 4, 1))
+        product_of_experts = {"kind": "gemm", "M": 256, "K": 64, "N": 32 * copies, "weights": True, "schemes": ["E"]}
+        added = {"kind": "elementwise", "M": 256, "N": 32, "schemes": random.sample(("M", "N", "NONE"), 2)}
+        other = {**added, "N": 32 * copies, "schemes": random.sample(("M", "N", "NONE"), 2)}
+        late = {"phase": random.choice(("forward", "backward"))}
+        instance = made(
+            {
+                "a": {**product_of_experts, "experts": 4, "active": copies},
+                "b": added,
+                "c": {**other, **late},
+                "d": {**random.choice((added, other)), **late},
+            },
+            "ab ac ad",
+            mode="physical",
+            sizes=[4],
+            degrees={"tensor": 4, "dimensions": ["tensor"]},
+            fused=fused,
+            partitions=2 if fused else None,
+            sram_bytes=10**7,
+            link_gbps=random.choice((2.0, 10.0)),
+            topology="switch",
+        )
+        for problem in problems(instance):
+            best, _ = brute_force(alone(problem), check)
+            for formulation in (mip, cpsat):
+                assert optimum(alone(problem), formulation.build(alone(problem))) == best, (seed, problem.plan)
+            seen["without"] += any(not some.all() for shared in problem.shared for some in shared.supplies)
+            seen["with"] += any(some.all() for shared in problem.shared for some in shared.supplies)
+    assert min(seen["with"], seen["without"]) >= 2, seen
+
+
 def test_models_side_by_side_keep_their_own_optima() -> None:
     """Two problems within one model of each kind: names differ, and the sum is that of the optima."""
-    pairs = [(problem, least(problem, some)) for _, problem, some in few_mappings(range(1, 40))]
-    pairs = [(problem, best) for problem, best in pairs if best is not None and problem.shared and problem.added][:2]
+    all_pairs = ((problem, least(problem, some)) for _, problem, some in few_mappings(range(1, 40)))
+    both = ((problem, best) for problem, best in all_pairs if problem.shared and problem.added)
+    pairs = [(problem, best) for problem, best in both if best is not None][:2]
     best = sum(ticks for _, ticks in pairs)
     model = pyo.ConcreteModel()
     model.each = pyo.Block([0, 1])

@@ -12,7 +12,7 @@ from tests.docs.pages import ROOT, blocks, command_lines
 
 README = ROOT / "README.md"
 #: Seconds of a solve, instead of those on the page.
-SECONDS = "4"
+SECONDS = "2"
 
 
 def test_every_line_is_a_command_of_ours() -> None:

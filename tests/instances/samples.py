@@ -126,6 +126,10 @@ OWN: dict[str, Any] = {
     ],
     "edges": [["x", "a"], ["a", "b"], {"source": "a", "target": "c"}, ["b", "c", "1kB"]],
 }
+GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="k0" for="node" attr.name="flop"/><key id="k1" for="node" attr.name="bytes"/>
+<graph edgedefault="directed"><node id="a"><data key="k0">100</data><data key="k1">8</data></node>
+<node id="b"><data key="k0">7</data></node><edge source="a" target="b"/></graph></graphml>"""
 DOT = """\
 // a comment
 digraph "my net" {
@@ -150,6 +154,7 @@ SAMPLES: dict[str, bytes] = {
     "csv": CSV.encode(),
     "json": json.dumps(OWN).encode(),
     "dot": DOT.encode(),
+    "graphml": GRAPHML.encode(),
 }
 
 #: What tokens are replaced with.

@@ -128,10 +128,12 @@ def test_a_wide_graph_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """``ring/local`` says where its mapping is from; the same seed gives the same."""
     monkeypatch.setattr("chipmap.heuristics.ring.local_search.search.DOUBLINGS", 0)
     monkeypatch.setattr("chipmap.heuristics.ring.local_search.levels.DOUBLINGS", 0)
-    first, again = (solve(wide(), "ring/local", SolveOptions(seed=1, deterministic=True, threads=1)) for _ in range(2))
+    first, again = (
+        solve(wide(operations=30), "ring/local", SolveOptions(seed=1, deterministic=True, threads=1)) for _ in range(2)
+    )
     assert first.incumbent_source in (local_search.SOURCE, local_search.LEVELS)
     assert first.objective == again.objective and first.solution == again.solution
-    begun = solve(wide(), "ring/greedy")
+    begun = solve(wide(operations=30), "ring/greedy")
     assert begun.objective is not None and first.objective is not None and first.objective < begun.objective
 
 

@@ -218,7 +218,7 @@ def _mappings(
 ) -> Iterator[Chain]:
     """Mappings of one case of the hand-over, under each of these choices of options."""
     task = problem.instance.task
-    by_pieces = task.utilisation is not None and task.recomputed != "selective"
+    by_pieces = task.utilisation is not None and task.recomputed != "selective" and task.keep in (None, "none")
     pieces = Pieces(problem, deadline) if by_pieces else None
     for chosen in some:
         if pieces is not None:

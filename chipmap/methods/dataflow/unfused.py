@@ -73,5 +73,5 @@ def _relaxed(program: UnfusedProgram, cells: int, deadline: Deadline) -> Found:
 
 
 def _report(problem: DataflowProblem, found: Found, run: Run) -> None:
-    if found.ticks is not None:
+    if found.ticks is not None and (run.upper is None or found.ticks < run.upper):
         run.solution(mapping_of(problem, found.chosen, found.partitions), SOURCE, claimed=found.ticks)

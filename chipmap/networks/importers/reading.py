@@ -11,7 +11,7 @@ from chipmap.networks.importers.common import ImportedGraph, decode
 from chipmap.networks.importers.counting import Counting, amount
 from chipmap.networks.importers.dimensions import Dimensions, UnknownDimensionError
 from chipmap.networks.importers.operators.calls import Call
-from chipmap.networks.importers.own import dot, listed, tables
+from chipmap.networks.importers.own import dot, graphml, listed, tables
 from chipmap.networks.importers.torch import count as torch_count
 from chipmap.records import InputError, Source, counted
 
@@ -29,6 +29,7 @@ FORMATS = {
     torch_program.FORMAT: "a program that torch.export.save wrote (.pt2)",
     tables.FORMAT: "a table of nodes whose first line is name,flop,bytes,… (your own graph)",
     listed.FORMAT: "JSON with nodes that have a name and flop or time_ns (your own graph)",
+    graphml.FORMAT: "GraphML whose nodes have flop or time_ns (your own graph)",
     dot.FORMAT: "a digraph of Graphviz whose nodes have flop or time_ns (your own graph)",
 }
 
@@ -78,7 +79,11 @@ def is_text(source: Source) -> bool:
     if source.head.lstrip()[:1] == b"{" or is_binary(source):
         return False
     content = source.content()
-    return _is_table(source) or pipedream.accepts(content) or dot.accepts(content, source.where)
+    return _is_table(source) or pipedream.accepts(content) or _of_text(content, source.where)
+
+
+def _of_text(content: bytes, where: str) -> bool:
+    return graphml.accepts(content, where) or dot.accepts(content, where)
 
 
 def paired(sources: Sequence[Source]) -> list[Source]:
@@ -88,7 +93,7 @@ def paired(sources: Sequence[Source]) -> list[Source]:
 
 def _is_table(source: Source) -> bool:
     content = source.content()
-    is_json = content.lstrip()[:1] == b"{"
+    is_json = content.lstrip()[:1] == b"{" or graphml.accepts(content, source.where)
     return not is_json and not pipedream.accepts(content) and tables.accepts(content, source.where)
 
 
@@ -159,6 +164,7 @@ _READERS: tuple[tuple[str, Reader], ...] = (
 
 class _Head(msgspec.Struct):
     nodes: list[msgspec.Raw] | None = None
+    multigraph: bool | None = None
 
 
 def _reader(data: bytes, where: str) -> Reader:
@@ -166,14 +172,19 @@ def _reader(data: bytes, where: str) -> Reader:
     if data.lstrip()[:1] != b"{":
         if pipedream.accepts(data):
             return pipedream.read
+        if graphml.accepts(data, where):
+            return graphml.read
         if dot.accepts(data, where):
             return dot.read
         raise InputError("no known graph format", where, remedy)
-    nodes = decode(data, _Head, where, remedy).nodes
+    head = decode(data, _Head, where, remedy)
+    nodes = head.nodes
     if not nodes:
         raise InputError("no known graph format: there is no list of nodes, or it is empty", where, remedy)
     # the first few nodes: a field missing on one of them is then the reader's to report
     keys = set().union(*(decode(bytes(node), dict[str, msgspec.Raw], f"{where}: nodes", remedy) for node in nodes[:9]))
+    if head.multigraph is not None and "id" in keys:  # networkx's node_link_data
+        return listed.read
     for field, reader in _READERS:
         if field in keys:
             return reader

@@ -135,7 +135,7 @@ class Exchanging:
             covering[e, o] = sum(1 << bit[number] for number in numbers)
         for (e, o), number in self.present.items():
             present[e, o] = 1 << bit[number]
-        return Exchanges(*self._uses(bit, kernels), *self._sums(kernels), covering, present)
+        return Exchanges(*[*self._uses(bit, kernels), *self._sums(kernels), covering, present])
 
     def _uses(self, bit: Sequence[int], kernels: int) -> list[IntArray]:
         by_user: list[list[tuple[int, Use]]] = [[] for _ in range(kernels)]

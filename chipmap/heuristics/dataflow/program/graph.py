@@ -167,7 +167,10 @@ class IdealGraph:
         exchanging = Exchanging(self.problem, at, self.wired, len(fields))
         fields += exchanging.fields
         self.exchanging_most = exchanging.most()
-        bit = placed(fields, self._known_together(fields))
+        known = self._known_together(fields)
+        bit = placed(fields, known)
+        #: For each ideal the bits that are known then of a signature.
+        self.known_bits = known @ np.array([0 if one.passing else one.width for one in fields], dtype=np.int64)
         code = [[0] * len(choice) for choice in options]
         for u, f in enumerate(number):
             if f >= 0:
@@ -200,6 +203,11 @@ class IdealGraph:
         for f, field in enumerate(fields):
             known[:, f] = inside[:, list(field.of)].any(axis=1) & ~inside[:, list(field.until)].all(axis=1)
         return known
+
+    @property
+    def combinations(self) -> int:
+        """An upper bound on the signatures of an ideal."""
+        return int(2 ** min(20, int(self.known_bits.max(initial=0))))
 
     def _inside(self) -> NDArray[np.bool_]:
         """The kernels of each ideal [ideals, kernels]."""

@@ -29,17 +29,17 @@ POOL = 1 << 17
 class Graph(NamedTuple):
     """A kernel graph and its ideals as arrays (n kernels in topological order, m edges, CSR where two are named).
 
-        Options of kernel v are ``first[v]`` … ``first[v+1]-1`` of the columns ``compute``, ``network``, ``memory`` (DRAM
-        time that the kernel always takes), ``held`` (SRAM), ``dram`` (one write or read of its output), ``buffer``.
-        ``enter``/``entering`` list the edges into a kernel, ``leave``/``leaving`` those out; ``source``, ``target``,
+    Options of kernel v are ``first[v]`` … ``first[v+1]-1`` of the columns ``compute``, ``network``, ``memory`` (DRAM
+    time that the kernel always takes), ``held`` (SRAM), ``dram`` (one write or read of its output), ``buffer``.
+    ``enter``/``entering`` list the edges into a kernel, ``leave``/``leaving`` those out; ``source``, ``target``,
     ``waits`` [m]; ``converts`` [m, 8, 8] picoseconds of a layout change. ``fields`` says what the bits of a signature
-        stand for, ``exchanges`` what is paid beside it for what ran before. ``sets`` are the ideals. Ideal j grows by the
-        kernels ``by`` into the ideals ``into``, both at ``grow[j]`` … ``grow[j+1]-1``; ``open`` lists the kernels with
-        readers outside. ``grouped`` [ideals, groups] counts kernels that are pinned together, ``sizes`` the groups.
-        ``rest`` [ideals, 3 or more] is the compute, memory and network that kernels outside take at least, and what whole
-        partitions of them do. ``gate`` is the position of the ideal that ends the first phase (0: one phase). ``tiles`` are
-        the options' shares of tiles; where these count, ``compute`` is what an option takes at least of all tiles.
-        ``runs`` [n] says how often a kernel runs per micro-batch; those of a partition run alike.
+    stand for, ``exchanges`` what is paid beside it for what ran before. ``sets`` are the ideals. Ideal j grows by the
+    kernels ``by`` into the ideals ``into``, both at ``grow[j]`` … ``grow[j+1]-1``; ``open`` lists the kernels with
+    readers outside. ``grouped`` [ideals, groups] counts kernels that are pinned together, ``sizes`` the groups.
+    ``rest`` [ideals, 3 or more] is the compute, memory and network that kernels outside take at least, and what whole
+    partitions of them do. ``gate`` is the position of the ideal that ends the first phase (0: one phase). ``tiles`` are
+    the options' shares of tiles; where these count, ``compute`` is what an option takes at least of all tiles.
+    ``runs`` [n] says how often a kernel runs per micro-batch; those of a partition run alike.
     """
 
     first: IntArray

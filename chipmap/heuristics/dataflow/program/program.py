@@ -35,7 +35,7 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     extend,
     finish,
 )
-from chipmap.heuristics.dataflow.program.lattice import TooWideError, with_deadline_checks
+from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.engines.ideals import bits
 from chipmap.instances.dataflow.batch import runs
@@ -80,6 +80,8 @@ class Program(IdealGraph):
         :class:`TooWideError` where an ideal has too many combinations of open schemes, and after so many labels.
         """
         self.work[0] = 0
+        if not fused and self.problem.added and len(self.lattice.masks) > len(self.order) + 1:
+            raise TooWideError("kernel by kernel, it takes their order to say which of added products runs last")
         if exactly and most is not None and most > len(self.order):
             return None
         rules = self.rules(most, fused, sram, dram)
@@ -187,8 +189,7 @@ class Program(IdealGraph):
     def _best(self, g: Graph, rules: Rules, exactly: bool, below: int) -> Chain | None:
         """The mapping of least batch time, of those whose layer takes less than ``below`` picoseconds."""
         count, most, columns = len(self.lattice.masks), rules.most, g.outside.shape[1]
-        combinations = int(max(1, *(2 ** open_bits(g, j) for j in with_deadline_checks(range(count)))))
-        width = min(WIDTH, combinations)
+        width = min(WIDTH, self.combinations)
         if columns:
             width = max(width, min(WIDE, ENTRIES // (5 * count * (most + 1))))
         if count * width * (most + 1) > ENTRIES:
@@ -319,12 +320,3 @@ def _least_of(g: Graph, rules: Rules, v: int) -> IntArray:
     options = slice(int(g.first[v]), int(g.first[v + 1]))
     each = np.array([g.compute[options], g.memory[options], g.network[options]])
     return each.min(axis=1) if rules.overlap else np.array([each.sum(axis=0).min(), 0, 0])
-
-
-def open_bits(g: Graph, j: int) -> int:
-    """An upper bound on the bits that the open kernels of ideal j have a choice of."""
-    bits = 0
-    for u in g.open[g.open_first[j] : g.open_first[j + 1]].tolist():
-        if g.fields.mask[u]:
-            bits += int(g.first[u + 1] - g.first[u] - 1).bit_length()
-    return min(bits, 20)

@@ -122,10 +122,11 @@ class Parts:
             self._at_once(shared, links)
             return
         states: dict[tuple[Present, ...], int] = {(): 0}
-        before = -1
-        for i, (v, read, needs) in enumerate(links):
-            later = [{int(m) for m in own[one.converts.any(axis=0)]} for _, one, own in links[i + 1 :]]
-            link = _Link(self, shared, v, read, needs, set[int]().union(*later))
+        before, later = -1, [set[int]()]
+        for _, one, own in reversed(links):
+            later.append(later[-1] | {int(m) for m in own[one.converts.any(axis=0)]})
+        for (v, read, needs), needed in zip(links, later[-2::-1], strict=True):
+            link = _Link(self, shared, v, read, needs, needed)
             link.follow(states)
             taken = self._variable(max(1, *map(len, link.taken)))
             after = self._variable(len(link.states))

@@ -93,6 +93,10 @@ def _scan(
     state: ProgramState, nodes: Nodes, node: onnx.NodeProto, body: onnx.GraphProto, place: Place, scope: dict[str, str]
 ) -> None:
     name, plain = place.name(node), attributes(node)
+    if state.versions.get("", 9) < 9:
+        what = f"control flow: node {name!r} is a Scan of opset 8, whose batch comes first"
+        remedy = "Write the model of a batch of one anew by `onnx.version_converter.convert_version(model, 11)`."
+        raise InputError(what, state.where, remedy)
     scans = whole(plain, "num_scan_inputs", 0)
     plain.pop("num_scan_inputs", None)
     states = len(node.input) - scans

@@ -8,7 +8,7 @@ iterations is known by those of all iterations. Names of inner nodes start with 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -52,7 +52,9 @@ class Walk(ProgramState):
                 if not (scope[read] in self.sequences and node.op_type in KINDS and node.domain in STANDARD):
                     self.readable(scope[read])
             graphs = {a.name: a.g for a in node.attribute if a.HasField("g")}
-            if graphs or node.op_type in operators.CONTROL or any(a.graphs for a in node.attribute):
+            if node.op_type in operators.WITH_FUNCTIONS:
+                self._step(node, scope, place, _captured(graphs, scope))
+            elif graphs or node.op_type in operators.CONTROL or any(a.graphs for a in node.attribute):
                 control(self, self.nodes, node, graphs, place, scope)
             elif place.path and node.op_type == "Constant" and node.output:
                 once = Place(place.path, place.path)  # the same one in all iterations
@@ -62,8 +64,8 @@ class Walk(ProgramState):
             else:
                 self._step(node, scope, place)
 
-    def _step(self, node: onnx.NodeProto, scope: dict[str, str], place: Place) -> None:
-        """Add a node without graphs inside."""
+    def _step(self, node: onnx.NodeProto, scope: dict[str, str], place: Place, captured: Sequence[str] = ()) -> None:
+        """Add a node that is one step; its functions read what is ``captured``."""
         name, domain = place.name(node), "" if node.domain in STANDARD else node.domain
         reads = {local: scope[local] for local in node.input if local}
         known = {local: self.known[one] for local, one in reads.items() if one in self.known}
@@ -86,7 +88,9 @@ class Walk(ProgramState):
             elif reason:
                 self.reasons[fresh] = reason
             makes.append(fresh)
-        self.append(self._counted(node, name, [reads.get(local, "") for local in node.input], makes, plain))
+        self.append(
+            self._counted(node, name, [*(reads.get(local, "") for local in node.input), *captured], makes, plain)
+        )
 
     def _kind(self, name: str, kind: onnx.TypeProto | None, value: Array | None, reason: str) -> onnx.TypeProto | None:
         """The type of a result: what the user says of its shape, the inference, its value, the file, in this order."""
@@ -166,3 +170,14 @@ def _listed(value: Any) -> Array | None:
         return None
     numbers = np.asarray(value)
     return numbers.astype(np.float32) if numbers.dtype.kind == "f" else numbers
+
+
+def _captured(graphs: Mapping[str, onnx.GraphProto], scope: Mapping[str, str]) -> list[str]:
+    """What the functions of a node read of the graph around them."""
+    captured: dict[str, None] = {}
+    for graph in graphs.values():
+        own = {one.name for one in (*graph.input, *graph.initializer)}
+        for inner in graph.node:
+            captured |= {scope[one]: None for one in inner.input if one and one not in own and one in scope}
+            own |= set(inner.output)
+    return list(captured)

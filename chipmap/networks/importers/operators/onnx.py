@@ -21,6 +21,8 @@ FIXED = words("Shape Size EyeLike")
 STORED = words("Constant ConstantOfShape")
 #: They hold graphs, or collections whose size isn't known beforehand.
 CONTROL = words("Loop If Scan SequenceMap")
+#: They hold graphs that work on scores or elements, as part of one kernel.
+WITH_FUNCTIONS = words("FlexAttention")
 #: One (or a few) per element made or read: the larger count stands for them.
 COUNTED = words(
     """Abs Acos Acosh Add AffineGrid And ArgMax ArgMin Asin Asinh Atan Atanh AveragePool BatchNormalization Bernoulli
@@ -48,6 +50,7 @@ RULES: dict[str, Rule] = rules.tabled(
         ("ConvTranspose", rules.TRANSPOSED),
         ("LSTM GRU RNN", Rule(flop.recurrent_layer(1, 2), rules.RECURRENT.says)),
         ("Attention", Rule(flop.attention_with_past(4), rules.ATTENTION.says)),
+        ("FlexAttention ai.onnx.preview.FlexAttention", rules.ATTENTION),
         (
             "LinearAttention",
             Rule(flop.linear_attention, "4 · |y| · key features per head, 6 · … where the rule has a delta"),

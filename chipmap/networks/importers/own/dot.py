@@ -2,8 +2,9 @@
 
 Read is all that describes a graph: statements of nodes and edges with attributes, chains ``a -> b -> c``, sets
 ``a -> {b c}``, subgraphs, defaults (``node [kind=matmul]``) within their braces, ports, comments, quoted names. The
-attributes that are fields of :mod:`.rows` count, others (``label``, ``shape`` …) are named in a note. Unlike in
-Graphviz, a node must have a statement of its own, so that a misspelt name in an edge makes no node.
+attributes that are fields of :mod:`.rows` count, others (``label``, ``shape`` …) are named in a note, and so are
+those of the layout that look like a field (``height``, ``weight`` of an edge, ``time``). Unlike in Graphviz, a node must have a
+statement of its own, so that a misspelt name in an edge makes no node.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+#: Names of Graphviz's layout, and of others' tools, that are near to a field's and mean something else.
+_LAYOUT = frozenset({"height", "width", "time", "pos", "style"})
+#: The same on edges, where ``weight`` pulls nodes together.
+_EDGE_LAYOUT = _LAYOUT | {"weight"}
 _FORM = "Write: digraph { a [flop=1e9, bytes=4096]; b [flop=2e9]; a -> b }"
 
 
@@ -90,10 +95,18 @@ def read(data: bytes, where: str) -> ImportedGraph:
     rows = Rows()
     described = reader.nodes | {node: it for node, it in reader.named.items() if node not in reader.nodes}
     for node, (values, line) in sorted(described.items(), key=lambda item: item[1][1]):
-        rows.node({**values, "name": node}, f"{where}: line {line}")
+        rows.node({**_apart(values, _LAYOUT, rows), "name": node}, f"{where}: line {line}")
     for source, target, values, line in reader.edges:
-        rows.edge({**values, "source": source, "target": target}, f"{where}: line {line}")
+        given = _apart(values, _EDGE_LAYOUT, rows)
+        rows.edge({**given, "source": source, "target": target}, f"{where}: line {line}")
     return rows.graph(named(name or PurePath(where).stem, "name", where), FORMAT, "", where)
+
+
+def _apart(values: dict[str, str], layout: frozenset[str], rows: Rows) -> dict[str, str]:
+    """The values but those of the layout, which are noted as not used."""
+    found = [key for key in values if key.strip().lower() in layout]
+    rows.ignored |= dict.fromkeys(found)
+    return {key: value for key, value in values.items() if key not in found} if found else values
 
 
 def _tokens(text: str, where: str) -> Iterator[Token]:

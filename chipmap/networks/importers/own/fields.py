@@ -16,6 +16,7 @@ EDGE = ("source", "target", "bytes")
 ALIASES = {
     "flops": "flop",
     "output_bytes": "bytes",
+    "out_bytes": "bytes",
     "weight_bytes": "weights",
     "from": "source",
     "src": "source",

@@ -7,7 +7,8 @@ A node has a name, unique in the graph, and
 ``bytes``              what it writes; edges that give no bytes of their own carry these
 ``weights``            bytes of its parameters, 0 unless given
 ``kind``               the operator's type, ``op`` unless given
-``role``               ``compute`` unless given, or ``view``, ``constant``, ``input``
+``role``               ``compute`` unless given, or ``view``, ``constant``, ``input``, or ``look-up``: it computes,
+                      and of the constants that it reads it moves the bytes that it writes, not the whole table
 ``inputs``             names of the nodes that it reads: edges from these
 ====================  ========================================================================================
 
@@ -32,6 +33,8 @@ from chipmap.networks.importers.own.fields import EDGE, MAX_UNKNOWN, NODE, colum
 from chipmap.records import InputError, shortened, shown
 
 ROLES: tuple[Role, ...] = get_args(Role)
+#: What a node that picks rows of a table says as its role.
+LOOK_UP = "look-up"
 _KIND = "op"
 
 
@@ -47,6 +50,7 @@ class Node:
     bytes: Fraction | None
     weights: Fraction
     time_ns: Fraction | None
+    looks_up: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,11 +79,15 @@ class Rows:
             what = f"the name {name!r} is used twice (also in {self.nodes[name].where})"
             raise InputError(what, where, "Names identify nodes: make them unique.")
         role = shown(given.get("role") or "compute", str).strip().lower()
+        looks_up = role in (LOOK_UP, "lookup")
+        if looks_up:
+            role = "compute"
         if role not in ROLES:
-            raise InputError(f"role is {role!r}", where, f"Choose from: {', '.join(ROLES)}; or leave it out.")
+            remedy = f"Choose from: {', '.join(ROLES)}, {LOOK_UP}; or leave it out."
+            raise InputError(f"role is {role!r}", where, remedy)
         kind = given.get("kind")
         amounts = {key: measure.read(given.get(key), key, where) for key, measure in _MEASURES.items()}
-        if role == "compute" and amounts["flop"] is None and amounts["time_ns"] is None:
+        if role == "compute" and not looks_up and amounts["flop"] is None and amounts["time_ns"] is None:
             remedy = "Give flop or time_ns, 0 for a node that does nothing; what computes nothing has a role."
             raise InputError(f"{name!r} has no flop", where, f"{remedy} Roles: {', '.join(ROLES)}.")
         self.nodes[name] = Node(
@@ -91,6 +99,7 @@ class Rows:
             bytes=amounts["bytes"],
             weights=amounts["weights"] or Fraction(0),
             time_ns=amounts["time_ns"],
+            looks_up=looks_up,
         )
         for source in _inputs(given.get("inputs"), where):
             self.edge({"source": source, "target": name}, where)
@@ -119,9 +128,17 @@ class Rows:
         edges = [(*self._ends(edge, at), _whole(self._carried(edge))) for edge in self.edges.values()]
         self._no_cycle()
         nodes = list(self.nodes.values())
+        moved = self._moved(nodes, edges)
         operations = [
-            Operation(name=n.name, kind=n.kind, role=n.role, flop=_whole(n.flop or 0), weight_bytes=_whole(n.weights))
-            for n in nodes
+            Operation(
+                name=n.name,
+                kind=n.kind,
+                role=n.role,
+                flop=_whole(n.flop or 0),
+                weight_bytes=_whole(n.weights),
+                moved_bytes=moved.get(v),
+            )
+            for v, n in enumerate(nodes)
         ]
         read = {u for u, _, _ in edges}
         results = [(v, _whole(node.bytes)) for v, node in enumerate(nodes) if v not in read and node.bytes]
@@ -130,6 +147,16 @@ class Rows:
         if self.ignored:
             notes = (*notes, f"fields not used: {shortened(', '.join(self.ignored))}")
         return ImportedGraph(graph, times if any(time is not None for time in times) else None, form, tuple(notes))
+
+    @staticmethod
+    def _moved(nodes: Sequence[Node], edges: Sequence[tuple[int, int, int]]) -> dict[int, int]:
+        """The bytes that each look-up moves: what it reads of all but constants, the rows that it picks, and these
+        again as it writes them."""
+        moved = {v: 2 * _whole(node.bytes or 0) for v, node in enumerate(nodes) if node.looks_up}
+        for source, target, size in edges:
+            if target in moved and nodes[source].role != "constant":
+                moved[target] += size
+        return moved
 
     def _ends(self, edge: Edge, at: Mapping[str, int]) -> tuple[int, int]:
         for end in (edge.source, edge.target):
