@@ -156,7 +156,9 @@ def page(cases: list[Case], free: str, seconds: float) -> str:
             known[number].append(one.title)
     unsaid = sum((one.unsaid for one in cases), Fraction(0))
     differences = "".join(
-        f"{number}. {KNOWN[number]} In {len(known[number])} of the {len(cases)} rows.\n" for number in KNOWN
+        f"{number}. {KNOWN[number]} In {len(known[number])} of the {len(cases)} rows.\n"
+        for number in KNOWN
+        if known[number]
     )
     words = " --free SECONDS" if free else ""
     return f"""# Exchanges of family `dataflow` against a compiler

@@ -18,7 +18,8 @@ from chipmap.instances.dataflow.workload import Scheme
 KNOWN = {
     1: "A gradient of parameters is made in smaller parts than they rest, of the same rows. It is charged as a swap, "
     "and made by a gather among the few chips that have the same part.",
-    2: "Nobody has said why.",
+    2: "Numbers of copies of tokens are gathered from experts, though the copies are on every chip already.",
+    3: "Nobody has said why.",
 }
 _SCOPE = re.compile(r"([^/|()]+)\|(T\d)\|([^/|()]*)")
 Key = tuple[str, str, str]
@@ -92,7 +93,9 @@ def _alike(a: Fraction, b: Fraction) -> bool:
 
 def _why(key: Key) -> int:
     """The number of the difference that an exchange shows."""
-    return 1 if key[1] == "T6" else 2
+    if key[1] == "T6":
+        return 1
+    return 2 if key[2] == "statistics" else 3
 
 
 def plan_says(plan: Plan) -> dict[Key, Fraction]:
