@@ -11,15 +11,48 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
-from chipmap.instances.dataflow.workload import Kernel
+from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import facts
 from chipmap.validation.dataflow.layouts import End, change, least_heads
 
-if TYPE_CHECKING:
-    from chipmap.validation.dataflow.mapping import Mapping
+
+class Placed(Protocol):
+    """A kernel of a mapping, as far as exchanges ask for it."""
+
+    @property
+    def layer(self) -> int: ...
+    @property
+    def kernel(self) -> int: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def scheme(self) -> Scheme: ...
+
+
+class Mapped(Protocol):
+    """A mapping taken apart (:class:`chipmap.validation.dataflow.mapping.Mapping`), as far as exchanges ask for it."""
+
+    @property
+    def instance(self) -> DataflowInstance: ...
+    @property
+    def degrees(self) -> Degrees: ...
+    @property
+    def copies(self) -> Sequence[Placed]: ...
+    @property
+    def edges(self) -> Sequence[tuple[int, int]]: ...
+    @property
+    def changes(self) -> dict[tuple[int, int], int]: ...
+    @property
+    def running(self) -> list[tuple[bool, int, int]]: ...
+    @property
+    def suppliers(self) -> dict[tuple[int, int], int]: ...
+    @property
+    def added(self) -> list[tuple[int, tuple[int, ...]]]: ...
+    def kernel(self, copy: int) -> Kernel: ...
+    def end(self, copy: int) -> End: ...
 
 
 class Need(NamedTuple):
@@ -67,7 +100,7 @@ def places(late: Sequence[bool], edges: Sequence[tuple[int, int]]) -> list[int]:
     return found
 
 
-def running(mapping: Mapping) -> list[tuple[bool, int, int]]:
+def running(mapping: Mapped) -> list[tuple[bool, int, int]]:
     """What the copies of kernels run in the order of: phase, partition (where chips fuse), place."""
     late = [mapping.kernel(i).phase == "backward" for i in range(len(mapping.copies))]
     place, by_number = places(late, mapping.edges), fuses(mapping.instance)
@@ -103,7 +136,7 @@ def has(held: Need, other: Need, degrees: Degrees) -> bool:
     return held.experts == other.experts if held.kind == "EE" else facts.covers(held.share, other.share, degrees.tensor)
 
 
-def suppliers(mapping: Mapping) -> dict[tuple[int, int], int]:
+def suppliers(mapping: Mapped) -> dict[tuple[int, int], int]:
     """For each (maker, reader) that pays nothing because another one has paid: that one."""
     instance, keep = mapping.instance, mapping.instance.task.keep or "none"
     readers: dict[int, list[int]] = defaultdict(list)
@@ -126,14 +159,14 @@ def suppliers(mapping: Mapping) -> dict[tuple[int, int], int]:
     return found
 
 
-def _reaches(mapping: Mapping, r: int, v: int, keep: str) -> bool:
+def _reaches(mapping: Mapped, r: int, v: int, keep: str) -> bool:
     """Whether what r has paid for is still there when v runs."""
     if keep == "none":
         return mapping.copies[r].partition == mapping.copies[v].partition
     return keep == "step" or mapping.kernel(r).phase == mapping.kernel(v).phase
 
 
-def copied(mapping: Mapping) -> tuple[Copied, ...]:
+def copied(mapping: Mapped) -> tuple[Copied, ...]:
     """The tensors that partitions read in a layout for which another one paid."""
     readers: dict[tuple[int, int], list[int]] = defaultdict(list)
     for (u, v), r in mapping.suppliers.items():

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import facts
 from chipmap.validation.dataflow.layouts import left
-
-if TYPE_CHECKING:
-    from chipmap.validation.dataflow.mapping import Mapping
+from chipmap.validation.dataflow.present import Mapped
 
 #: Schemes whose chips have a part of every sum.
 SUMMED: tuple[Scheme, ...] = ("K", "K_RS", "K_N")
@@ -33,7 +30,7 @@ def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: 
     return facts.up(time)
 
 
-def added(mapping: Mapping) -> list[tuple[int, tuple[int, ...]]]:
+def added(mapping: Mapped) -> list[tuple[int, tuple[int, ...]]]:
     """The copies of kernels that add up products of two makers or more, and the makers as they list them."""
     if mapping.instance.mode == "dfmodel":
         return []
@@ -42,7 +39,7 @@ def added(mapping: Mapping) -> list[tuple[int, tuple[int, ...]]]:
     return [(i, tuple(at[layer, name] for name in names)) for i, layer, names in named if len(names) > 1]
 
 
-def together(mapping: Mapping) -> Iterator[tuple[int, list[int], int]]:
+def together(mapping: Mapped) -> Iterator[tuple[int, list[int], int]]:
     """T3: (the maker that runs last, those of one kind, picoseconds of the collective) for each kind of collective that
     makers of a group ask for."""
     for _, makers in mapping.added:
@@ -52,7 +49,7 @@ def together(mapping: Mapping) -> Iterator[tuple[int, list[int], int]]:
                 yield last, some, summed(mapping.kernel(makers[-1]), scheme, mapping.instance, mapping.degrees)
 
 
-def alike(mapping: Mapping) -> set[tuple[int, int]]:
+def alike(mapping: Mapped) -> set[tuple[int, int]]:
     """The edges to an adding kernel whose tensors lie as one that it names before."""
     found = set[tuple[int, int]]()
     for adder, makers in mapping.added:
