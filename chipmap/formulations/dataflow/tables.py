@@ -378,8 +378,7 @@ def tables(problem: DataflowProblem, *, roomy: bool = False, given: DataflowSolu
 
     Raises :class:`InputError` for more than ``LARGEST_MODEL`` pairs of a copy and a slot.
     """
-    instance, n = problem.instance, problem.n
-    layers = instance.mapped_layers
+    instance, n, layers = problem.instance, problem.n, problem.instance.mapped_layers
     wired = wires(problem, layers)
     level = levels(n * layers, np.array(wired, dtype=np.int64).reshape(-1, 2)).tolist()
     stages = stage_slots(problem, n * layers, fused(instance), roomy) if instance.task.stages == "kernels" else ()
