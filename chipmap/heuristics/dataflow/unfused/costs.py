@@ -39,10 +39,11 @@ class SingleKernelCosts:
 
     ``sizes`` are the values of variables: the options of each of ``kernels``, then those of which ``rules`` say what
     goes together; ``extras`` count for the batch. Unless it is ``exact`` each kernel pays for itself, and for its own
-    sum, as if it were alone: a rough guide to good options, without any further variables.
+    sum, as if it were alone: a rough guide to good options, without any further variables. With ``few`` tables are over
+    fewer readers of a tensor, and there are more variables.
     """
 
-    def __init__(self, problem: DataflowProblem, exact: bool = True) -> None:
+    def __init__(self, problem: DataflowProblem, exact: bool = True, few: bool = False) -> None:
         instance, n = problem.instance, problem.n
         self.problem, self.sram, self.overlap = problem, problem.sram, instance.task.overlap
         self.launch = problem.launch
@@ -58,7 +59,7 @@ class SingleKernelCosts:
         columns = [_columns(options) for options in problem.options]
         reads = self._reads(columns)
         if exact:
-            parts = Parts(problem, reads, self.sizes)
+            parts = Parts(problem, reads, self.sizes, few)
             self.sizes, self.rules, self.extras, each = parts.sizes, parts.rules, parts.extras, parts.of
         self._with_uses(reads)
         if not exact:

@@ -16,8 +16,8 @@ from chipmap.heuristics.dataflow.unfused.kernel import IntArray, minimum
 NEVER = 2**58
 #: Sums stay below this.
 MOST = 2**57
-#: Cells of all tables with a variable, at most.
-CELLS = 1 << 23
+#: Cells of the sum of all tables with a variable, at most. It is never laid out as a whole.
+CELLS = 1 << 24
 #: Tables that are added up at once.
 TABLES = 12
 

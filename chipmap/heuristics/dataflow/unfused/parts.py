@@ -22,8 +22,9 @@ from chipmap.instances.dataflow.problem import DataflowProblem, IntArray
 
 #: Added products up to which the adder's table is over all their options.
 DIRECT = 3
-#: Choices of a tensor's maker and readers up to which a reader's part is over all of them.
-ALL_READERS = 512
+#: Choices of a tensor's maker and readers up to which a reader's part is over all of them; where that makes too large
+#: tables.
+ALL_READERS, FEW_READERS = 512, 64
 #: Which later kernels use a copy for which one pays: none, forward kernels alone (told apart where what a backward one
 #: uses is saved, and DRAM is limited), any.
 UNUSED, NEAR, USED = 0, 1, 2
@@ -73,8 +74,11 @@ class Parts:
     ``of[v]`` are the parts of kernel v. ``extras`` is what the values decide for the batch.
     """
 
-    def __init__(self, problem: DataflowProblem, reads: Sequence[Sequence[Read]], sizes: Sequence[int]) -> None:
+    def __init__(
+        self, problem: DataflowProblem, reads: Sequence[Sequence[Read]], sizes: Sequence[int], few: bool = False
+    ) -> None:
         self.problem, self.sizes = problem, list(sizes)
+        self.all_readers = FEW_READERS if few else ALL_READERS
         self.rules, self.extras = list[Rule](), list[Extra]()
         self.of: list[list[Part]] = [[] for _ in sizes]
         self._reads = {(read.maker, v): read for v, some in enumerate(reads) for read in some}
@@ -118,13 +122,13 @@ class Parts:
         paying = [k for k in readers if self._reads[u, shared.readers[k]].converts.any()]
         for k in paying if len(paying) > 1 else ():
             links.append((shared.readers[k], self._reads.pop((u, shared.readers[k])), shared.needs[k]))
-        if prod(self.sizes[w] for w in (u, *(v for v, _, _ in links))) <= ALL_READERS:
+        if prod(self.sizes[w] for w in (u, *(v for v, _, _ in links))) <= self.all_readers:
             self._at_once(shared, links)
             return
         states: dict[tuple[Present, ...], int] = {(): 0}
         before, later = -1, [set[int]()]
-        for _, one, own in reversed(links):
-            later.append(later[-1] | {int(m) for m in own[one.converts.any(axis=0)]})
+        for _, one, wanted in reversed(links):
+            later.append(later[-1] | {int(m) for m in wanted[one.converts.any(axis=0)]})
         for (v, read, needs), needed in zip(links, later[-2::-1], strict=True):
             link = _Link(self, shared, v, read, needs, needed)
             link.follow(states)

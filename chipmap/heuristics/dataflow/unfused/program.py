@@ -70,11 +70,19 @@ class UnfusedProgram:
 
     def __init__(self, problem: DataflowProblem, deadline: Deadline, singles: SingleKernelCosts | None = None) -> None:
         self.problem, self.deadline = problem, deadline
-        self.singles = SingleKernelCosts(problem) if singles is None else singles
-        found, self.large = scopes(self.singles)
-        edges = edges_of(self.singles, found, self.large)
-        self.order, self.widest = elimination_order(self.singles.sizes, edges)
+        self._take(SingleKernelCosts(problem) if singles is None else singles)
+        if self.widest > dense.CELLS and problem.shared and problem.instance.task.keep in ("phase", "step"):
+            before = self.singles, self.widest
+            self._take(SingleKernelCosts(problem, few=True))
+            if self.widest >= before[1]:
+                self._take(before[0])
         self.capacity = problem.instance.system.memory.capacity_bytes
+
+    def _take(self, singles: SingleKernelCosts) -> None:
+        """These kernels, and an order in which they are eliminated."""
+        self.singles = singles
+        found, self.large = scopes(singles)
+        self.order, self.widest = elimination_order(singles.sizes, edges_of(singles, found, self.large))
 
     def best(self) -> Found:
         """The mapping of least batch time.
