@@ -7,9 +7,10 @@ The rules are those of ``docs/families/dataflow-exchanges.md``, as in :mod:`chip
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipmap.heuristics.dataflow.program.signature import Field, rows
 from chipmap.instances.dataflow.batch import runs
@@ -51,6 +52,13 @@ class Exchanges(NamedTuple):
     sums: IntArray
     covering: IntArray
     present: IntArray
+    owner: IntArray
+    at: IntArray
+    cases: IntArray
+    users: IntArray
+    user: IntArray
+    dearer: IntArray
+    beside: NDArray[np.bool_]
 
 
 class Owner(NamedTuple):
@@ -135,7 +143,7 @@ class Exchanging:
             covering[e, o] = sum(1 << bit[number] for number in numbers)
         for (e, o), number in self.present.items():
             present[e, o] = 1 << bit[number]
-        return Exchanges(*[*self._uses(bit, kernels), *self._sums(kernels), covering, present])
+        return Exchanges(*[*self._uses(bit, kernels), *self._sums(kernels), covering, present, *self._cases(bit)])
 
     def _uses(self, bit: Sequence[int], kernels: int) -> list[IntArray]:
         by_user: list[list[tuple[int, Use]]] = [[] for _ in range(kernels)]
@@ -155,6 +163,26 @@ class Exchanging:
                     table[k, case, : column.shape[1]] = column[o]
         first = np.cumsum([0, *map(len, by_user)]).astype(np.int64)
         return [first, slot, mask, *tables]
+
+    def _cases(self, bit: Sequence[int]) -> list[Any]:
+        several = {u: owner for u, owner in self.owners.items() if owner.field >= 0}
+        shape = len(several), _OPTIONS, _OPTIONS
+        dearer, beside = np.zeros(shape, np.int64), np.ones(shape, np.bool_)
+        of = {place: v for at in self.copies for v, place in enumerate(at)}
+        again, fields = runs(self.problem.instance), [self.fields[one.field - self.first] for one in several.values()]
+        for i, (u, owner) in enumerate(several.items()):
+            for use in self.problem.uses:
+                for a, case in enumerate(owner.cases) if use.owner == of[u] else ():
+                    for b, other in enumerate(owner.cases):
+                        more = int((use.network[a] - use.network[b]).max())
+                        if owner.cases.index(case) == a and owner.cases.index(other) == b:
+                            dearer[i, case, other] += again[use.user] * max(0, more)
+                        worse = (use.after[a] > use.after[b]).any() or (use.held[a] > use.held[b]).any()
+                        beside[i, case, other] &= not worse
+        masks = [(1 << one.width) - 1 for one in fields]
+        slots = [bit[one.field] for one in several.values()]
+        columns = [np.array(some, dtype=np.int64) for some in (list(several), slots, masks)]
+        return [*columns, *rows([one.until for one in fields]), dearer, beside]
 
     def _sums(self, kernels: int) -> list[IntArray]:
         problem, order = self.problem, np.argsort(np.array(self.place, dtype=np.int64))

@@ -190,8 +190,10 @@ class Program(IdealGraph):
         """The mapping of least batch time, of those whose layer takes less than ``below`` picoseconds."""
         count, most, columns = len(self.lattice.masks), rules.most, g.outside.shape[1]
         width = min(WIDTH, self.combinations)
-        if columns:
-            width = max(width, min(WIDE, ENTRIES // (5 * count * (most + 1))))
+        if columns or len(g.exchanges.owner):
+            width = max(
+                width, min(WIDE, self.combinations if not columns else WIDE, ENTRIES // (5 * count * (most + 1)))
+            )
         if count * width * (most + 1) > ENTRIES:
             sizes = f"{counted(count, 'order ideal')}, {counted(width, 'sharding scheme')}"
             raise TooWideError(f"{sizes} and {counted(most, 'partition')} are too many")
