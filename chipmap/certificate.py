@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.records import Record
+from chipmap.records import Record, counted, html_row, natural
 
 
 class Violation(Record, frozen=True, kw_only=True):
@@ -35,3 +35,28 @@ class Certificate(Record, frozen=True, kw_only=True):
     figures: dict[str, float] = {}
     headline: str = ""
     oracle: str = ""
+
+    @property
+    def unit(self) -> str:
+        """The unit of :attr:`value`; "ticks" where it isn't known (what :func:`chipmap.check` returns knows it)."""
+        return self._units.objective.name if self._units else "ticks"
+
+    @property
+    def value(self) -> float | None:
+        """The objective in :attr:`unit`; None where a violation leaves it undefined."""
+        return natural(self.objective, self._units.objective.per_tick if self._units else 1)
+
+    def _verdict(self) -> str:
+        return "valid" if self.feasible else f"refused, {counted(len(self.violations), 'violation')}"
+
+    def _amount(self) -> str:
+        return "no objective" if self.value is None else f"{self.value:.7g} {self.unit}"
+
+    def __repr__(self) -> str:
+        """One line: ``<Certificate: valid, 9 us>``."""
+        labels = ", ".join(dict.fromkeys(one.label for one in self.violations))
+        return f"<Certificate: {self._verdict()}{f' ({labels})' if labels else ''}, {self._amount()}>"
+
+    def _repr_html_(self) -> str:
+        cells = {"verdict": self._verdict(), "objective": self._amount(), "figures": self.headline}
+        return html_row({**cells, "violations": "; ".join(one.message for one in self.violations[:5])})

@@ -12,7 +12,7 @@ from chipmap.inputs.reading import checked, read
 from chipmap.inputs.solutions import read_solution
 from chipmap.oracle import load_oracle
 from chipmap.process.warming import warm
-from chipmap.records import InputError, Record
+from chipmap.records import InputError, Record, Units
 from chipmap.run import SolveOptions
 
 Progress = Callable[[Step], None]
@@ -57,6 +57,13 @@ def explain(
     if isolate:
         from chipmap.process.explaining import isolated
 
-        return isolated(instance, family, one, other, options, progress or (lambda _: None), started)
+        told = isolated(instance, family, one, other, options, progress or (lambda _: None), started)
+        return _printable(told, family.units_of(instance))
     found: Explanation = resolve(family.explain)(instance, one, options, other, progress)
-    return found
+    return _printable(found, family.units_of(instance))
+
+
+def _printable(found: Explanation, units: Units) -> Explanation:
+    """The explanation in its units, with the command's text."""
+    found.attach(lambda one: str(resolve("chipmap.report.explained:text")(one, units, one.instance)).rstrip("\n"))
+    return found.told_in(units)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from chipmap.certificate import Violation
-from chipmap.records import Record
+from chipmap.records import Record, html_row, natural
 from chipmap.result import Infeasibility, Note, Status
 
 #: Ends a hint of a solve where only a lower limit of what would help is known: changes are tried there, not in a solve.
@@ -110,3 +111,38 @@ class Explanation(Record, frozen=True, kw_only=True):
     difference: Difference | None = None
     notes: tuple[Note, ...] = ()
     seconds: float = 0.0
+
+    @property
+    def unit(self) -> str:
+        """The unit of :attr:`value` and :attr:`lower`; "ticks" where it isn't known."""
+        return self._units.objective.name if self._units else "ticks"
+
+    @property
+    def value(self) -> float | None:
+        """The objective in :attr:`unit`; None without a solution."""
+        return natural(self.objective, self._units.objective.per_tick if self._units else 1)
+
+    @property
+    def lower(self) -> float | None:
+        """The bound in :attr:`unit`; None without one."""
+        return natural(self.bound, self._units.objective.per_tick if self._units else 1)
+
+    def attach(self, text: Callable[[Explanation], str]) -> None:
+        """Let the explanation be printed by ``text``; no part of what is written or compared."""
+        self.__dict__["_text"] = text
+
+    def __str__(self) -> str:
+        """The text that ``chipmap explain`` prints, of what :func:`chipmap.explain` returned; else :func:`repr`."""
+        text: Callable[[Explanation], str] | None = self.__dict__.get("_text")
+        return repr(self) if text is None else text(self)
+
+    def __repr__(self) -> str:
+        """One line: ``<Explanation of ring/tiny-skip: optimal, 9 us, 4 statements, 6 changes>``."""
+        value = "no solution" if self.value is None else f"{self.value:.7g} {self.unit}"
+        counts = f"{len(self.statements)} statements, {len(self.changes)} changes"
+        return f"<Explanation of {self.instance}: {self.status}, {value}, {counts}>"
+
+    def _repr_html_(self) -> str:
+        value = "" if self.value is None else f"{self.value:.7g} {self.unit}"
+        why = " ".join(one.message for one in self.statements)
+        return html_row({"instance": self.instance, "status": self.status, "objective": value, "why": why})

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from decimal import Decimal
 from fractions import Fraction
-from html import escape
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
 import msgspec
 
 from chipmap.certificate import Certificate
-from chipmap.records import InputError, Record, Unit, Units
+from chipmap.records import InputError, Record, Unit, Units, html_row
+from chipmap.records import natural as natural
 
 Reason = Literal[
     "optimal", "infeasible", "feasible", "no_solution_found", "imprecise", "numerical_error", "other_error"
@@ -78,6 +77,24 @@ class Bound(Record, frozen=True, kw_only=True):
     kind: BoundKind = "combinatorial"
     seconds: float = 0.0
 
+    @property
+    def unit(self) -> str:
+        """The unit of :attr:`amount`; "ticks" where it isn't known (a bound of a result knows it)."""
+        return self._units.objective.name if self._units else "ticks"
+
+    @property
+    def amount(self) -> float:
+        """The bound in :attr:`unit`."""
+        return natural(self.value, self._units.objective.per_tick if self._units else 1) or 0.0
+
+    def __repr__(self) -> str:
+        """One line: ``<Bound 9 us by path, combinatorial, after 0.1 s>``."""
+        return f"<Bound {self.amount:.7g} {self.unit} by {self.source}, {self.kind}, after {self.seconds:.1f} s>"
+
+    def _repr_html_(self) -> str:
+        cells = {"bound": f"{self.amount:.7g} {self.unit}", "proved by": self.source, "kind": self.kind}
+        return html_row({**cells, "seconds": f"{self.seconds:.2f}"})
+
 
 class TraceEvent(Record, frozen=True, kw_only=True):
     """One line of a run's log: a new incumbent (``measured``: what the evaluator says of it) or a better bound."""
@@ -89,6 +106,16 @@ class TraceEvent(Record, frozen=True, kw_only=True):
     incumbent: int | None = None
     bound: int | None = None
     measured: float | None = None
+
+    @property
+    def unit(self) -> str:
+        """The unit of :attr:`amount`; "ticks" where it isn't known (an event of a result knows it)."""
+        return self._units.objective.name if self._units else "ticks"
+
+    @property
+    def amount(self) -> float:
+        """The value in :attr:`unit`."""
+        return natural(self.value, self._units.objective.per_tick if self._units else 1) or 0.0
 
 
 class Measurement(Record, frozen=True, kw_only=True):
@@ -190,15 +217,6 @@ def claims_another(claimed: int | float, objective: int) -> bool:
     return abs(claimed - objective) > max(0.5, 1e-10 * abs(objective))
 
 
-def natural(ticks: int | None, unit_per_tick: float) -> float | None:
-    """``ticks · unit_per_tick`` as the nearest float to the exact decimal product (None stays None).
-
-    >>> natural(110000, 1e-5), natural(None, 1e-5)
-    (1.1, None)
-    """
-    return None if ticks is None else float(ticks * Decimal(repr(unit_per_tick)))
-
-
 def retold(ticks: int | None, unit: Unit, told: Unit) -> int | None:
     """``ticks`` of ``unit`` in those of ``told``, rounded up: older archives may count in other ticks.
 
@@ -284,6 +302,11 @@ class Result(Record, frozen=True, kw_only=True):
                 data = msgspec.json.encode(plain)
         return super().from_json(data, where)
 
+    def __post_init__(self) -> None:
+        """Bounds, trace and certificate know the units."""
+        for one in (*self.bounds, *self.trace, *((self.certificate,) if self.certificate else ())):
+            one.told_in(self.units)
+
     @property
     def unit(self) -> str:
         """The unit of :attr:`value`; empty in archives from before results had units."""
@@ -351,9 +374,7 @@ class Result(Record, frozen=True, kw_only=True):
             "gap": "" if self.gap is None else f"{self.gap:.2%}",
             "seconds": f"{self.seconds:.2f}",
         }
-        head = "".join(f"<th>{name}</th>" for name in cells)
-        body = "".join(f"<td>{escape(text)}</td>" for text in cells.values())
-        return f"<table><tr>{head}</tr><tr>{body}</tr></table>"
+        return html_row(cells)
 
     @property
     def seconds(self) -> float:

@@ -8,7 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
+<<<<<<< HEAD
 from typing import Any, ClassVar, Literal
+=======
+from typing import Any, Literal, TypedDict
+>>>>>>> second39
 
 import msgspec
 
@@ -89,6 +93,21 @@ class SolveOptions(Record, frozen=True, kw_only=True):
             raise InputError(f"holds what is no data: {error}", "native", "Give numbers and texts.") from None
         if not 0.0 <= self.gap < 1.0:
             raise InputError(f"is {self.gap}", "--gap", "Give a share from 0 to below 1, such as 0.01 for 1%.")
+
+
+class OptionsByName(TypedDict, total=False):
+    """The fields of :class:`SolveOptions` that :func:`chipmap.solve` takes by name beside its own parameters."""
+
+    time_limit: float | None
+    gap: float
+    threads: int | None
+    seed: int
+    deterministic: bool
+    memory_limit: int | None
+    solver: SolverName | None
+    warm_start: str | None
+    evaluations: int | None
+    native: dict[str, Any]
 
 
 def contradict(objective: int, bound: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from threading import Event
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Unpack
 
 import msgspec
 
@@ -22,7 +22,7 @@ from chipmap.provenance import provenance, used_versions
 from chipmap.records import InputError, Record, choices
 from chipmap.records.decimals import FEW_TICKS, SHARE
 from chipmap.result import Note, Result, Status, Termination, TraceEvent, gap, retold, solution_json
-from chipmap.run import Run, SolveOptions, contradict
+from chipmap.run import OptionsByName, Run, SolveOptions, contradict
 
 #: Hears every improvement of a run: the event, and the run as it stands then.
 Listener = Callable[[TraceEvent, Run], None]
@@ -40,7 +40,7 @@ def solve(
     cancel: Event | None = None,
     tell: Callable[[str], None] = lambda text: None,
     evaluator: str | Callable[[Any, Any], Any] | None = None,
-    **changes: Any,
+    **changes: Unpack[OptionsByName],
 ) -> Result:
     """Solve ``instance`` (record, dict, file, shipped name) by the named method, the family's best chain by default.
 
@@ -63,7 +63,7 @@ def solve(
     :class:`InputError` for bad input, :class:`SolverUnavailableError` for a missing solver.
     """
     started = time.monotonic() if started is None else started
-    options = with_changes(options or SolveOptions(), changes)
+    options = with_changes(options or SolveOptions(), dict(changes))
     options = _with_functions(options, {"oracle": oracle, "evaluator": evaluator}, isolate)
     instance = instance_of(instance)
     family = family_of(instance)
@@ -140,7 +140,8 @@ def check(
     instance = instance if isinstance(instance, Record) else instance_of(instance)
     family = family_of(instance)
     solution = solution_of(solution, family, instance)
-    return checker(family, load_oracle(oracle, family))(instance, solution)
+    found = checker(family, load_oracle(oracle, family))(instance, solution)
+    return found.told_in(family.units_of(instance))
 
 
 def disagreements(result: Result, instance: Record, certificate: Certificate | None) -> list[str]:
@@ -177,7 +178,7 @@ def bound(
     listener: Listener | None = None,
     started: float | None = None,
     cancel: Event | None = None,
-    **changes: Any,
+    **changes: Unpack[OptionsByName],
 ) -> Result:
     """Lower bounds on the objective: the Result of a solve without warm start, whose ``bound`` and ``bounds`` count.
 
@@ -188,7 +189,7 @@ def bound(
     family = family_of(instance)
     if method is None and f"{family.name}/bounds" in {known.name for known in family.methods}:
         method = f"{family.name}/bounds"
-    cold = with_changes(options or SolveOptions(), changes).replace(warm_start="none")
+    cold = with_changes(options or SolveOptions(), dict(changes)).replace(warm_start="none")
     return solve(instance, method, cold, isolate, listener, started, cancel=cancel)
 
 

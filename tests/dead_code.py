@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 #: Definitions that others reach: methods that IPython calls, and what is there for tests and for users of Python.
 SPARED = {
     "_repr_png_": "IPython asks a picture for it",
-    "_repr_html_": "IPython asks a result for it",
+    "_repr_html_": "IPython asks results and instances for it",
+    "html_row": "what these are in HTML",
     "brute_force": "tests of every family compare with it",
     "import_exported": "Python API: a program of torch.export without a file (docs/operators.md)",
     "count": "how many candidates a family has: the limit of brute force",

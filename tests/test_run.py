@@ -186,6 +186,6 @@ def test_options_by_name_and_a_result_that_reads() -> None:
     assert repr(result).startswith("<Result ring/tiny-skip: ") and "9 us" in repr(result)
     assert "<td>9 us</td>" in result._repr_html_()
     with pytest.raises(InputError, match="Did you mean time_limit"):
-        chipmap.solve("ring/tiny-skip", timelimit=5)
+        chipmap.solve("ring/tiny-skip", timelimit=5)  # type: ignore[call-arg]
     evil = result.replace(instance="<script>")
     assert "<script>" not in evil._repr_html_()

@@ -215,11 +215,7 @@ def say(*lines: str) -> None:
 
 
 def columns(rows: Iterable[tuple[Any, ...]], indent: str = "  ") -> str:
-    """Rows as aligned text, whose cells are broken into lines where a terminal is narrower than that."""
-    from chipmap.report.tables import terminal_width, wrapped
+    """:func:`chipmap.report.tables.columns`."""
+    from chipmap.report import tables
 
-    cells = [[str(cell) for cell in row] for row in rows]
-    if not cells:
-        return ""
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-    return "".join(f"{indent}{line}\n" for line in wrapped(cells, widths, terminal_width(), len(indent)))
+    return tables.columns(rows, indent)

@@ -8,13 +8,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
 
 from chipmap.family import FAMILY_NAMES, Family, FileFormat, Generator, family_of, get_family, resolve
 from chipmap.inputs import settings as changes
 from chipmap.records import InputError, Record, Source, choices, nearest, read_stream, unfit
+
+if TYPE_CHECKING:
+    from chipmap.instances.dataflow.instance import DataflowInstance
+    from chipmap.instances.multimodel.instance import MultiInstance
+    from chipmap.instances.placement.instance import PlacementInstance
+    from chipmap.instances.ring.instance import RingInstance
+    from chipmap.instances.wafer.instance import WaferInstance
 
 _FORMATS = "An instance is a JSON file with a `schema`; `chipmap convert` makes one from a published graph format."
 
@@ -42,6 +49,30 @@ class Conversion:
     equipment: Mapping[str, Any] = field(default_factory=dict)
 
 
+@overload
+def read(
+    source: str | Path, settings: Iterable[str] = (), *, family: Literal["ring"], conversion: Conversion = ...
+) -> RingInstance: ...
+@overload
+def read(
+    source: str | Path, settings: Iterable[str] = (), *, family: Literal["dataflow"], conversion: Conversion = ...
+) -> DataflowInstance: ...
+@overload
+def read(
+    source: str | Path, settings: Iterable[str] = (), *, family: Literal["wafer"], conversion: Conversion = ...
+) -> WaferInstance: ...
+@overload
+def read(
+    source: str | Path, settings: Iterable[str] = (), *, family: Literal["multimodel"], conversion: Conversion = ...
+) -> MultiInstance: ...
+@overload
+def read(
+    source: str | Path, settings: Iterable[str] = (), *, family: Literal["placement"], conversion: Conversion = ...
+) -> PlacementInstance: ...
+@overload
+def read(
+    source: str | Path, settings: Iterable[str] = (), family: str | None = None, conversion: Conversion = ...
+) -> Record: ...
 def read(
     source: str | Path,
     settings: Iterable[str] = (),
@@ -51,12 +82,17 @@ def read(
     """The instance that ``source`` names: a file, an archive, a shipped instance (``ring/bert-large-36``), or ``-``.
 
     ``settings`` are changes (``dotted.path=VALUE``, :mod:`chipmap.inputs.settings`), applied before the
-    check. With ``family``, a published graph format is converted on the way. Raises
+    check. With ``family``, a published graph format is converted on the way, an instance of another family is refused,
+    and type checkers know the record. Raises
     :class:`InputError` with file, path and remedy.
     """
     name, settings = str(source), list(settings)
     if name != "-" and not os.path.exists(name):
         found = shipped_entry(name)
+        if found is not None and family not in (None, name.partition("/")[0]):
+            raise InputError(
+                f"is an instance of family {name.partition('/')[0]!r}", name, f"Leave out --family {family}."
+            )
         if found is not None:
             return _equipped(found(), name, conversion, settings)
         _missing(name)

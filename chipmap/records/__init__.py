@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable
+from decimal import Decimal
 from functools import cache, cached_property
+from html import escape
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, ClassVar, Self, TypeVar, get_args, get_type_hints
 
@@ -169,11 +171,70 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The record whose content is hashed: what an older version of the format could state keeps its hash."""
         return self
 
+    def told_in(self, units: Units | None) -> Self:
+        """The record, whose amounts in ticks are told in these units from now on (no part of what is written)."""
+        self.__dict__["_units"] = units
+        return self
+
+    @property
+    def _units(self) -> Units | None:
+        found: Units | None = self.__dict__.get("_units")
+        return found
+
+    def __repr__(self) -> str:
+        """An instance in a line: ``<RingInstance ring/tiny-skip: 6 operations>``; any other record field by field."""
+        name, schema = getattr(self, "name", ""), getattr(self, "schema", "")
+        if not (name and schema and hasattr(self, "check")):
+            return super().__repr__()
+        return (
+            f"<{type(self).__name__} {shortened(str(name), 100)}{''.join(f': {size}' for size in self._sizes()[:1])}>"
+        )
+
+    def _sizes(self) -> list[str]:
+        """How much an instance holds, in words."""
+        parts = [
+            (getattr(getattr(self, "graph", None), "operations", ()), "operation"),
+            (getattr(getattr(self, "workload", None), "kernels", ()), "kernel"),
+            (getattr(self, "kernels", ()), "kernel"),
+            (getattr(self, "models", ()), "model"),
+        ]
+        return [counted(len(one), noun) for one, noun in parts if one]
+
+    def _repr_html_(self) -> str | None:
+        """An instance as a row of a table, for notebooks; None for records without a name and a schema."""
+        name, schema = getattr(self, "name", ""), getattr(self, "schema", "")
+        if not (name and schema and hasattr(self, "check")):
+            return None
+        return html_row(
+            {
+                "instance": str(name),
+                "schema": str(schema),
+                "holds": ", ".join(self._sizes()),
+                "hash": self.content_hash[:12],
+            }
+        )
+
     def replace(self, **changes: Any) -> Self:
         """A copy with ``changes``, checked again."""
         fields = msgspec.to_builtins(self)
         fields.update({key: msgspec.to_builtins(value, enc_hook=_plain) for key, value in changes.items()})
         return type(self).make(**fields)
+
+
+def html_row(cells: dict[str, str]) -> str:
+    """A table of one row in HTML."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in cells)
+    body = "".join(f"<td>{escape(text)}</td>" for text in cells.values())
+    return f"<table><tr>{head}</tr><tr>{body}</tr></table>"
+
+
+def natural(ticks: int | None, unit_per_tick: float) -> float | None:
+    """``ticks · unit_per_tick`` as the nearest float to the exact decimal product (None stays None).
+
+    >>> natural(9_000_000, 1e-6), natural(3, 1e-3)
+    (9.0, 0.003)
+    """
+    return None if ticks is None else float(ticks * Decimal(repr(unit_per_tick)))
 
 
 class Unit(Record, frozen=True, kw_only=True):

@@ -105,6 +105,15 @@ def wrapped(cells: Sequence[Sequence[str]], widths: list[int], width: int | None
     return lines
 
 
+def columns(rows: Iterable[tuple[Any, ...]], indent: str = "  ") -> str:
+    """Rows as aligned text, whose cells are broken into lines where a terminal is narrower than that."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    if not cells:
+        return ""
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    return "".join(f"{indent}{line}\n" for line in wrapped(cells, widths, terminal_width(), len(indent)))
+
+
 def _line(columns: Sequence[str], texts: Sequence[str], widths: Sequence[int]) -> str:
     padded = (
         text.rjust(width) if name in _NUMBERS else text.ljust(width)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,12 +43,16 @@ def test_more_than_the_machine_has_is_remarked(chipmap: Command) -> None:
 
 def test_names_of_generated_instances_are_short() -> None:
     given = {"layers": 3, "sequence": 64, "batch": 2, "chips": 5, "sram_mib": 12, "launch_ns": 19.5, "hop_ns": 17}
-    made = generate("bert-large", **given)
-    other = generate("bert-large", **{**given, "hop_ns": 18})
-    for instance in (made, other):
-        assert len(instance.name) < LONGEST_NAME and instance.name.startswith("bert-large-5-batch=2"), instance.name
-    assert made.name != other.name
-    assert generate("bert-large", layers=3).name == "bert-large-36-layers=3"
+
+    def named(**parameters: Any) -> str:
+        made: Any = generate("bert-large", **parameters)
+        return str(made.name)
+
+    name, other = named(**given), named(**{**given, "hop_ns": 18})
+    for one in (name, other):
+        assert len(one) < LONGEST_NAME and one.startswith("bert-large-5-batch=2"), one
+    assert name != other
+    assert named(layers=3) == "bert-large-36-layers=3"
 
 
 def test_bits_are_asked_back(chipmap: Command) -> None:

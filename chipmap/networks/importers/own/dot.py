@@ -3,8 +3,8 @@
 Read is all that describes a graph: statements of nodes and edges with attributes, chains ``a -> b -> c``, sets
 ``a -> {b c}``, subgraphs, defaults (``node [kind=matmul]``) within their braces, ports, comments, quoted names. The
 attributes that are fields of :mod:`.rows` count, others (``label``, ``shape`` …) are named in a note, and so are
-those of the layout that look like a field (``height``, ``weight`` of an edge, ``time``). Unlike in Graphviz, a node must have a
-statement of its own, so that a misspelt name in an edge makes no node.
+those of the layout that look like a field (``height``, ``weight`` of an edge, ``time``). Unlike in Graphviz,
+a node must have a statement of its own, so that a misspelt name in an edge makes no node.
 """
 
 from __future__ import annotations
