@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "chipmap"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-CORE = ("records", "certificate", "oracle", "evaluator", "deadline", "result", "run", "family")
+CORE = ("records", "certificate", "oracle", "evaluator", "deadline", "result", "options", "run", "family")
 #: Part of the package -> the parts that it may import, as prefixes of module names. A part may import itself only where
 #: it is listed.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
@@ -30,7 +30,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "kernels": ("deadline", "kernels"),
     "result": ("records", "certificate"),
     "evaluator": ("records", "oracle", "result"),
-    "run": ("records", "certificate", "oracle", "evaluator", "deadline", "result"),
+    "options": ("records",),
+    "run": ("records", "certificate", "oracle", "evaluator", "deadline", "result", "options"),
     "family": ("records",),
     "explanation": ("records", "certificate", "result"),
     "families": ("family",),
