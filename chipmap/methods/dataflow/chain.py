@@ -176,6 +176,8 @@ def _wide_graphs(state: DataflowChainState, _: Turn) -> None:
 
     def solve(case: DegreesCase, others: list[int], left: int) -> list[int]:
         small = _pairs(case.problem) <= SMALL
+        if small and case.problem.uses:  # a model says more of where parameters rest, and sooner
+            return [max(case.bound, one) for one in by_cpsat(case, run, others)]
         share = (0.5 if small else 1.0) / (left + 1)
         ticks = WideGraph(case.problem, run, others, case.bound, share).solve()
         if ticks is None:

@@ -164,7 +164,7 @@ class IdealGraph:
             if len(choice) > 1 and readers[u]:
                 number[u] = len(fields)
                 fields.append(Field((u,), tuple(bits(readers[u])), (len(choice) - 1).bit_length()))
-        exchanging = Exchanging(self.problem, at, self.wired, len(fields))
+        self.exchanging = exchanging = Exchanging(self.problem, at, self.wired, len(fields))
         fields += exchanging.fields
         self.exchanging_most = exchanging.most()
         known = self._known_together(fields)

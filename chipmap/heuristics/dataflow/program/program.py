@@ -36,6 +36,7 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     finish,
 )
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
+from chipmap.heuristics.dataflow.program.parameters import each_way, few_ways
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.engines.ideals import bits
 from chipmap.instances.dataflow.batch import runs
@@ -85,6 +86,41 @@ class Program(IdealGraph):
         if exactly and most is not None and most > len(self.order):
             return None
         rules = self.rules(most, fused, sram, dram)
+        if len(self.graph.exchanges.owner) and few_ways(self.exchanging):
+            return self._by_parameters(rules, exactly, below)
+        return self._in_graph(rules, exactly, below)
+
+    def _by_parameters(self, rules: Rules, exactly: bool, below: int) -> Chain | None:
+        """The mapping of least batch time where it counts where parameters rest: the best of all ways in which they
+        can. All are searched below a limit that grows slowly until one has a mapping, then below what is as good."""
+        whole, ways = self.graph, sorted(each_way(self.graph, self.exchanging), key=lambda g: int(g.rest[0].max()))
+        top, limit = min(below, self._all()), int(ways[0].rest[0].max()) + 1
+        step = limit // 16 + 1
+        best: Chain | None = None
+        try:
+            while best is None and limit < top:
+                limit, step = min(limit + step, top), 3 * step // 2
+                best = self._of_ways(ways, rules, exactly, limit, None)
+            if best is None or first_layer(self.problem, self._ticks(best)) <= limit:
+                return best
+            return self._of_ways(ways, rules, exactly, below, best)
+        finally:
+            self.graph = whole
+
+    def _of_ways(
+        self, ways: Sequence[Graph], rules: Rules, exactly: bool, below: int, best: Chain | None
+    ) -> Chain | None:
+        """The best mapping of these graphs whose layer takes less than ``below``, or ``best``."""
+        for graph in ways:
+            limit = below if best is None else min(below, first_layer(self.problem, self._ticks(best)))
+            self.graph = graph
+            found = self._in_graph(rules, exactly, limit) if graph.rest[0].max() < limit else None
+            if found is not None and (best is None or self._ticks(found) < self._ticks(best)):
+                best = found
+        return best
+
+    def _in_graph(self, rules: Rules, exactly: bool, below: int) -> Chain | None:
+        """The mapping of least batch time in the graph as it is."""
         plain = self._fewest(rules, exactly, below)
         if plain is None or not self._beside():
             return plain
