@@ -156,7 +156,9 @@ def page(cases: list[Case], free: str, seconds: float) -> str:
             known[number].append(one.title)
     unsaid = sum((one.unsaid for one in cases), Fraction(0))
     differences = "".join(
-        f"{number}. {KNOWN[number]} In {len(known[number])} of the {len(cases)} rows.\n" for number in KNOWN
+        f"{number}. {KNOWN[number]} In {len(known[number])} of the {len(cases)} rows.\n"
+        for number in KNOWN
+        if known[number]
     )
     words = " --free SECONDS" if free else ""
     return f"""# Exchanges of family `dataflow` against a compiler
@@ -167,7 +169,7 @@ Made by `python -m benchmarks.exchanges{words}`. JAX {jax.__version__}, Python {
 
 | column | what |
 |---|---|
-| charged | what the family's pages count in T3 and T6 |
+| charged | what the family's pages count in T3 and T6, kernel by kernel, layouts kept |
 | made | counted in the compiled program of `shard_map`, from the shapes of its collectives; a layout that a reader \
 was sent stays for all later ones |
 | made again backward | the same where a layout stays until the end of its phase alone |
@@ -184,11 +186,11 @@ doesn't divide, which are padded; several samples; networks read from files, whi
 
 {table(cases)}
 ## Known differences
-In these points the pages don't charge what a compiler makes. They are mistakes of the pages, to be mended.
+In these points the pages don't charge what a compiler makes.
 
 {differences}
 {free}GSPMD isn't shown with experts of a chip's own. Which expert a token goes to is fixed in these programs, and the
-compiler makes use of that. It doesn't add products before a sum over chips (4), as each one's layout is constrained.
+compiler makes use of that. It doesn't add products before a sum over chips, as each one's layout is constrained.
 Parts that several chips have (four key heads on eight chips) are whole for it.
 
 ## By kind of collective

@@ -39,11 +39,12 @@ def test_the_descent_ends_where_no_kernel_alone_has_a_better_option(seed: int) -
     """Its value is the sum of the kernels' times, no more than that of its start, and no single change betters it."""
     instance = mixed_instance(Random(seed))
     for degrees in allowed_degrees(instance)[:2]:
-        singles = SingleKernelCosts(dataflow_problem(instance, degrees, *allowed_plans(instance, degrees)[0]))
+        problem = dataflow_problem(instance, degrees, *allowed_plans(instance, degrees)[0])
+        singles = SingleKernelCosts(problem)
 
         def total(chosen: list[int], of: SingleKernelCosts = singles) -> int:
-            each = [of.ticks(v, chosen) for v in range(len(chosen))]
-            return sum(2**61 if one is None else one for one in each)
+            each = of.ticks(chosen, of.problem.places)
+            return 2**61 if each is None else sum(each)
 
         start = [0] * len(singles.sizes)
         found = descend(singles, start, Deadline())

@@ -67,7 +67,7 @@ def plan_of(solution: DataflowSolution) -> dict[str, object]:
 
 def otherwise(before: DataflowSolution, after: DataflowSolution) -> str:
     """In which choices one mapping differs from another: ``tensor 8 instead of 4, micro-batch 2 instead of 1``."""
-    words = {"micro_batch": "micro-batch", "recompute": "recomputation", "shard": "shared out"}
+    words = {"micro_batch": "micro-batch", "recompute": "recomputation", "shard": "shared out", "keep": "layouts kept"}
     old, new = plan_of(before), plan_of(after)
     return ", ".join(
         f"{words.get(name, name)} {new.get(name, 1)} instead of {old.get(name, 1)}"

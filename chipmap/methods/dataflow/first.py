@@ -141,7 +141,7 @@ def _try(problem: DataflowProblem, run: Run, deadline: Deadline) -> bool:
     for number, case in enumerate(handover_cases(problem)):
         if number >= HANDOVERS:
             break
-        for some in (_schemes(case, singles := SingleKernelCosts(case), deadline), _least_kept(case)):
+        for some in (_schemes(case, singles := SingleKernelCosts(case, exact=False), deadline), _least_kept(case)):
             for chain in _mappings(case, singles, some, deadline):
                 ticks = total_ticks(case, chain.ticks, chain.chosen)
                 if not _fits(case, chain.chosen, chain.partitions):
@@ -185,7 +185,7 @@ def _try_stages(problem: DataflowProblem, run: Run, deadline: Deadline) -> bool:
     if problem.instance.task.utilisation is None:
         return False  # compute of kernels that share tiles doesn't add up
     pieces, valid = Pieces(problem, deadline), False
-    for chosen in dict.fromkeys(_schemes(problem, SingleKernelCosts(problem), deadline)):
+    for chosen in dict.fromkeys(_schemes(problem, SingleKernelCosts(problem, exact=False), deadline)):
         for stays in (False, True) if resident(problem) else (False,):
             found = staged(pieces, chosen, stays)
             if found is not None and _fits(problem, chosen, *found):
@@ -203,7 +203,7 @@ def _fits(
 def _schemes(problem: DataflowProblem, singles: SingleKernelCosts, deadline: Deadline) -> Iterator[tuple[int, ...]]:
     """Choices of all kernels' options: by the cost of each kernel alone, and where they are fused without DRAM."""
     found, large = scopes(singles)
-    order, _ = elimination_order(singles.sizes, edges_of(found, large))
+    order, _ = elimination_order(singles.sizes, edges_of(singles, found, large))
     for one in (singles, _without_dram(singles)) if problem.instance.asked[2] else (singles,):
         some = relaxed(one, order, CELLS, deadline)
         if some.bound is None:
@@ -218,7 +218,7 @@ def _mappings(
 ) -> Iterator[Chain]:
     """Mappings of one case of the hand-over, under each of these choices of options."""
     task = problem.instance.task
-    by_pieces = task.utilisation is not None and task.recomputed != "selective"
+    by_pieces = task.utilisation is not None and task.recomputed != "selective" and task.keep in (None, "none")
     pieces = Pieces(problem, deadline) if by_pieces else None
     for chosen in some:
         if pieces is not None:
@@ -226,10 +226,10 @@ def _mappings(
             if chain is not None:
                 yield chain
         elif _by_itself(problem):
-            each = [singles.ticks(v, chosen) for v in range(len(chosen))]
-            if None not in each:
-                for partitions in running_order(problem, chosen):
-                    yield Chain(sum(one or 0 for one in each), partitions, chosen, ())
+            for partitions in running_order(problem, chosen):
+                each = singles.ticks(chosen, partitions)
+                if each is not None:
+                    yield Chain(sum(each), partitions, chosen, ())
 
 
 def _by_itself(problem: DataflowProblem) -> bool:
@@ -245,7 +245,11 @@ def _without_dram(singles: SingleKernelCosts) -> SingleKernelCosts:
     other.__dict__.update(singles.__dict__)
     nothing = [np.zeros_like(one.memory) for one in singles.singles]
     other.singles = [
-        one._replace(memory=none, reads=tuple(read._replace(dram=np.zeros_like(read.dram)) for read in one.reads))
+        one._replace(
+            memory=none,
+            reads=tuple(read._replace(dram=np.zeros_like(read.dram)) for read in one.reads),
+            parts=tuple(part._replace(memory=np.zeros_like(part.memory)) for part in one.parts),
+        )
         for one, none in zip(singles.singles, nothing, strict=True)
     ]
     return other

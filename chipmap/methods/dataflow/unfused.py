@@ -67,11 +67,11 @@ def _relaxed(program: UnfusedProgram, cells: int, deadline: Deadline) -> Found:
     if bounded.bound is None:
         return Found(None)
     bound = total_ticks(program.problem, bounded.bound)
-    better = descend(program.singles, bounded.chosen, deadline)
+    better = descend(program.singles, bounded.chosen[: program.singles.kernels], deadline)
     found = None if better is None else program.mapping(better[0], tuple(better[1]))
     return Found(bound) if found is None else found._replace(bound=bound)
 
 
 def _report(problem: DataflowProblem, found: Found, run: Run) -> None:
-    if found.ticks is not None:
+    if found.ticks is not None and (run.upper is None or found.ticks < run.upper):
         run.solution(mapping_of(problem, found.chosen, found.partitions), SOURCE, claimed=found.ticks)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.heuristics.dataflow.program.label_setting import (
+    HELD,
     NO_LIMIT,
     Graph,
     Labels,
@@ -15,9 +16,11 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     below,
     extend,
     finish,
+    has,
     together,
     waiting,
 )
+from chipmap.heuristics.engines.ideals import Words
 from chipmap.instances.dataflow.problem import IntArray
 from chipmap.kernels import njit
 
@@ -81,11 +84,51 @@ def most_left(g: Graph, j: int) -> int:
 
 
 @njit(cache=True, nogil=True)
+def known_cases(g: Graph, root: Words) -> int:
+    """The bits that say where parameters rest that are still used after ideal ``root``."""
+    x, found = g.exchanges, 0
+    for i in range(len(x.owner)):
+        if has(root, x.owner[i]):
+            for k in range(x.users[i], x.users[i + 1]):
+                if not has(root, x.user[k]):
+                    found |= x.cases[i] << x.at[i]
+                    break
+    return found
+
+
+@njit(cache=True, nogil=True)
+def drop_dearer(g: Graph, table: Table, root: int, s: int) -> None:
+    """Drop the values of an ideal's signature number ``s`` that another one has at no more picoseconds, with all that
+    its parameters may cost more than those of s later on: it differs in where these rest, and in nothing else."""
+    x, cases = g.exchanges, known_cases(g, g.sets[root])
+    mine, most = table.signature[root, s], table.value.shape[2]
+    for t in range(table.used[root]):
+        differ = mine ^ table.signature[root, t]
+        if t == s or differ & ~cases != 0 or not below(table.outside[root], t, s):
+            continue
+        more, fine = 0, True
+        for i in range(len(x.owner)):
+            if (differ >> x.at[i]) & x.cases[i] & (cases >> x.at[i]) != 0:
+                a = (table.signature[root, t] >> x.at[i]) & x.cases[i]
+                b = (mine >> x.at[i]) & x.cases[i]
+                more += x.dearer[i, a, b]
+                fine = fine and x.beside[i, a, b]
+        if not fine and table.outside.shape[2] > 0:
+            continue
+        for k in range(most):
+            own, other = table.value[root, s, k], table.value[root, t, k]
+            if own >= 0 and other >= 0 and (other + more < own or (other + more == own and t < s)):
+                table.value[root, s, k] = -1
+
+
+@njit(cache=True, nogil=True)
 def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: int, upper: int) -> bool:
     """Every partition that may follow ideal ``root`` with its signature number ``s``; False where room ran out.
 
     Depth first: a set of kernels is reached once, by adding them in ascending order.
     """
+    if len(g.exchanges.owner) > 0:
+        drop_dearer(g, table, root, s)
     least = -1
     for k in range(rules.most):
         value = table.value[root, s, k]
@@ -130,16 +173,18 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
                 once = finish(g, rules, pool, i, j, g.sets[root], -((left - room) // runs))
                 if once < 0 or runs * once >= room - left:
                     continue
-                dram = before + waiting(g, rules, pool.signature[i], j, g.sets[root]) if limited else 0
+                lasting = pool.signature[i] & g.fields.lasting
+                dram = before + waiting(g, rules, lasting, j, g.sets[root]) if limited else 0
                 new = table.used[j]
                 for c in range(columns):
                     table.outside[j, new, c] = table.outside[root, s, c] + pool.outside[i, c]
                 if columns > 0:
+                    dram += pool.outside[i, HELD]
                     table.outside[j, new, 1] = max(table.outside[root, s, 1], dram)
                     dram = table.outside[j, new, 0] + table.outside[j, new, 1]
                 if dram > rules.room:
                     continue
-                if not relax(table, root, s, j, pool.signature[i], runs * once, rules.most, upper - left):
+                if not relax(table, root, s, j, lasting, runs * once, rules.most, upper - left):
                     return False
         lower[depth + 1], higher[depth + 1] = higher[depth], end
         depth += 1

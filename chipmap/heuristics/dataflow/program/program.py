@@ -35,7 +35,8 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     extend,
     finish,
 )
-from chipmap.heuristics.dataflow.program.lattice import TooWideError, with_deadline_checks
+from chipmap.heuristics.dataflow.program.lattice import TooWideError
+from chipmap.heuristics.dataflow.program.parameters import each_way, few_ways
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.engines.ideals import bits
 from chipmap.instances.dataflow.batch import runs
@@ -80,16 +81,58 @@ class Program(IdealGraph):
         :class:`TooWideError` where an ideal has too many combinations of open schemes, and after so many labels.
         """
         self.work[0] = 0
+        if not fused and self.problem.added and len(self.lattice.masks) > len(self.order) + 1:
+            raise TooWideError("kernel by kernel, it takes their order to say which of added products runs last")
         if exactly and most is not None and most > len(self.order):
             return None
         rules = self.rules(most, fused, sram, dram)
+        if len(self.graph.exchanges.owner) and few_ways(self.exchanging):
+            return self._by_parameters(rules, exactly, below)
+        return self._in_graph(rules, exactly, below)
+
+    def _by_parameters(self, rules: Rules, exactly: bool, below: int) -> Chain | None:
+        """The mapping of least batch time where it counts where parameters rest: the best of all ways in which they
+        can. All are searched below a limit that grows slowly until one has a mapping, then below what is as good."""
+        whole, ways = self.graph, sorted(each_way(self.graph, self.exchanging), key=lambda g: int(g.rest[0].max()))
+        top, limit = min(below, self._all()), int(ways[0].rest[0].max()) + 1
+        step = limit // 16 + 1
+        best: Chain | None = None
+        try:
+            while best is None and limit < top:
+                limit, step = min(limit + step, top), 3 * step // 2
+                best = self._of_ways(ways, rules, exactly, limit, None)
+            if best is None or first_layer(self.problem, self._ticks(best)) <= limit:
+                return best
+            return self._of_ways(ways, rules, exactly, below, best)
+        finally:
+            self.graph = whole
+
+    def _of_ways(
+        self, ways: Sequence[Graph], rules: Rules, exactly: bool, below: int, best: Chain | None
+    ) -> Chain | None:
+        """The best mapping of these graphs whose layer takes less than ``below``, or ``best``."""
+        for graph in ways:
+            limit = below if best is None else min(below, first_layer(self.problem, self._ticks(best)))
+            self.graph = graph
+            found = self._in_graph(rules, exactly, limit) if graph.rest[0].max() < limit else None
+            if found is not None and (best is None or self._ticks(found) < self._ticks(best)):
+                best = found
+        return best
+
+    def _in_graph(self, rules: Rules, exactly: bool, below: int) -> Chain | None:
+        """The mapping of least batch time in the graph as it is."""
         plain = self._fewest(rules, exactly, below)
-        if plain is None or not self.graph.outside.any():
+        if plain is None or not self._beside():
             return plain
         least = all(outside(self.problem, f, plain.chosen) == outside(self.problem, f) for f in BESIDE)
         room = NO_LIMIT if rules.room == NO_LIMIT else rules.room + outside(self.problem, "kept")
         fits = self.dram(plain) <= room
         return plain if least and fits else self._whole(rules, exactly, below, plain, fits)
+
+    def _beside(self) -> bool:
+        """Whether options differ in what counts beside the partitions' time."""
+        exchanges = self.graph.exchanges
+        return bool(self.graph.outside.any() or exchanges.after.any() or exchanges.held.any())
 
     def rules(self, most: int | None, fused: bool = True, sram: int | None = None, dram: int | None = None) -> Rules:
         """What partitions obey, with at most ``most`` of them per phase, ``sram`` and ``dram`` bytes (None: the
@@ -157,6 +200,7 @@ class Program(IdealGraph):
         edges = np.diff(g.leave)[options]
         np.maximum.at(most, options, g.compute + g.memory + g.network + 2 * edges * g.dram)
         changes = int(g.converts.max(axis=(1, 2)).sum()) if len(g.converts) else 0
+        changes += self.exchanging_most
         return int(g.runs.max(initial=1)) * (int(most.sum()) + changes + len(self.order) * self.problem.launch) + 1
 
     def _shared(self, chain: Chain) -> int:
@@ -181,10 +225,11 @@ class Program(IdealGraph):
     def _best(self, g: Graph, rules: Rules, exactly: bool, below: int) -> Chain | None:
         """The mapping of least batch time, of those whose layer takes less than ``below`` picoseconds."""
         count, most, columns = len(self.lattice.masks), rules.most, g.outside.shape[1]
-        combinations = int(max(1, *(2 ** open_bits(g, j) for j in with_deadline_checks(range(count)))))
-        width = min(WIDTH, combinations)
-        if columns:
-            width = max(width, min(WIDE, ENTRIES // (5 * count * (most + 1))))
+        width = min(WIDTH, self.combinations)
+        if columns or len(g.exchanges.owner):
+            width = max(
+                width, min(WIDE, self.combinations if not columns else WIDE, ENTRIES // (5 * count * (most + 1)))
+            )
         if count * width * (most + 1) > ENTRIES:
             sizes = f"{counted(count, 'order ideal')}, {counted(width, 'sharding scheme')}"
             raise TooWideError(f"{sizes} and {counted(most, 'partition')} are too many")
@@ -241,7 +286,7 @@ class Program(IdealGraph):
         more = table.outside[j, s] - table.outside[root, before]
 
         def wanted(pool: Labels, i: int) -> bool:
-            same = pool.signature[i] == table.signature[j, s]
+            same = pool.signature[i] & g.fields.lasting == table.signature[j, s]
             same = same and all(pool.outside[i, c] == more[c] for c in range(len(more)) if c != 1)
             return bool(same and finish(g, rules, pool, i, j, g.sets[root], once + 1) == once)
 
@@ -313,12 +358,3 @@ def _least_of(g: Graph, rules: Rules, v: int) -> IntArray:
     options = slice(int(g.first[v]), int(g.first[v + 1]))
     each = np.array([g.compute[options], g.memory[options], g.network[options]])
     return each.min(axis=1) if rules.overlap else np.array([each.sum(axis=0).min(), 0, 0])
-
-
-def open_bits(g: Graph, j: int) -> int:
-    """An upper bound on the bits that the open kernels of ideal j have a choice of."""
-    bits = 0
-    for u in g.open[g.open_first[j] : g.open_first[j + 1]].tolist():
-        if g.slot[u] >= 0:
-            bits += int(g.first[u + 1] - g.first[u] - 1).bit_length()
-    return min(bits, 20)

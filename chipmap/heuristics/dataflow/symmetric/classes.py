@@ -74,4 +74,4 @@ def classes(problem: DataflowProblem) -> Classes:
 def _link(problem: DataflowProblem, pair: tuple[int, int], count: int, e: int) -> Link:
     u, v = problem.edges[e].tolist()
     keys = [(option.dram, option.buffer) for option in problem.options[u]]
-    return Link(*pair, count, int(problem.distance[e]) + 1, *layout_changes(problem, u, v, keys))
+    return Link(*pair, count, int(problem.distance[e]) + 1, *layout_changes(problem, u, v, keys, least=True))

@@ -8,8 +8,6 @@ import numpy as np
 
 from chipmap.heuristics.dataflow.program.kernel import Table, most_left, pass_gate
 from chipmap.heuristics.dataflow.program.label_setting import (
-    BITS,
-    MASK,
     Graph,
     Labels,
     Rules,
@@ -127,8 +125,8 @@ def choice_of(g: Graph, b: Branches, signature: int, branch: int) -> int:
     part = 0
     for j in range(b.member.shape[1]):
         v = b.member[branch, j]
-        if v >= 0 and g.slot[v] >= 0:
-            part = (part << BITS) | ((signature >> (BITS * g.slot[v])) & MASK)
+        if v >= 0:
+            part = part * (g.fields.mask[v] + 1) + ((signature >> g.fields.slot[v]) & g.fields.mask[v])
     return part
 
 
@@ -163,9 +161,8 @@ def canonicalise(g: Graph, b: Branches, words: Words, signature: int, taken: Int
             u = b.member[taken[i], j]
             if has(words, u):
                 into[v >> 6] |= np.uint64(1) << np.uint64(v & 63)
-            if g.slot[v] >= 0:
-                canonical &= ~(MASK << (BITS * g.slot[v]))
-                canonical |= ((signature >> (BITS * g.slot[u])) & MASK) << (BITS * g.slot[v])
+            canonical &= ~(g.fields.mask[v] << g.fields.slot[v])
+            canonical |= ((signature >> g.fields.slot[u]) & g.fields.mask[u]) << g.fields.slot[v]
     return canonical
 
 

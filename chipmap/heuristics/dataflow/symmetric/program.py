@@ -13,11 +13,13 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT, Labels, empty_labels
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.program import ENTRIES, WIDTH, Chain, Program, arcs_of, ends_of
+from chipmap.heuristics.dataflow.program.signature import Field
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.dataflow.symmetric.branches import Group, interchangeable
 from chipmap.heuristics.dataflow.symmetric.kernel import (
@@ -84,9 +86,13 @@ class SymmetricProgram(Program):
         except TooManyIdealsError:
             raise TooWideError(f"the graph has more than {limit:,} order ideals up to symmetry") from None
 
-    def _open_together(self, open_sets: list[list[int]]) -> list[list[int]]:
-        branched = [v for group in self._placed() for branch in group for v in branch]
-        return [sorted({*one, *branched}) for one in open_sets]
+    def _known_together(self, fields: Sequence[Field]) -> NDArray[np.bool_]:
+        """Kernels of branches may stand for each other, so that all of theirs are known together."""
+        branched = {v for group in self._placed() for branch in group for v in branch}
+        known = super()._known_together(fields)
+        for f, field in enumerate(fields):
+            known[:, f] |= not branched.isdisjoint(field.of)
+        return known
 
     def _branches(self) -> Branches:
         n, rows = len(self.order), self.rows
