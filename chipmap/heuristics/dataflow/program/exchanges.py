@@ -140,7 +140,8 @@ class Exchanging:
         """The arrays for so many kernels and edges, the fields of signatures beginning at these bits."""
         covering, present = (np.zeros((edges, _OPTIONS), np.int64) for _ in range(2))
         for (e, o), numbers in self.covering.items():
-            covering[e, o] = sum(1 << bit[number] for number in numbers)
+            for number in numbers:
+                covering[e, o] |= 1 << bit[number]
         for (e, o), number in self.present.items():
             present[e, o] = 1 << bit[number]
         return Exchanges(*[*self._uses(bit, kernels), *self._sums(kernels), covering, present, *self._cases(bit)])

@@ -168,7 +168,7 @@ class IdealGraph:
         fields += exchanging.fields
         self.exchanging_most = exchanging.most()
         known = self._known_together(fields)
-        bit = placed(fields, known)
+        bit = placed(fields, known, self._asked_for(fields))
         #: For each ideal the bits that are known then of a signature.
         self.known_bits = known @ np.array([0 if one.passing else one.width for one in fields], dtype=np.int64)
         code = [[0] * len(choice) for choice in options]
@@ -179,18 +179,24 @@ class IdealGraph:
         for u, owner in exchanging.owners.items():
             if owner.field >= 0:
                 code[u] = [own | case << bit[owner.field] for own, case in zip(code[u], owner.cases, strict=True)]
+        begins: list[list[int]] = [[] for _ in range(n)]
         ends: list[list[int]] = [[] for _ in range(n)]
         for f, field in enumerate(fields):
             for v in field.until:
                 ends[v].append(f)
+            for v in field.of if field.passing else ():
+                begins[v].append(f)
         taken = [((1 << field.width) - 1) << first for field, first in zip(fields, bit, strict=True)]
-        passing = sum(own for own, field in zip(taken, fields, strict=True) if field.passing)
+        passing = 0  # fields that are never known together have the same bits
+        for own, field in zip(taken, fields, strict=True):
+            passing |= own if field.passing else 0
         found = Fields(
             slot,
             mask,
             np.array([x for one in code for x in one], dtype=np.int64),
             *rows(ends),
             *rows([field.until for field in fields]),
+            *rows(begins),
             np.array(taken, dtype=np.int64),
             ~passing,
         )
@@ -203,6 +209,18 @@ class IdealGraph:
         for f, field in enumerate(fields):
             known[:, f] = inside[:, list(field.of)].any(axis=1) & ~inside[:, list(field.until)].all(axis=1)
         return known
+
+    def _asked_for(self, fields: Sequence[Field]) -> NDArray[np.bool_]:
+        """Which layouts a kernel that may join next asks for, whether or not they can be present [ideals, fields]."""
+        inside = self._inside()
+        before: list[list[int]] = [[] for _ in self.order]
+        for u, v, _ in self.wired:
+            before[v].append(u)
+        asked = np.zeros((len(inside), len(fields)), dtype=np.bool_)
+        for f, field in enumerate(fields):
+            for v in field.until if field.passing else ():
+                asked[:, f] |= ~inside[:, v] & inside[:, before[v]].all(axis=1)
+        return asked
 
     @property
     def combinations(self) -> int:

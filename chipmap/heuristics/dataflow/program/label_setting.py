@@ -142,18 +142,32 @@ def option_of(g: Graph, signature: int, v: int) -> int:
 
 
 @njit(cache=True, nogil=True)
+def ended(g: Graph, field: int, ideal: Words) -> bool:
+    """Whether all kernels that need a field of the signature are in an ``ideal``."""
+    for e in range(g.fields.leave[field], g.fields.leave[field + 1]):
+        if not has(ideal, g.fields.leaving[e]):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
 def still_known(g: Graph, v: int, ideal: Words) -> int:
     """The bits of a signature that still count once kernel v has joined an ``ideal``, which includes it."""
     f, known = g.fields, -1
     for k in range(f.enter[v], f.enter[v + 1]):
-        field, ended = f.entering[k], True
-        for e in range(f.leave[field], f.leave[field + 1]):
-            if not has(ideal, f.leaving[e]):
-                ended = False
-                break
-        if ended:
-            known &= ~f.bits[field]
+        if ended(g, f.entering[k], ideal):
+            known &= ~f.bits[f.entering[k]]
     return known
+
+
+@njit(cache=True, nogil=True)
+def still_needed(g: Graph, v: int, ideal: Words) -> int:
+    """The bits for layouts that kernel v may make present which some kernel outside the ``ideal`` can use."""
+    f, needed = g.fields, 0
+    for k in range(f.begin[v], f.begin[v + 1]):
+        if not ended(g, f.beginning[k], ideal):
+            needed |= f.bits[f.beginning[k]]
+    return needed
 
 
 @njit(cache=True, nogil=True)
@@ -182,7 +196,8 @@ def extend(
     or network reaches its limit, is left out.
     """
     v, end, x = step.kernel, step.end, g.exchanges
-    known, group, using = still_known(g, v, ideal), completed(g, v, ideal), x.enter[v + 1] > x.enter[v]
+    known, needed = still_known(g, v, ideal), still_needed(g, v, ideal)
+    group, using = completed(g, v, ideal), x.enter[v + 1] > x.enter[v]
     for option in range(step.option, step.options):
         taken = option - g.first[v]
         for i in range(step.first, step.end):
@@ -190,7 +205,7 @@ def extend(
             memory = pool.memory[i] + g.memory[option]
             network = pool.network[i] + g.network[option]
             held = pool.held[i] + g.held[option]
-            signature = pool.signature[i]
+            signature, made_present = pool.signature[i], 0
             for k in range(g.enter[v], g.enter[v + 1]):
                 e = g.entering[k]
                 u = g.source[e]
@@ -198,7 +213,7 @@ def extend(
                 change = g.converts[e, made - g.first[u], taken]
                 if change > 0 and signature & x.covering[e, taken] == 0:
                     network += change
-                    signature |= x.present[e, taken]
+                    made_present |= x.present[e, taken]
                 if not has(root, u):
                     held += g.buffer[made] * g.waits[e]
                 elif not rules.multicast or not read_before(g, u, v, ideal, root):
@@ -218,7 +233,7 @@ def extend(
                 return -1
             pool.compute[end], pool.memory[end], pool.network[end] = compute, memory, network
             pool.held[end], pool.parent[end], pool.option[end] = held, i, option
-            pool.signature[end] = (signature & known) | g.fields.code[option]
+            pool.signature[end] = (signature & known) | (made_present & needed) | g.fields.code[option]
             for k in range(g.outside.shape[1]):
                 pool.outside[end, k] = pool.outside[i, k] + g.outside[option, k]
             if using and g.outside.shape[1] > AFTER:

@@ -36,7 +36,8 @@ class Fields(NamedTuple):
     The number of kernel v's option, so long as its tensors are read, is that in the bits of ``mask[v]`` from
     ``slot[v]`` on (no bits: one option, or no readers). ``code`` [options] is what a kernel writes when it joins.
     Kernel v may be the last that needs the fields ``entering[enter[v]]`` …; each has ``bits`` and needs to be known
-    until all kernels ``leaving[leave[field]]`` … have joined. ``lasting`` are the bits that count beyond a partition.
+    until all kernels ``leaving[leave[field]]`` … have joined. Kernel v may make the layouts of fields
+    ``beginning[begin[v]]`` … present. ``lasting`` are the bits that count beyond a partition.
     """
 
     slot: IntArray
@@ -46,14 +47,21 @@ class Fields(NamedTuple):
     entering: IntArray
     leave: IntArray
     leaving: IntArray
+    begin: IntArray
+    beginning: IntArray
     bits: IntArray
     lasting: int
 
 
-def placed(fields: Sequence[Field], known: NDArray[np.bool_]) -> list[int]:
-    """The first bit of each field: those that are ``known`` [ideals, fields] together have none in common, and passing
-    ones none in common with others. Raises :class:`TooWideError` where there are too few bits."""
-    together = known.astype(np.float32).T @ known.astype(np.float32) > 0
+def placed(fields: Sequence[Field], known: NDArray[np.bool_], asked: NDArray[np.bool_]) -> list[int]:
+    """The first bit of each field: those that are ``known`` [ideals, fields] together have none in common, nor those of
+    which one is known where the other is ``asked`` for; and passing ones have none in common with others.
+
+    Raises :class:`TooWideError` where there are too few bits.
+    """
+    counted = known.astype(np.float32)
+    together = counted.T @ (known | asked).astype(np.float32) > 0
+    together |= together.T
     first, low = [0] * len(fields), 0
     for passing in (False, True):
         some = [f for f, field in enumerate(fields) if field.passing == passing]
