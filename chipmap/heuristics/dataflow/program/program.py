@@ -25,6 +25,7 @@ from chipmap.deadline import around
 from chipmap.heuristics.dataflow.program.graph import OUTSIDE, IdealGraph
 from chipmap.heuristics.dataflow.program.kernel import Table, solve
 from chipmap.heuristics.dataflow.program.label_setting import (
+    HELD,
     NO_LIMIT,
     Graph,
     Labels,
@@ -34,6 +35,7 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     empty_labels,
     extend,
     finish,
+    waiting,
 )
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.parameters import each_way, few_ways
@@ -283,11 +285,16 @@ class Program(IdealGraph):
         """Whether a label is the one behind the ``arc`` (I, its entry, J, its entry, picoseconds)."""
         root, before, j, s, cost = arc
         once = cost // int(g.runs[bits(self.lattice.masks[j] & ~self.lattice.masks[root])[0]])
-        more = table.outside[j, s] - table.outside[root, before]
+        more, most = table.outside[j, s] - table.outside[root, before], NO_LIMIT
+        if len(more) and rules.room < NO_LIMIT:
+            most = int(table.outside[j, s, HELD])
+            most -= waiting(g, rules, table.signature[root, before], root, g.sets[0])
+            most -= waiting(g, rules, table.signature[j, s], j, g.sets[root])
 
         def wanted(pool: Labels, i: int) -> bool:
             same = pool.signature[i] & g.fields.lasting == table.signature[j, s]
-            same = same and all(pool.outside[i, c] == more[c] for c in range(len(more)) if c != 1)
+            same = same and all(pool.outside[i, c] == more[c] for c in range(len(more)) if c != HELD)
+            same = same and (most == NO_LIMIT or pool.outside[i, HELD] <= most)
             return bool(same and finish(g, rules, pool, i, j, g.sets[root], once + 1) == once)
 
         return wanted

@@ -275,14 +275,15 @@ def offer_ends(
         cost = partition_time(g, search.rules, search.pool, i, inside, words)
         if cost < 0 or cost >= limits[0]:
             continue
-        signature = canonicalise(g, b, words, search.pool.signature[i], taken, into)
+        own = search.pool.signature[i] & g.fields.lasting
+        signature = canonicalise(g, b, words, own, taken, into)
         if wanted.end[0] < 0:
             if not offer(search, state, j, signature, cost, limits[1]):
                 return -1
         elif wanted.end[0] == j and wanted.end[1] == signature and wanted.end[2] == cost:
             wanted.words[:] = words
             wanted.taken[:-1] = taken
-            wanted.taken[-1] = search.pool.signature[i]
+            wanted.taken[-1] = own
             return 1
     return 0
 

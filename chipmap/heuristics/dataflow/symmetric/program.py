@@ -22,6 +22,7 @@ from chipmap.heuristics.dataflow.program.program import ENTRIES, WIDTH, Chain, P
 from chipmap.heuristics.dataflow.program.signature import Field
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.dataflow.symmetric.branches import Group, interchangeable
+from chipmap.heuristics.dataflow.symmetric.exchanges import permutable
 from chipmap.heuristics.dataflow.symmetric.kernel import (
     Branches,
     IdealState,
@@ -42,7 +43,7 @@ SLOTS = 20
 
 class SymmetricProgram(Program):
     """The program of a problem's layer up to symmetry. Raises :class:`TooWideError` beyond ``limit`` ideals, and where
-    no branches are interchangeable."""
+    no branches are interchangeable or what kernels pay depends on their order."""
 
     def __init__(self, problem: DataflowProblem, limit: int = 20_000) -> None:
         self.groups = interchangeable(problem)
@@ -53,6 +54,8 @@ class SymmetricProgram(Program):
             raise TooWideError(
                 f"more than {SLOTS} kernels of interchangeable branches have a choice of sharding schemes: {several}"
             )
+        if not permutable(problem, self.groups):
+            raise TooWideError("what kernels pay depends on which of the equal branches runs first")
         super().__init__(problem, limit=limit)
         self.graph = self.graph._replace(outside=self.graph.outside[:, :0])
         self.placed = self._placed()
@@ -91,7 +94,7 @@ class SymmetricProgram(Program):
         branched = {v for group in self._placed() for branch in group for v in branch}
         known = super()._known_together(fields)
         for f, field in enumerate(fields):
-            known[:, f] |= not branched.isdisjoint(field.of)
+            known[:, f] |= not branched.isdisjoint((*field.of, *(field.until if field.passing else ())))
         return known
 
     def _branches(self) -> Branches:
@@ -159,7 +162,7 @@ class SymmetricProgram(Program):
             def wanted(
                 pool: Labels, i: int, found: Wanted = found, inside: IntArray = kernels, cost: int = cost
             ) -> bool:
-                ends = pool.signature[i] == found.taken[-1]
+                ends = pool.signature[i] & g.fields.lasting == found.taken[-1]
                 return bool(ends and partition_time(g, rules, pool, i, inside, found.words) == cost)
 
             begins = int(table.signature[root, before]), cost + 1
