@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.dataflow.program.kernel import add_entry
 from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT, Labels, empty_labels
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.program import ENTRIES, WIDTH, Chain, Program, arcs_of, ends_of
@@ -132,7 +133,8 @@ class SymmetricProgram(Program):
         if count * width * (top + 1) > ENTRIES:
             raise TooWideError(f"{counted(count, 'order ideal')} and {counted(top, 'partition')} are too many")
         table = self._table(count, width, top)
-        table.used[0], table.value[0, 0, 0] = 1, 0
+        add_entry(table, 0, 0)
+        table.value[0, 0, 0] = 0
         gate, nothing = np.zeros(width, np.int64), self._wanted_end((-1, 0, 0))
         search = Search(self.graph, rules, self.branches, table, empty_labels(0), most is not None, upper)
         with watched(self.work, deadline):
