@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from chipmap.heuristics.dataflow.program.kernel import together
 from chipmap.heuristics.dataflow.program.label_setting import (
     Graph,
     Labels,
@@ -13,7 +14,6 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     Step,
     extend,
     finish,
-    together,
 )
 from chipmap.instances.dataflow.problem import IntArray
 from chipmap.kernels import njit
