@@ -17,7 +17,6 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     extend,
     finish,
     has,
-    together,
     waiting,
 )
 from chipmap.heuristics.engines.ideals import Words
@@ -38,6 +37,14 @@ class Table(NamedTuple):
     origin: IntArray
     outside: IntArray
     work: IntArray
+
+
+@njit(cache=True, nogil=True)
+def add_entry(table: Table, j: int, signature: int) -> None:
+    """Begin an entry of ideal j with no values yet."""
+    table.signature[j, table.used[j]] = signature
+    table.value[j, table.used[j], :] = -1
+    table.used[j] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -64,8 +71,7 @@ def relax(table: Table, root: int, s: int, j: int, signature: int, cost: int, mo
         at = new
         if at >= table.signature.shape[1]:
             return False
-        table.signature[j, at] = signature
-        table.used[j] += 1
+        add_entry(table, j, signature)
     for k in range(most):
         before = table.value[root, s, k]
         if before < 0 or before + cost >= upper:
@@ -74,6 +80,20 @@ def relax(table: Table, root: int, s: int, j: int, signature: int, cost: int, mo
         if now < 0 or before + cost < now:
             table.value[j, at, k + 1] = before + cost
             table.origin[j, at, k + 1, 0], table.origin[j, at, k + 1, 1] = root, s
+    return True
+
+
+@njit(cache=True, nogil=True)
+def together(g: Graph, i: int, j: int) -> bool:
+    """Whether the partition J \\ I holds all of one group and nothing of another, or nothing of any."""
+    held = 0
+    for k in range(len(g.sizes)):
+        count = g.grouped[j, k] - g.grouped[i, k]
+        if count == 0:
+            continue
+        held += 1
+        if count != g.sizes[k] or held > 1:
+            return False
     return True
 
 
@@ -213,9 +233,17 @@ def pass_gate(g: Graph, rules: Rules, table: Table, exactly: bool, gate: IntArra
 
 @njit(cache=True, nogil=True)
 def solve(g: Graph, rules: Rules, table: Table, pool: Labels, exactly: bool, gate: IntArray, upper: int) -> bool:
-    """Fill the table from the empty ideal on; False where room ran out."""
-    table.used[0], table.signature[0, 0], table.value[0, 0, 0] = 1, 0, 0
-    for root in range(len(g.sets) - 1):
+    """Fill the table from the empty ideal on; False where room ran out. Once a mapping is known, shorter ones are
+    searched for, unless more than time counts."""
+    add_entry(table, 0, 0)
+    table.value[0, 0, 0] = 0
+    last = len(g.sets) - 1
+    for root in range(last):
+        if table.outside.shape[2] == 0:
+            for s in range(table.used[last]):
+                for k in range(rules.most if exactly else 0, rules.most + 1):
+                    if table.value[last, s, k] >= 0:
+                        upper = min(upper, table.value[last, s, k])
         if g.gate > 0 and root == g.gate:
             pass_gate(g, rules, table, exactly, gate)
         for s in range(table.used[root]):

@@ -144,7 +144,7 @@ def option_of(g: Graph, signature: int, v: int) -> int:
 @njit(cache=True, nogil=True)
 def ended(g: Graph, field: int, ideal: Words) -> bool:
     """Whether all kernels that need a field of the signature are in an ``ideal``."""
-    for e in range(g.fields.leave[field], g.fields.leave[field + 1]):
+    for e in range(g.fields.leave[field], g.fields.leave[field + 1]):  # noqa: SIM110 - numba knows no generators
         if not has(ideal, g.fields.leaving[e]):
             return False
     return True
@@ -392,17 +392,3 @@ def finish(g: Graph, rules: Rules, pool: Labels, i: int, j: int, root: Words, li
     if rules.shared:
         longest = least_time(g.tiles, chosen(pool, i), longest, limit - rules.launch)
     return rules.launch + longest
-
-
-@njit(cache=True, nogil=True)
-def together(g: Graph, i: int, j: int) -> bool:
-    """Whether the partition J \\ I holds all of one group and nothing of another, or nothing of any."""
-    held = 0
-    for k in range(len(g.sizes)):
-        count = g.grouped[j, k] - g.grouped[i, k]
-        if count == 0:
-            continue
-        held += 1
-        if count != g.sizes[k] or held > 1:
-            return False
-    return True

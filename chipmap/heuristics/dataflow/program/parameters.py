@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from math import prod
+from math import log, prod
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from chipmap.instances.dataflow.problem import IntArray
 WAYS = 64
 #: Picoseconds of an option that is left out: more than any limit.
 NEVER = 2**58
+#: A limit grows by an eighth up to so many labels; then so that the next search has so many times as many.
+FEW_LABELS, MORE = 2_000, 4
 
 
 def few_ways(exchanging: Exchanging) -> bool:
@@ -33,6 +35,19 @@ def each_way(g: Graph, exchanging: Exchanging) -> Iterator[Graph]:
     owners = exchanging.owners
     for cases in product(*(range(max(owner.cases) + 1) for owner in owners.values())):
         yield _resting(g, exchanging, dict(zip(owners, cases, strict=True)))
+
+
+def next_step(limit: int, step: int, top: int, labels: int, before: int) -> int:
+    """By how much a limit grows after a search with so many ``labels``, and ``before`` for a limit less by ``step``.
+
+    It goes to the ``top`` where that takes about as long as one more search on the way there.
+    """
+    if labels < FEW_LABELS:
+        return limit // 8 + 1
+    grown = max(log(labels / max(before, 1)), 0.01)
+    if grown * (top - limit) <= 2 * log(MORE) * step:
+        return top - limit
+    return max(limit // 64, min(4 * step, int(step * log(MORE) / grown))) + 1
 
 
 def _resting(g: Graph, exchanging: Exchanging, cases: dict[int, int]) -> Graph:

@@ -25,6 +25,7 @@ from chipmap.deadline import around
 from chipmap.heuristics.dataflow.program.graph import OUTSIDE, IdealGraph
 from chipmap.heuristics.dataflow.program.kernel import Table, solve
 from chipmap.heuristics.dataflow.program.label_setting import (
+    HELD,
     NO_LIMIT,
     Graph,
     Labels,
@@ -34,9 +35,10 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     empty_labels,
     extend,
     finish,
+    waiting,
 )
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
-from chipmap.heuristics.dataflow.program.parameters import each_way, few_ways
+from chipmap.heuristics.dataflow.program.parameters import each_way, few_ways, next_step
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.engines.ideals import bits
 from chipmap.instances.dataflow.batch import runs
@@ -95,12 +97,13 @@ class Program(IdealGraph):
         can. All are searched below a limit that grows slowly until one has a mapping, then below what is as good."""
         whole, ways = self.graph, sorted(each_way(self.graph, self.exchanging), key=lambda g: int(g.rest[0].max()))
         top, limit = min(below, self._all()), int(ways[0].rest[0].max()) + 1
-        step = limit // 16 + 1
-        best: Chain | None = None
+        best, step, labels = None, limit // 8 + 1, 0
         try:
             while best is None and limit < top:
-                limit, step = min(limit + step, top), 3 * step // 2
+                limit, begin, before = min(limit + step, top), int(self.work[0]), labels
                 best = self._of_ways(ways, rules, exactly, limit, None)
+                labels = int(self.work[0]) - begin
+                step = next_step(limit, step, top, labels, before)
             if best is None or first_layer(self.problem, self._ticks(best)) <= limit:
                 return best
             return self._of_ways(ways, rules, exactly, below, best)
@@ -110,24 +113,43 @@ class Program(IdealGraph):
     def _of_ways(
         self, ways: Sequence[Graph], rules: Rules, exactly: bool, below: int, best: Chain | None
     ) -> Chain | None:
-        """The best mapping of these graphs whose layer takes less than ``below``, or ``best``."""
+        """The best mapping of these graphs whose layer takes less than ``below``, or ``best``.
+
+        The shortest layer of each graph is found first: what counts beside it rarely matters then.
+        """
+        shortest, limit = list[tuple[Graph, Chain]](), self._limit(below, best)
         for graph in ways:
-            limit = below if best is None else min(below, first_layer(self.problem, self._ticks(best)))
             self.graph = graph
-            found = self._in_graph(rules, exactly, limit) if graph.rest[0].max() < limit else None
+            plain = self._fewest(rules, exactly, limit, at_once=True) if graph.rest[0].max() < limit else None
+            if plain is not None:
+                shortest.append((graph, plain))
+                if self._fits(rules, plain) and (best is None or self._ticks(plain) < self._ticks(best)):
+                    best, limit = plain, self._limit(below, plain)
+        for graph, plain in shortest:
+            self.graph = graph
+            found = self._in_graph(rules, exactly, limit, plain) if plain.ticks < limit else None
             if found is not None and (best is None or self._ticks(found) < self._ticks(best)):
-                best = found
+                best, limit = found, self._limit(below, found)
         return best
 
-    def _in_graph(self, rules: Rules, exactly: bool, below: int) -> Chain | None:
-        """The mapping of least batch time in the graph as it is."""
-        plain = self._fewest(rules, exactly, below)
+    def _limit(self, below: int, best: Chain | None) -> int:
+        """``below``, or the least picoseconds of a layer that are no better than the ``best`` mapping."""
+        return below if best is None else min(below, first_layer(self.problem, self._ticks(best)))
+
+    def _in_graph(self, rules: Rules, exactly: bool, below: int, plain: Chain | None = None) -> Chain | None:
+        """The mapping of least batch time in the graph as it is; ``plain`` is the one of the shortest layer, if it is
+        known."""
+        if plain is None:
+            plain = self._fewest(rules, exactly, below)
         if plain is None or not self._beside():
             return plain
         least = all(outside(self.problem, f, plain.chosen) == outside(self.problem, f) for f in BESIDE)
-        room = NO_LIMIT if rules.room == NO_LIMIT else rules.room + outside(self.problem, "kept")
-        fits = self.dram(plain) <= room
+        fits = self._fits(rules, plain)
         return plain if least and fits else self._whole(rules, exactly, below, plain, fits)
+
+    def _fits(self, rules: Rules, chain: Chain) -> bool:
+        """Whether a mapping fits DRAM."""
+        return rules.room == NO_LIMIT or self.dram(chain) <= rules.room + outside(self.problem, "kept")
 
     def _beside(self) -> bool:
         """Whether options differ in what counts beside the partitions' time."""
@@ -151,17 +173,17 @@ class Program(IdealGraph):
             launch=self.problem.launch,
         )
 
-    def _fewest(self, rules: Rules, exactly: bool, below: int) -> Chain | None:
+    def _fewest(self, rules: Rules, exactly: bool, below: int, at_once: bool = False) -> Chain | None:
         """The mapping of fewest picoseconds per layer below a limit, schemes that keep least in DRAM taken for granted.
 
         Limits that grow from the bound by ``rest`` on, their distance doubling, until a mapping stays below one, leave
-        most labels out: what is found below a limit is the best of all.
+        most labels out: what is found below a limit is the best of all. Not so where it is searched for ``at_once``.
         """
         g, rough = self.graph._replace(outside=self.graph.outside[:, :0]), rules._replace(shared=False)
         least, slack, most_ever = int(g.rest[0].max()), 1, self._all()
         while True:
             limit = least + (least // 4 + 1) * slack
-            limit, slack = (limit, 2 * slack) if limit < min(below, most_ever) else (below, 0)
+            limit, slack = (limit, 2 * slack) if limit < min(below, most_ever) and not at_once else (below, 0)
             found = self._best(g, rough, exactly, limit)
             if found is not None or slack == 0:
                 break
@@ -250,12 +272,13 @@ class Program(IdealGraph):
         return self._trace(g, rules, table, gate, s, k)
 
     def _table(self, count: int, width: int, most: int, columns: int = 0) -> Table:
-        """An empty table for so many ideals, signatures of each, partitions and columns of sums."""
+        """An empty table for so many ideals, signatures of each, partitions and columns of sums. Where it isn't used it
+        has any numbers: no page of memory is touched for nothing."""
         return Table(
             signature=np.zeros((count, width), np.int64),
             used=np.zeros(count, np.int64),
-            value=np.full((count, width, most + 1), -1, np.int64),
-            origin=np.zeros((count, width, most + 1, 2), np.int32),
+            value=np.empty((count, width, most + 1), np.int64),
+            origin=np.empty((count, width, most + 1, 2), np.int32),
             outside=np.zeros((count, width + 1, columns), np.int64),
             work=self.work,
         )
@@ -283,11 +306,16 @@ class Program(IdealGraph):
         """Whether a label is the one behind the ``arc`` (I, its entry, J, its entry, picoseconds)."""
         root, before, j, s, cost = arc
         once = cost // int(g.runs[bits(self.lattice.masks[j] & ~self.lattice.masks[root])[0]])
-        more = table.outside[j, s] - table.outside[root, before]
+        more, most = table.outside[j, s] - table.outside[root, before], NO_LIMIT
+        if len(more) and rules.room < NO_LIMIT:
+            most = int(table.outside[j, s, HELD])
+            most -= waiting(g, rules, table.signature[root, before], root, g.sets[0])
+            most -= waiting(g, rules, table.signature[j, s], j, g.sets[root])
 
         def wanted(pool: Labels, i: int) -> bool:
             same = pool.signature[i] & g.fields.lasting == table.signature[j, s]
-            same = same and all(pool.outside[i, c] == more[c] for c in range(len(more)) if c != 1)
+            same = same and all(pool.outside[i, c] == more[c] for c in range(len(more)) if c != HELD)
+            same = same and (most == NO_LIMIT or pool.outside[i, HELD] <= most)
             return bool(same and finish(g, rules, pool, i, j, g.sets[root], once + 1) == once)
 
         return wanted
