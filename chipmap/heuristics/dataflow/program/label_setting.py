@@ -192,8 +192,8 @@ def extend(
 ) -> int:
     """Make the labels of a ``step`` in the partition ``ideal`` \\ ``root``; their end (-1: pool full).
 
-    ``ideal`` includes the step's kernel already. A label with more bytes than the SRAM holds, or whose compute, memory
-    or network reaches its limit, is left out.
+    ``ideal`` includes the step's kernel already. A label with more bytes than the SRAM holds, or than DRAM has room
+    for, or whose compute, memory or network reaches its limit, is left out.
     """
     v, end, x = step.kernel, step.end, g.exchanges
     known, needed = still_known(g, v, ideal), still_needed(g, v, ideal)
@@ -238,6 +238,8 @@ def extend(
                 pool.outside[end, k] = pool.outside[i, k] + g.outside[option, k]
             if using and g.outside.shape[1] > AFTER:
                 use_outside(g, pool, end, v, taken)
+            if g.outside.shape[1] > AFTER and pool.outside[end, 0] + pool.outside[end, HELD] > rules.room:
+                continue
             end += keep(g, rules, pool, step.end, end)
     return end
 
