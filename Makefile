@@ -21,11 +21,14 @@ LOCK := $(VENV)/lock/bin/uv pip compile --quiet --upgrade --universal --python-v
 # all families' programs, compiled once (minutes, kept on disk), before tests run side by side; a solve compiles its own
 COMPILE := @$(BIN)/chipmap doctor --warm >/dev/null || true
 
+# tests beside lint, of which most is mypy on one core
+LINT_AND_TESTS = @$(MAKE) --no-print-directory --jobs=2 lint tests
+
 # byte code is kept whatever the environment says: without it every process compiles the sources again
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test judges lint install wheel lock clean
+.PHONY: help demo quick test tests judges lint install wheel versions lock clean
 
 help:
 	@echo "make demo   solve $(INSTANCE), print its gap, write plot and report to $(DEMO)/"
@@ -33,6 +36,7 @@ help:
 	@echo "make test   ruff, mypy and the whole test suite: minutes"
 	@echo "make judges the tests against torch, accelerate, onnx, onnxruntime and JAX, in $(JUDGES): about half an hour at first"
 	@echo "make wheel  build the wheel, install and try it with every supported Python that is found"
+	@echo "make versions  of these, what pyproject.toml's lowest and newest versions do: about two minutes"
 	@echo "make lock   write requirements*.lock anew, with the latest versions that pyproject.toml allows"
 	@echo "make clean  remove .venv, $(DEMO)/ and caches"
 
@@ -60,12 +64,15 @@ demo: $(VENV)/installed
 	$(BIN)/chipmap plot $(INSTANCE) $(DEMO)/bert-large-36 --out $(DEMO)/bert-large-36/plot.png
 	$(BIN)/chipmap report $(DEMO) --html $(DEMO)/report.html
 
-test: $(VENV)/installed-dev lint
-	$(PYTEST) $(PYTEST_ARGS)
+test: $(VENV)/installed-dev
+	$(LINT_AND_TESTS)
 	$(if $(PYTEST_ARGS),,$(BIN)/python -m tests.wheel)
 
-quick: $(VENV)/installed-dev lint
-	$(PYTEST) --quick $(PYTEST_ARGS)
+quick: $(VENV)/installed-dev
+	$(LINT_AND_TESTS) LANE=--quick
+
+tests: $(VENV)/installed-dev
+	$(PYTEST) $(LANE) $(PYTEST_ARGS)
 
 # an environment of its own: torch first, as others would bring a build of it that is many times larger
 $(JUDGES)/installed: pyproject.toml requirements-dev.lock
@@ -87,10 +94,14 @@ lint: $(VENV)/installed-dev
 wheel: $(VENV)/installed-dev
 	$(BIN)/python -m tests.wheel
 
+# a part of `make wheel`
+versions: $(VENV)/installed-dev
+	$(BIN)/python -m tests.wheel --limits
+
 lock: | $(VENV)/made
 	$(PYTHON) -m venv $(VENV)/lock
 	$(VENV)/lock/bin/python -m pip --quiet --disable-pip-version-check install uv
-	$(LOCK) --extra dev --extra onnx --extra metis --output-file requirements-dev.lock
+	$(LOCK) --extra dev --extra gurobi --extra metis --extra onnx --extra relaxation --output-file requirements-dev.lock
 	$(LOCK) --constraint requirements-dev.lock --output-file requirements.lock
 
 clean:

@@ -122,6 +122,7 @@ def _changed(name: str, change: dict[str, Any]) -> Any:
 
 def row(name: str, make: Callable[[], Any], limit: float) -> str:
     """A line of the table."""
+    from benchmarks.best_known import submit
     from chipmap.run import SolveOptions
     from chipmap.solve import solve
 
@@ -130,6 +131,7 @@ def row(name: str, make: Callable[[], Any], limit: float) -> str:
     result = solve(instance, None, SolveOptions.make(warm_start="none", threads=1, time_limit=limit))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)  # the solve ran in a child
     seconds, spent = time.perf_counter() - started, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    submit([result])
     bound = max((one.value for one in result.bounds), default=None)
     values = [f"{ticks * 1e-12:.6g} s" if ticks is not None else "" for ticks in (result.objective, bound)]
     gap = f"{result.gap:.4%}" if result.gap is not None else "n/a"

@@ -33,7 +33,7 @@ SMALL = {
 #: Instances of methods that the family's small one isn't for.
 OTHERS = {"wafer/mip": "wafer/tiny-block", "wafer/cpsat": "wafer/tiny-block", "wafer/exact": "wafer/tiny-block"}
 OTHERS |= {"placement/ideals": "placement/tiny-throughput"}
-_SECONDS = frozenset({"seconds", "timings", "cpu_seconds"})
+_SECONDS = frozenset({"seconds", "timings", "cpu_seconds", "machine", "command"})
 
 
 def main() -> int:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import chipmap
+from benchmarks.best_known import submit
 from chipmap.family import get_family, resolve
 from chipmap.inputs.reading import generate
 from chipmap.records import Record
@@ -243,6 +244,7 @@ def row(family: str, pair: Pair, seconds: float) -> dict[str, Any]:
     for instance in instances:
         ends.append(solve(instance, options=SolveOptions(time_limit=seconds, threads=1), isolate=False))
     low, high = ends
+    submit(ends)
     return {
         "family": family,
         "pair": name(family, pair),

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import chipmap
+from benchmarks.best_known import submit
 from chipmap.instances.multimodel.shipped import SHIPPED, SWEEPS
 from chipmap.methods.chain import Link
 from chipmap.methods.multimodel import chain, programs
@@ -128,6 +129,7 @@ def solved(name: str, made: Made, limit: float) -> dict[str, Any]:
         made = chipmap.generate(fields.pop("generator"), **{**fields, "name": name})  # type: ignore[assignment]
     options = SolveOptions.make(threads=1, time_limit=limit)
     result = chipmap.solve(made, "multimodel/auto", options, isolate=False, started=time.monotonic())
+    submit([result])
     trace = [[round(one.seconds, 3), one.event, one.source, one.value] for one in result.trace]
     return {
         "status": result.status,

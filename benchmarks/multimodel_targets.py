@@ -45,6 +45,7 @@ class Measured(NamedTuple):
 
 def measure(name: str, objective: str, method: str, limit: float) -> Measured:
     """One run, in a child of this process."""
+    from benchmarks.best_known import submit
     from chipmap.inputs.reading import read
     from chipmap.instances.multimodel import MultiInstance
     from chipmap.instances.multimodel.units import units
@@ -58,6 +59,7 @@ def measure(name: str, objective: str, method: str, limit: float) -> Measured:
     started = time.perf_counter()
     result = solve(instance, f"multimodel/{method}", SolveOptions(time_limit=limit), isolate=True)
     seconds = time.perf_counter() - started
+    submit([result])
     value, source = max(((bound.value, bound.source) for bound in result.bounds), default=(0, "none"))
     memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     assert result.objective is not None

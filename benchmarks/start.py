@@ -89,7 +89,7 @@ def first(folder: Path, names: tuple[str, ...], repeat: int) -> dict[str, dict[s
             told(name, found[name]["cold"][-1], found[name]["limit"][-1])
     empty(folder)
     for family in dict.fromkeys(name.partition("/")[0] for name in names):
-        warm(get_family(family), lambda text: print(text, file=sys.stderr))
+        warm(get_family(family), lambda now: print(now, file=sys.stderr))
     for _ in range(repeat):
         for name in names:
             found[name]["warm"].append(solve(folder, name))

@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.best_known import submit
 from chipmap.inputs.reading import read
 from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import TICKS, WaferProblem, evaluate, wafer_problem
@@ -47,6 +48,7 @@ def measure(name: str, seconds: float, seed: int) -> dict[str, Any]:
         raise SystemExit(f"{name} is not a wafer instance")
     problem = wafer_problem(instance)
     result = solve(instance, options=SolveOptions(time_limit=seconds, seed=seed))
+    submit([result])
     weights = instance.weights
     row: dict[str, Any] = {
         "instance": name,

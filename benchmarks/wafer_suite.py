@@ -21,7 +21,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from benchmarks.best_known import submit
 from benchmarks.wafer_published import SUITE, Published, geometric_mean
+from chipmap.result import Result
 
 DATA = Path(os.environ.get("CHIPMAP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")) / "ispd2020"
 COLUMNS = (
@@ -50,6 +52,7 @@ def solve(case: str, arguments: argparse.Namespace) -> dict[str, Any]:
         ]
         subprocess.run(command, check=True, capture_output=True)
     result: dict[str, Any] = json.loads((archive / "result.json").read_bytes())
+    submit([Result.from_json((archive / "result.json").read_bytes())], "" if settings else f"wafer/ispd2020-{case}")
     row = json.loads(_output(["report", str(archive), "--format", "json"]).splitlines()[0])
     checked = json.loads(_output(["check", source, str(archive / "solution.paint"), *settings, "--format", "json"]))
     assert checked["feasible"] and checked["objective"] == row["objective"], (case, checked)

@@ -130,7 +130,8 @@ def beside(result: Result, instance: Record) -> dict[str, bytes]:
 
 def finish(writer: Writer, result: Result, instance: Record) -> Path:
     """Make the archive of a result whole, with the family's own files and what the result says of its environment."""
-    environment = {key: result.provenance[key] for key in ("chipmap", "python", "platform", "versions")}
+    told = ("chipmap", "python", "platform", "versions", "machine", "command", "commit")
+    environment = {key: result.provenance[key] for key in told if key in result.provenance}
     return writer.finish(result, instance, beside(result, instance), environment)
 
 

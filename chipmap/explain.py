@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from chipmap.explanation import Explanation, Step
 from chipmap.family import family_of, resolve
+from chipmap.inputs.plain import solution_of
 from chipmap.inputs.reading import checked, read
-from chipmap.inputs.solutions import read_solution
+from chipmap.inputs.solutions import bounds_of
 from chipmap.oracle import load_oracle
 from chipmap.process.warming import warm
 from chipmap.records import InputError, Record, Units
+from chipmap.result import Bound, Result
 from chipmap.run import SolveOptions
 
 Progress = Callable[[Step], None]
@@ -25,14 +27,16 @@ def explain(
     options: SolveOptions | None = None,
     progress: Progress | None = None,
     isolate: bool = False,
+    bounds: Sequence[Bound] = (),
 ) -> Explanation:
     """Why ``instance`` has no solution, or what holds its objective up, with changes that were solved and checked.
 
     With ``solution`` (anybody's, valid or not) it says how far that is from the best one known; with ``against`` as
-    well, what differs between the two. ``progress`` hears every step. With ``isolate`` it runs in a child
-    process that is stopped at the time limit, and what it had told by then is returned, with a note; else in this
-    process, where the limit is kept between steps. Raises :class:`InputError` for bad input, or for a family that has
-    no explanation.
+    well, what differs between the two. What a run has proved counts where its archive or its result is given;
+    ``bounds`` are other lower bounds that are known to hold. ``progress`` hears every step. With ``isolate`` it runs in
+    a child process that is stopped at the time limit, and what it had told by then is returned, with a note; else in
+    this process, where the limit is kept between steps. Raises :class:`InputError` for bad input, or for a family that
+    has no explanation.
     """
     started = time.monotonic()
     instance = checked(instance, type(instance).__name__) if isinstance(instance, Record) else read(instance)
@@ -42,10 +46,11 @@ def explain(
         raise InputError(what, "explain", "`chipmap bound` says what is proved.")
     if against is not None and solution is None:
         raise InputError("needs a solution to compare with", "--against", "Give SOLUTION as well.")
-    one, other = (
-        given if given is None or isinstance(given, Record) else read_solution(given, family, instance)
-        for given in (solution, against)
-    )
+    known = [*bounds]
+    for run in (solution, against):
+        if isinstance(run, str | Path | Result):
+            known += bounds_of(run, family, instance)
+    one, other = (given if given is None else solution_of(given, family, instance) for given in (solution, against))
     options = options or SolveOptions()
     options.check()
     if load_oracle(options.oracle, family) is not None:
@@ -57,9 +62,9 @@ def explain(
     if isolate:
         from chipmap.process.explaining import isolated
 
-        told = isolated(instance, family, one, other, options, progress or (lambda _: None), started)
+        told = isolated(instance, family, one, other, options, progress or (lambda _: None), started, tuple(known))
         return _printable(told, family.units_of(instance))
-    found: Explanation = resolve(family.explain)(instance, one, options, other, progress)
+    found: Explanation = resolve(family.explain)(instance, one, options, other, progress, None, known)
     return _printable(found, family.units_of(instance))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, ClassVar, Literal, TypedDict
 
 import msgspec
@@ -12,6 +13,11 @@ SolverName = Literal["highs", "gurobi", "cpsat"]
 Compile = Literal["background", "first"]
 #: More than any machine has; solvers keep the number in 32 bits.
 MOST_THREADS = 4_096
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class SolveOptions(Record, frozen=True, kw_only=True):

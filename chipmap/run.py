@@ -73,7 +73,8 @@ class Run:
     deadline of the run around this one. Whoever sets ``interrupted`` (a listener, say) or the event ``cancel`` (another
     thread) ends the run at its next look at the clock, with what it has. ``used`` names the options for solvers that
     one has taken. Unless ``ready``, compiling must not begin: it would count (:class:`chipmap.kernels.Unready`).
-    With ``background`` they are compiled in another process; ``delayed`` are the parts of a chain that waited for it.
+    ``small``: kernels run as plain Python for a while. ``delayed`` are the parts of a chain that waited for functions
+    which another process compiles.
     ``recall`` says whether work that was put off can go on: what runs in its stead ends then (:mod:`.methods.chain`).
     ``timed`` is true once a part of the work has been told that its time is up. ``foreign`` is what the listener
     raised.
@@ -104,9 +105,9 @@ class Run:
     cancel: Event | None = None
     used: set[str] = field(default_factory=set)
     ready: bool = True
+    small: bool = False
     recall: Callable[[], bool] | None = None
     delayed: list[str] = field(default_factory=list)
-    background: bool = False
     timed: bool = False
     foreign: Exception | None = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from threading import Event
-from typing import Any, BinaryIO, Unpack
+from typing import Any, BinaryIO, NamedTuple, Unpack
 
 import msgspec
 
@@ -17,9 +17,11 @@ from chipmap.inputs.results import attached
 from chipmap.oracle import load_oracle
 from chipmap.process import conduct
 from chipmap.process.conduct import checker, guarded, in_process, notes_of
-from chipmap.process.warming import is_warm, warm
+from chipmap.process.demand import Tell, nobody
+from chipmap.process.signals import Interrupts
+from chipmap.process.warming import is_warm, kept, warm
 from chipmap.provenance import provenance, used_versions
-from chipmap.records import InputError, Record, choices
+from chipmap.records import InputError, Record, choices, counted
 from chipmap.records.decimals import FEW_TICKS, SHARE
 from chipmap.result import Note, Result, Status, Termination, TraceEvent, gap, retold, solution_json
 from chipmap.run import OptionsByName, Run, SolveOptions, contradict
@@ -38,7 +40,7 @@ def solve(
     log: BinaryIO | None = None,
     oracle: str | Callable[[Any, Any], Any] | None = None,
     cancel: Event | None = None,
-    tell: Callable[[str], None] = lambda text: None,
+    tell: Tell = nobody,
     evaluator: str | Callable[[Any, Any], Any] | None = None,
     **changes: Unpack[OptionsByName],
 ) -> Result:
@@ -51,9 +53,10 @@ def solve(
     can't be sent. The child imports nothing of the caller's program. The time limit counts from ``started``
     (:func:`time.monotonic`), now by default. What was found before a limit, an interrupt or a crash is kept.
 
-    Functions that aren't compiled yet are compiled meanwhile by another process, where the method runs in a child
-    (:mod:`chipmap.process.demand`). Else, and with the option ``compile="first"`` or ``deterministic``, that is done
-    before (:mod:`chipmap.process.warming`), and its seconds don't count. ``tell`` hears of it.
+    Functions that aren't compiled yet are compiled meanwhile by another process (:mod:`chipmap.process.demand`); a run
+    without a limit waits for each. With the option ``compile="first"`` or ``deterministic``, that is done before
+    (:mod:`chipmap.process.warming`), and its seconds don't count. ``tell`` hears how far it has come (functions done,
+    functions to do, seconds of the processor), from any thread; ``tell=print`` prints it.
 
     ``listener`` hears every improvement, in this process. To end a run before its time, with what it has, set
     ``run.interrupted`` there, or the event ``cancel`` from another thread. ``oracle`` is a constraint of the user's own
@@ -74,12 +77,14 @@ def solve(
     chosen, asked = family.method(method, measure is not None), load_oracle(oracle or options.oracle, family)
     if isolate is None:
         isolate = conduct.by_default(options, oracle, evaluator)
-    background = limited and isolate and not options.compiles_first and not is_warm(family)
-    if limited and not small and not background:
-        started += warm(family, tell, cancel.is_set if cancel is not None else lambda: False)
-    run = Run(instance, options, checker(family, asked), started, listener, oracle=asked, cancel=cancel)
-    run.ready = background or not (limited and small) or is_warm(family)
-    run.background = background
+    first = limited and options.compiles_first
+    made = _compiled_first(family, tell, cancel) if first and not small else _First()
+    run = Run(instance, options, checker(family, asked), started + made.wall, listener, oracle=asked, cancel=cancel)
+    run.interrupted = made.interrupted
+    if made.functions:
+        words = f"{counted(made.functions, 'function')} compiled first, in {made.seconds:.1f} CPU seconds"
+        run.note("compiled", words, functions=made.functions, seconds=made.seconds, waited=[])
+    run.ready, run.small = not (first and small) or is_warm(family), small
     run.timings["read"] = round(run.seconds, 6)
     run.evaluator = _evaluator(measure, options, isolate)
     if isolate:
@@ -89,9 +94,34 @@ def solve(
     else:
         if options.memory_limit is not None:
             run.note("left out", "the memory limit holds in a process of its own alone, and this one is the caller's")
-        termination = guarded(run, lambda: in_process(run, family, chosen))
+        termination = guarded(run, lambda: in_process(run, family, chosen, tell))
         versions = used_versions()
     return attached(result_of(run, family, chosen, termination, versions), instance)
+
+
+class _First(NamedTuple):
+    """What was compiled before a run: seconds by the clock, functions, seconds of the processor; whether that was
+    interrupted."""
+
+    wall: float = 0.0
+    functions: int = 0
+    seconds: float = 0.0
+    interrupted: bool = False
+
+
+def _compiled_first(family: Family, tell: Tell, cancel: Event | None) -> _First:
+    """Compile what a family needs, unless the user interrupts or cancels."""
+    if is_warm(family):
+        return _First()
+    before = kept(family)
+    with Interrupts(guest=True) as interrupts:
+
+        def stopped() -> bool:
+            return interrupts.signal is not None or (cancel is not None and cancel.is_set())
+
+        wall = warm(family, tell, stopped)
+        now, interrupted = kept(family), interrupts.signal is not None
+    return _First(wall, now.functions - before.functions, round(now.seconds - before.seconds, 1), interrupted)
 
 
 def _with_functions(options: SolveOptions, given: dict[str, Any], isolate: bool | None) -> SolveOptions:

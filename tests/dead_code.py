@@ -23,6 +23,7 @@ SPARED = {
     "_repr_png_": "IPython asks a picture for it",
     "_repr_html_": "IPython asks results and instances for it",
     "html_row": "what these are in HTML",
+    "set_env": "numba asks the code generator of a library for it",
     "brute_force": "tests of every family compare with it",
     "import_exported": "Python API: a program of torch.export without a file (docs/operators.md)",
     "count": "how many candidates a family has: the limit of brute force",

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from chipmap.family import FAMILY_NAMES, get_family
+from tests.sources import statements, tree_of
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "chipmap").rglob("*.py"))
@@ -40,7 +41,7 @@ class Function:
 
 def functions_of(tree: ast.AST, module: str) -> Iterator[Function]:
     """Every function and method below ``tree``, those inside functions as well."""
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             given = node.args
             count = len([*given.posonlyargs, *given.args, *given.kwonlyargs]) + bool(given.vararg) + bool(given.kwarg)
@@ -54,7 +55,7 @@ def functions() -> tuple[Function, ...]:
     found: list[Function] = []
     for path in MODULES:
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        found += functions_of(ast.parse(path.read_text(encoding="utf-8")), module)
+        found += functions_of(tree_of(path), module)
     return tuple(found)
 
 

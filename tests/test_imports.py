@@ -15,6 +15,8 @@ from pathlib import Path
 
 import networkx
 
+from tests.sources import statements, tree_of
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "chipmap"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -66,6 +68,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     ),
     "explaining": (
         *CORE,
+        "kernels",
         "explanation",
         "networks",
         "instances",
@@ -76,7 +79,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "methods",
         "explaining",
     ),
-    "provenance": ("run",),
+    "provenance": ("options", "run"),
     "inputs": ("records", "result", "family", "archive", "networks", "instances", "inputs"),
     "process": (*CORE, "kernels", "explanation", "provenance", "inputs", "process"),
     "solve": (*CORE, "provenance", "inputs", "process"),
@@ -97,7 +100,7 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "cvxpy": ("formulations/*/relaxation.py",),
     "torch": ("learned/*.py", "networks/importers/torch*.py"),
     "onnx": ("networks/importers/onnx*.py",),
-    "numba": ("kernels/compiled.py",),
+    "numba": ("kernels/compiled.py", "kernels/parts.py"),
     "matplotlib": ("report/*.py",),
     "dask": ("bench/cluster.py",),
     "distributed": ("bench/cluster.py",),
@@ -108,7 +111,7 @@ SLOW = frozenset(HEAVY) | {"scipy", "networkx"}
 
 def imports(tree: ast.AST, package: str) -> Iterator[tuple[str, int]]:
     """(absolute module name, line) of every import below ``tree``; ``package`` resolves relative ones."""
-    for node in ast.walk(tree):
+    for node in (tree, *statements(tree)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -121,6 +124,7 @@ def imports(tree: ast.AST, package: str) -> Iterator[tuple[str, int]]:
                 yield (inner if _is_module(inner) else base), node.lineno
 
 
+@cache
 def _is_module(name: str) -> bool:
     path = ROOT.joinpath(*name.split("."))
     return name.startswith("chipmap.") and (path.with_suffix(".py").is_file() or (path / "__init__.py").is_file())
@@ -130,12 +134,6 @@ def module_name(path: Path) -> str:
     """``chipmap.x.y`` of a source file."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-@cache
-def tree_of(path: Path) -> ast.Module:
-    """The parsed source."""
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @cache

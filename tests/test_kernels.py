@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 from chipmap import kernels
-from chipmap.kernels.folders import trusted
+from chipmap.kernels import folders, njit
+from chipmap.kernels.folders import sealed, trusted
+from chipmap.kernels.sorting import argsort, position
 
 ROOT = Path(__file__).parents[1]
 KERNEL = """
@@ -35,6 +37,22 @@ import family.kernel
 called = [getattr(family.kernel, name) for name in sys.argv[2:]]
 values = [kernel(14) for kernel in called]
 print(json.dumps([values, [sum(kernel.stats.cache_hits.values()) for kernel in called], list(kernels.TROUBLE)]))
+"""
+
+
+#: Makes the folder of the sources one that this process can't write, for root as well.
+UNWRITABLE = """
+import os, tempfile
+from chipmap.kernels import folders
+real, access = tempfile.TemporaryFile, os.access
+inside = lambda path: str(path).startswith(os.path.join(sys.argv[1], "family"))
+def temporary(*args, dir=None, **rest):
+    if inside(dir):
+        raise PermissionError(13, "not here")
+    return real(*args, dir=dir, **rest)
+tempfile.TemporaryFile = temporary
+os.access = lambda path, mode: access(path, mode) and not inside(path)
+tempfile.gettempdir = lambda: "/nowhere"
 """
 
 
@@ -133,12 +151,12 @@ def test_nothing_is_unpickled_before_the_digest_is_compared(tmp_path: Path) -> N
 
 def test_what_older_sources_named_is_not_unpickled(tmp_path: Path) -> None:
     """An index of other sources may name types that are no more: it is old, and nothing is wrong."""
-    from chipmap.kernels.compiled import _File, _sealed
+    from chipmap.kernels.compiled import _File
 
     said, mark = list[str](), tmp_path / "executed"
     file = _File(str(tmp_path), "name", "now", said.append)
     old = pickle.dumps(file._version) + pickle.dumps("before") + pickle.dumps(_Evil(str(mark)))
-    Path(file._index_path).write_bytes(_sealed(old))
+    Path(file._index_path).write_bytes(sealed(old))
     assert file._load_index() == {} and not said and not mark.exists()
 
 
@@ -149,6 +167,26 @@ def test_a_folder_that_others_can_write_is_not_used(room: Path) -> None:
     value, hits, trouble = call(room)
     assert (value, hits) == (42, 0) and "can be written by others" in trouble[0]
     assert not list(folder.glob("*.nb?"))
+
+
+def test_without_a_home_there_is_a_folder_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the user's own, among the temporary files; another user's isn't taken."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "so that it is as it was afterwards")
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    monkeypatch.setattr(folders.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(folders, "user_cache", list)
+    package = tmp_path / "package"
+    package.mkdir()
+    assert not folders.provide(package), "it can be written"
+    package = tmp_path / "file" / "package"
+    package.parent.write_text("no folder")
+    own = tmp_path / f"chipmap-{os.geteuid()}"
+    own.mkdir()
+    own.chmod(0o777)
+    assert not folders.provide(package) and "NUMBA_CACHE_DIR" not in os.environ
+    own.rmdir()
+    assert folders.provide(package) and os.environ["NUMBA_CACHE_DIR"] == str(own)
+    assert own.stat().st_mode & 0o777 == 0o700 and not folders.provide(package), "once"
 
 
 def test_folders_of_the_user_and_of_root_are_trusted(tmp_path: Path) -> None:
@@ -191,6 +229,23 @@ def test_where_nothing_can_be_written_the_function_runs_all_the_same(room: Path)
     value, hits, trouble = call(room)
     assert (value, hits) == (42, 0)
     assert trouble
+
+
+def test_what_others_have_put_where_one_cannot_write_is_read(room: Path) -> None:
+    """An image made by root: its functions are loaded, though this user's go elsewhere, or nowhere."""
+    assert call(room) == (42, 0, [])
+    code = CALL.replace("import family.kernel\n", UNWRITABLE + "import family.kernel\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(room), str(ROOT)])}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    for home in (str(room / "home"), str(room / "family" / "kernel.py")):  # the second one is no folder
+        environment |= {"XDG_CACHE_HOME": home, "TMPDIR": str(room / "none")}
+        ran = subprocess.run([sys.executable, "-c", code, room, "triple"], env=environment, capture_output=True)
+        (value,), (hits,), trouble = json.loads(ran.stdout)
+        assert (value, hits) == (42, 1), trouble
+    kept(room, "nbi", "triple").unlink()
+    ran = subprocess.run([sys.executable, "-c", code, room, "triple"], env=environment, capture_output=True)
+    (value,), (hits,), trouble = json.loads(ran.stdout)
+    assert (value, hits) == (42, 0) and "no folder can be written" in trouble[0]
 
 
 def twice(x: Any) -> Any:
@@ -295,3 +350,49 @@ def test_without_compiling_results_are_the_same_and_it_is_said() -> None:
     assert not any("NUMBA_DISABLE_JIT" in note for note in notes)
     assert len(said) == 1 and "NUMBA_DISABLE_JIT is set" in said[0] and "slower" in said[0]
     assert warm  # nothing is compiled before a run, and no marker says that it was
+
+
+@njit(part=True)
+def added(values: Any, a: int, b: int, twice: bool) -> int:
+    """A part: a value and a number, or the double of it."""
+    found = values[a] + b
+    return int(2 * found if twice else found)
+
+
+@njit
+def adding(values: Any, short: Any) -> int:
+    """Calls a part with constants, and with integers of two widths."""
+    return int(added(values, 0, 1, True) + added(values, 1, values[0], False) + added(values, short[0], 5, False))
+
+
+def test_a_part_is_compiled_once_whatever_calls_it() -> None:
+    """Constants and shorter integers are no types of their own; without machine code, it runs plainly from Python."""
+    values, short = np.array([3, 10], dtype=np.int64), np.ones(1, dtype=np.int32)
+    assert adding(values, short) == 8 + 13 + 15 == adding.py_func(values, short)
+    assert len(added.compiled.signatures) == 1
+    assert added(values, 0, 1, True) == 8
+
+
+@njit
+def ordered(values: Any, wanted: Any) -> Any:
+    """The order of values either way, and where others belong before or behind their equals."""
+    up, down = argsort(values, len(values), 1), argsort(values, len(values), -1)
+    places = np.empty((2, len(wanted)), np.int64)
+    for i in range(len(wanted)):
+        places[0, i] = position(values[up], len(values), wanted[i], False)
+        places[1, i] = position(values[up], len(values), wanted[i], True)
+    return up, down, places
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 15, 16, 17, 200, 1_000])
+def test_the_order_of_values(size: int) -> None:
+    """As numpy's, compiled and plain: values rise or fall, and places are those of ``searchsorted``."""
+    random = np.random.default_rng(size)
+    for most in (2, 10, 10**6):
+        values, wanted = random.integers(0, most, size), random.integers(-1, most + 1, 20).astype(np.float64)
+        for found in (ordered(values, wanted), ordered.py_func(values, wanted)):
+            up, down, places = found
+            assert sorted(up.tolist()) == list(range(size)) == sorted(down.tolist())
+            assert values[up].tolist() == sorted(values) and values[down].tolist() == sorted(values, reverse=True)
+            assert places[0].tolist() == np.searchsorted(np.sort(values), wanted).tolist()
+            assert places[1].tolist() == np.searchsorted(np.sort(values), wanted, side="right").tolist()

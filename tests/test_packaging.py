@@ -17,7 +17,7 @@ from chipmap.family import FAMILY_NAMES
 from tests.conftest import lacking, wanting
 from tests.lock import LOCK, LOCK_DEV, Entry, entries_of
 from tests.needs import needing
-from tests.wheel import COMMANDS, TESTS, lane_lock, supported
+from tests.wheel import COMMANDS, LIMITS, TESTS, lane_lock, lanes, lowest, requirements, supported
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -43,6 +43,10 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PYTHONS = supported()
 
 
+#: The extras that ``make test`` installs beside ``dev``.
+DEVELOPERS = ("gurobi", "metis", "onnx", "relaxation")
+
+
 def asked(*extras: str) -> list[Requirement]:
     """What the package, its build and these extras ask for."""
     listed = [*PROJECT["project"]["dependencies"], *PROJECT["build-system"]["requires"]]
@@ -58,7 +62,7 @@ def holding(entries: list[Entry], name: str, python: str) -> list[Entry]:
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize(("lock", "extras"), [(LOCK, ()), (LOCK_DEV, ("dev", "onnx", "metis"))], ids=["users", "dev"])
+@pytest.mark.parametrize(("lock", "extras"), [(LOCK, ()), (LOCK_DEV, ("dev", *DEVELOPERS))], ids=["users", "dev"])
 def test_the_lock_has_one_version_of_everything_asked_for(python: str, lock: Path, extras: tuple[str, ...]) -> None:
     """Whatever pyproject.toml asks for is locked, once for each Python, within the limits that it sets there."""
     entries = entries_of(lock)
@@ -85,14 +89,15 @@ def test_users_and_developers_have_the_same_versions() -> None:
 
 
 def test_the_judges_are_installed_as_the_extra_says() -> None:
-    """Each package that ``make judges`` asks about is in its extra; torch is the one that comes first."""
+    """Each package that ``make judges`` asks about is in its extra, as other extras allow it; torch comes first."""
     extra = {Requirement(line).name: line for line in PROJECT["project"]["optional-dependencies"]["judges"]}
     assert set(PACKAGES) <= extra.keys() and all("=" in line for line in extra.values())
     first = re.findall(r"^\t\$\(JUDGES\)\S+ -m pip .*install (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert first[0] == extra["torch"] == PROJECT["project"]["optional-dependencies"]["learned"][0]
-    for extras in ("zoo", "metis"):
-        for line in PROJECT["project"]["optional-dependencies"][extras]:
-            assert extra[Requirement(line).name] == line
+    assert first[0] == extra["torch"]
+    for extras in ("learned", "zoo", "metis", "onnx", "pandas"):
+        for asked_for in map(Requirement, PROJECT["project"]["optional-dependencies"][extras]):
+            tried = next(iter(Requirement(extra[asked_for.name]).specifier)).version.removesuffix(".*")
+            assert asked_for.specifier.contains(tried), f"{asked_for} was tried with {tried}"
 
 
 def test_what_a_test_needs_is_found_through_what_it_calls() -> None:
@@ -134,6 +139,25 @@ def test_the_lane_of_the_wheel_is_whole() -> None:
     held = {text.partition("==")[0] for text in lane_lock()}
     assert {"pytest", "pluggy", "iniconfig", "hypothesis", "sortedcontainers", "numpy"} <= held
     assert not held & {"mypy", "ruff", "onnx"}
+
+
+def test_the_lowest_and_the_newest_versions_are_tried() -> None:
+    """The lowest on the oldest Python, the newest on the newest; both with what HiGHS shares a process with."""
+    found = {version: f"/{version}" for version in PYTHONS}
+    limits = {lane.packages: lane.version for lane in lanes(found) if lane.packages != "locked"}
+    assert limits == {"lowest": PYTHONS[0], "newest": PYTHONS[-1]}
+    assert [lane.version for lane in lanes(found) if lane.packages == "locked"] == PYTHONS
+    assert [lane.packages for lane in lanes({PYTHONS[-1]: "/"})] == ["newest", "locked"]
+    asked_for = {one.name: one for one in asked("gurobi", "relaxation")}
+    low, high = (requirements(packages).splitlines() for packages in ("lowest", "newest"))
+    for name in ("highspy", "cvxpy", "ortools", "gurobipy", "numpy"):
+        (least,) = [Requirement(line).specifier for line in low if Requirement(line).name == name]
+        assert str(least).startswith("==") and asked_for[name].specifier.contains(str(least).removeprefix("=="))
+        assert str(asked_for[name]) in high
+    for name in LIMITS:
+        file, _, function = name.partition("::")
+        assert (ROOT / file).exists() and f"def {function}" in ((ROOT / file).read_text() if function else "def ")
+    assert lowest(Requirement("one>=1.2,!=1.3.*,<2")) == "one==1.2" and lowest(Requirement("one")) == "one"
 
 
 def test_each_family_has_its_paper_and_the_page_names_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -189,3 +190,46 @@ def test_options_by_name_and_a_result_that_reads() -> None:
         chipmap.solve("ring/tiny-skip", timelimit=5)  # type: ignore[call-arg]
     evil = result.replace(instance="<script>")
     assert "<script>" not in evil._repr_html_()
+
+
+def test_a_result_says_where_and_how_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processor, cores, load, threads, commit, command, and what ran compiled; no folder of this machine."""
+    from chipmap import provenance
+
+    monkeypatch.setattr(provenance, "COMMAND", ["solve", "/home/me/own.json", "--set=a=~/b.json", "--out", "runs/one"])
+    found = chipmap.solve("ring/tiny-skip", threads=3).provenance
+    machine = found["machine"]
+    assert machine["processor"] and 1 <= machine["cores"] <= machine["cores_of_machine"] and machine["load"] >= 0
+    assert machine["threads"] == 3 and found["command"] == "chipmap solve own.json --set=a=b.json --out runs/one"
+    compiled = {"when": "background", "functions": 0, "seconds": 0, "waited": []}
+    assert machine["compiled"] == compiled | {"plain": ["first mapping", "short calls"]}
+    assert chipmap.solve("ring/tiny-skip", deterministic=True).provenance["machine"]["threads"] == 1
+
+
+def test_the_commit_of_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a checkout, of another work tree of it, with its name packed or not; none outside of one."""
+    from chipmap import provenance
+
+    def commit() -> str:
+        provenance.commit.cache_clear()
+        return provenance.commit()
+
+    root, git, tree = tmp_path / "root", tmp_path / "root" / ".git", tmp_path / "root" / ".git" / "worktrees" / "one"
+    tree.mkdir(parents=True)
+    monkeypatch.setattr(provenance, "__file__", str(root / "chipmap" / "provenance.py"))
+    assert commit() == ""
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    (git / "packed-refs").write_text("# pack-refs\nabc refs/heads/main\n")
+    assert commit() == "abc"
+    (git / "refs" / "heads").mkdir(parents=True)
+    (git / "refs" / "heads" / "main").write_text("def\n")
+    assert commit() == "def"
+    (tree / "HEAD").write_text("ref: refs/heads/main\n")
+    (tree / "commondir").write_text("../..\n")
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / ".git").write_text(f"gitdir: {tree}\n")
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "one" / "chipmap" / "provenance.py"))
+    assert commit() == "def"
+    (tree / "HEAD").write_text("0123\n")
+    assert commit() == "0123"
+    provenance.commit.cache_clear()

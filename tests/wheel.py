@@ -1,9 +1,12 @@
 """The wheel as strangers meet it: ``make wheel``.
 
 Builds ``dist/chipmap-….whl`` as pip does in a fresh checkout, compares its contents with the sources, installs it with
-the locked versions for every supported Python that is found (``.venv/wheels/3.12`` and so on), and there runs
+the locked versions for every supported Python that is found (``.venv/wheels/3.12-locked`` and so on), and there runs
 :data:`COMMANDS` and :data:`TESTS`. They run in a folder of their own without the sources, so that only the installed
 package can be imported.
+
+So does ``make versions`` with the lowest versions that ``pyproject.toml`` allows, on the oldest Python, and with the
+newest, on the newest Python: in both :data:`LIMITS` run as well. It is a part of ``make wheel``.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
+
+from packaging.requirements import Requirement
 
 from tests.lock import LOCK, LOCK_DEV, entries_of
 
@@ -35,6 +41,7 @@ TOOLS = ("pytest", "hypothesis")
 #: From a graph of one's own and a shipped instance to certificate, picture and report. Each is to end with 0.
 COMMANDS = """
 chipmap --version
+chipmap doctor
 chipmap info ring
 chipmap generate chain --set operations=6 --out chain.json
 chipmap solve ring/tiny-skip --out runs/skip
@@ -57,8 +64,36 @@ TESTS = (
 )
 
 
-def main() -> int:
-    """Build, compare, and try with every Python that is found; what is wrong ends as a message and 1."""
+#: Tests of what stands between chipmap and other packages, for the lowest and the newest versions; the quick lane's
+#: sample of each.
+LIMITS = (
+    "tests/solvers",
+    "tests/conformance/test_models.py",
+    "tests/dataflow/test_relaxation.py::test_no_degrees_have_no_bound",
+    "tests/dataflow/test_relaxation.py::test_loads_are_the_checkers",
+)
+#: Seconds for a command: some 30 on a quiet machine for the tests of :data:`LIMITS`.
+PATIENCE = 1800
+#: The extras that these need.
+EXTRAS = ("gurobi", "relaxation")
+
+
+class Lane(NamedTuple):
+    """A Python, by version and path, and the versions of packages: ``locked``, ``lowest`` or ``newest``."""
+
+    version: str
+    python: str
+    packages: str
+
+    def __str__(self) -> str:
+        return f"Python {self.version}, {self.packages} versions"
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Build, compare, and try with every Python that is found; what is wrong ends as a message and 1.
+
+    With ``--limits`` only the lowest and the newest versions.
+    """
     try:
         wheel = build(ROOT / "dist")
         wrong = list(misfits(wheel))
@@ -71,13 +106,24 @@ def main() -> int:
         pythons = {version: python for version, python in found.items() if python}
         if not pythons:
             raise WheelError("no supported Python was found")
-        with ThreadPoolExecutor(min(len(pythons), os.cpu_count() or 1)) as pool:
-            for line in pool.map(lambda version: tried(wheel, version, pythons[version]), pythons):
+        todo = [one for one in lanes(pythons) if one.packages != "locked" or "--limits" not in arguments]
+        with ThreadPoolExecutor(min(len(todo), os.cpu_count() or 1)) as pool:
+            for line in pool.map(lambda lane: tried(wheel, lane), todo):
                 print(line, flush=True)
     except WheelError as failure:
         print(f"make wheel: {failure}", file=sys.stderr)
         return 1
     return 0
+
+
+def lanes(pythons: Mapping[str, str]) -> list[Lane]:
+    """The longest first: the newest versions on the newest Python that is found, the lowest on the oldest supported one
+    (younger ones have no wheels of them), the lock on each."""
+    oldest, newest = supported()[0], list(pythons)[-1]
+    limits = [Lane(newest, pythons[newest], "newest")]
+    if oldest in pythons:
+        limits.append(Lane(oldest, pythons[oldest], "lowest"))
+    return [*limits, *(Lane(version, python, "locked") for version, python in pythons.items())]
 
 
 class WheelError(Exception):
@@ -153,9 +199,9 @@ def _version(python: Path) -> str:
     return done.stdout.strip()
 
 
-def tried(wheel: Path, version: str, python: str) -> str:
-    """Install ``wheel`` for ``python`` and run the lane; a sentence about it."""
-    home = environment(version, python)
+def tried(wheel: Path, lane: Lane) -> str:
+    """Install ``wheel`` for the lane's Python, run commands and tests; a sentence about it."""
+    home = environment(lane)
     own = home / "bin" / "python"
     # into the environment by the checkout's pip: an own one takes seconds to install
     pip = [sys.executable, *_PIP, "--python", str(own)]
@@ -168,30 +214,58 @@ def tried(wheel: Path, version: str, python: str) -> str:
         code = "import chipmap, pathlib; print(pathlib.Path(chipmap.__file__).resolve())"
         where = run([str(own), "-c", code], folder).strip()
         if not Path(where).is_relative_to(home.resolve()):
-            raise WheelError(f"Python {version} imports {where}, not the wheel")
+            raise WheelError(f"{lane}: imports {where}, not the wheel")
         for command in COMMANDS:
             program, *arguments = command.split()
             run([str(home / "bin" / program), *arguments], folder)
-        said = run([str(own), "-m", "pytest", "-p", "no:cacheprovider", *TESTS], folder)
-    return f"Python {version}: {len(COMMANDS)} commands; {_summary(said)}"
+        pytest = [str(own), "-m", "pytest", "-p", "no:cacheprovider"]
+        said = [_summary(run([*pytest, *TESTS], folder))]
+        if lane.packages != "locked":
+            said.append(_summary(run([*pytest, "--quick", *LIMITS], folder)))
+    return f"{lane}: {len(COMMANDS)} commands; {', '.join(said)}"
 
 
-def environment(version: str, python: str) -> Path:
-    """An environment with the locked versions; one that an earlier run made for the same lock is taken again."""
-    home, wanted = ENVIRONMENTS / version, "".join(lane_lock())
+def environment(lane: Lane) -> Path:
+    """An environment with the lane's versions; one that an earlier run made for the same list is taken again.
+
+    What is newest may have changed since: there pip looks again.
+    """
+    home, wanted = ENVIRONMENTS / f"{lane.version}-{lane.packages}", requirements(lane.packages)
     stamp = home / "made-for"
-    digest = hashlib.sha256((wanted + python).encode()).hexdigest()
-    if stamp.exists() and stamp.read_text() == digest:
+    digest = hashlib.sha256((wanted + lane.python).encode()).hexdigest()
+    there = stamp.exists() and stamp.read_text() == digest
+    if there and lane.packages != "newest":
         return home
-    shutil.rmtree(home, ignore_errors=True)
-    run([python, "-m", "venv", "--without-pip", str(home)], ROOT)
-    lock = home / "requirements.lock"
-    lock.write_text(wanted, encoding="utf-8")
+    if not there:
+        shutil.rmtree(home, ignore_errors=True)
+        run([lane.python, "-m", "venv", "--without-pip", str(home)], ROOT)
+    listed = home / "requirements.txt"
+    listed.write_text(wanted, encoding="utf-8")
     # byte code is left to the imports: most modules of the solvers' packages are never imported
     pip = [sys.executable, *_PIP, "--python", str(home / "bin" / "python"), "install", "--no-compile"]
-    run([*pip, "--require-hashes", "--requirement", str(lock)], home)
+    how = ["--require-hashes"] if lane.packages == "locked" else ["--only-binary", ":all:", "--upgrade"]
+    run([*pip, *how, "--requirement", str(listed)], home)
     stamp.write_text(digest)
     return home
+
+
+def requirements(packages: str) -> str:
+    """What pip is to install for these versions: lines of the lock, or what ``pyproject.toml`` asks for."""
+    if packages == "locked":
+        return "".join(lane_lock())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    asked = [
+        Requirement(line) for line in [*project["dependencies"], *(line for name in EXTRAS for line in extras[name])]
+    ]
+    tools = [f"{entry.name}=={entry.version}" for entry in entries_of(LOCK_DEV) if entry.name in TOOLS]
+    return "\n".join([*(str(one) if packages == "newest" else lowest(one) for one in asked), *tools])
+
+
+def lowest(asked: Requirement) -> str:
+    """The requirement of the lowest version that is allowed; of any, where no limit is set."""
+    (least,) = [one.version for one in asked.specifier if one.operator in (">=", "==")] or [""]
+    return f"{asked.name}=={least}" if least else asked.name
 
 
 def lane_lock() -> list[str]:
@@ -215,7 +289,10 @@ def _plain() -> Mapping[str, str]:
 
 def run(command: Sequence[str], folder: Path) -> str:
     """Standard output of a command that ends with 0; :class:`WheelError` says how another ended."""
-    done = subprocess.run(command, cwd=folder, env=_plain(), capture_output=True, text=True, timeout=900)
+    try:
+        done = subprocess.run(command, cwd=folder, env=_plain(), capture_output=True, text=True, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        raise WheelError(f"{' '.join(command)}\ndidn't end within {PATIENCE} s") from None
     if done.returncode:
         raise WheelError(f"{' '.join(command)}\n{done.stdout}{done.stderr}ended with {done.returncode}")
     return done.stdout
@@ -235,4 +312,4 @@ def _summary(said: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -19,6 +19,7 @@ from typing import TextIO
 from chipmap.cli.parsing import Parser, Version
 from chipmap.cli.streams import plain_streams
 from chipmap.process.memory import collect_seldom
+from chipmap.provenance import COMMAND
 from chipmap.records import ChipmapError
 
 #: The commands and what each is for; each is a module here with ``run(args)``, ``EXAMPLES`` and
@@ -62,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     """Parse, run the command, and turn what it raises into a message and an exit code."""
     try:
+        COMMAND[:] = sys.argv[1:] if arguments is None else arguments
         if getattr(signal.getsignal(signal.SIGINT), "__module__", "") == "chipmap":
             signal.signal(signal.SIGINT, signal.default_int_handler)  # what ended it while it was imported
         top = parser()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from chipmap.cli.common import add_set, say, write_file
 from chipmap.cli.parsing import whole
+from chipmap.options import cores
 from chipmap.records import InputError, counted
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ def run(args: argparse.Namespace) -> int:
     """Solve what is missing, write and draw what is asked for, and say how it went."""
     from chipmap.bench.run import bench
     from chipmap.bench.sweep import families_of, points, read_sweep
-    from chipmap.process.warming import warm
+    from chipmap.cli.progress import compile_first
     from chipmap.report.sweeps.tables import summary, table
 
-    workers = args.workers if args.workers is not None else len(os.sched_getaffinity(0))
+    workers = args.workers if args.workers is not None else cores()
     if not 1 <= workers <= 1024:
         raise InputError(f"is {workers}", "--workers", "Give 1 to 1,024.")
     sweep = read_sweep(args.sweep, args.set)
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     shown = None if args.quiet else _show
     todo = points(sweep)
     for family in families_of(todo):
-        warm(family, say)
+        compile_first(family, args.quiet)
     rows = bench(todo, Path(args.out) / "matrix.sqlite", partial(_pool, args.cluster, workers), shown)
     if args.csv:
         write_file(args.csv, table(sweep, rows).encode())

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING
 
 from chipmap.cli.common import say, write_file
+
+if TYPE_CHECKING:
+    from chipmap.instances.placement.system import Route, System
+
+    Pairs = dict[tuple[str, str], list[tuple[float, float]]]
 
 EXAMPLES = (
     "chipmap calibrate transfers.csv",
     "chipmap calibrate transfers.csv --system p100-pcie-4 --out system.json",
+    "chipmap calibrate pairs.csv --tree gpu0=pcie,gpu1=pcie,host=pcie",
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Fit latency and rate of a link to measured transfers (family placement): a CSV file with columns bytes and ns;
-    with source and target as well, a route for each pair. Print the fit and its error, and write `links` (or `routes`)
-    for the system of an instance, or with --system that system with them."""
+    with source and target as well, a route for each pair, or with --tree the links that pairs share and a route for
+    each two devices. Print the fit and its error, and write `links` (or `routes`) for the system of an instance, or
+    with --system that system with them."""
     parser.add_argument("measured", metavar="CSV", help="measured transfers: a line bytes,ns and a line for each")
     what = "write this system with the fitted links: a file, or a name such as p100-pcie-4"
     parser.add_argument("--system", metavar="FILE|NAME", help=what)
+    what = "the tree of links that the devices hang on: each of its nodes but the root with the one above it"
+    parser.add_argument("--tree", metavar="NODE=PARENT,...", help=what)
     parser.add_argument("--out", metavar="FILE", default="-", help="the file to write (default: standard output)")
 
 
@@ -32,8 +41,15 @@ def run(args: argparse.Namespace) -> int:
     from chipmap.records.quantities import share
 
     whole = system(args.system) if args.system is not None else None
-    if pairs := measured_pairs(args.measured):
-        return _pairs(args, pairs, whole)
+    pairs = measured_pairs(args.measured)
+    if args.tree is not None:
+        if not pairs:
+            raise InputError(
+                "needs columns source and target", args.measured, "Begin with a line: source,target,bytes,ns"
+            )
+        return _write(args, _tree(args, pairs, whole), whole)
+    if pairs:
+        return _write(args, _pairs(args, pairs), whole)
     if whole is not None and whole.routes:
         remedy = "Fit each route by itself, and write the numbers into it."
         raise InputError("has single routes, which the fit says nothing of", "--system", remedy)
@@ -49,10 +65,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _pairs(args: argparse.Namespace, pairs: dict[tuple[str, str], list[tuple[float, float]]], whole: Any) -> int:
-    """Fit a route for each pair, and write the system with them in front of its links, or the routes alone."""
-    import msgspec
-
+def _pairs(args: argparse.Namespace, pairs: Pairs) -> list[Route]:
+    """A route for each pair, fitted by itself."""
     from chipmap.instances.placement.calibrate import fit
     from chipmap.instances.placement.system import Route
     from chipmap.records.quantities import share
@@ -64,10 +78,43 @@ def _pairs(args: argparse.Namespace, pairs: dict[tuple[str, str], list[tuple[flo
         say(f"{source} -> {target}: {rate}, from {found.points} transfers, error {share(found.rms)}")
         ends = {"source": source, "target": target, "channels": (f"{source} -> {target}",)}
         routes.append(Route.make(**ends, latency_ns=found.latency_ns, bytes_per_ns=found.bytes_per_ns))
+    return routes
+
+
+def _tree(args: argparse.Namespace, pairs: Pairs, whole: System | None) -> list[Route]:
+    """A route for each two devices, along the links of a tree that all pairs are fitted by together."""
+    from itertools import permutations
+
+    from chipmap.instances.placement.link_tree import LinkTree, fit_tree, root_mean_square
+    from chipmap.records import listed
+    from chipmap.records.quantities import share
+
+    tree = LinkTree.read(args.tree)
+    found = fit_tree(pairs, tree)
+    for link, above in tree.parents.items():
+        slope = found.ns_per_byte[link]
+        rate = f"rate {1 / slope:.6g} bytes/ns (GB/s)" if slope > 0 else "no time per byte"
+        say(f"{link} - {above}: latency {found.latency_ns[link]:.6g} ns, {rate}")
+    for (source, target), errors in found.errors.items():
+        worst = max(abs(error) for error in errors)
+        say(f"{source} -> {target}: error {share(root_mean_square(errors))}, at most {share(worst)}")
+    say(f"error of all {sum(map(len, found.errors.values()))} transfers: {share(found.rms)} (root of the mean square)")
+    if found.mixed:
+        say(f"note: these pairs don't tell {listed(found.mixed, 6)} apart: only sums along measured paths are known")
+    devices = [one.name for one in whole.devices] if whole is not None else dict.fromkeys(n for p in pairs for n in p)
+    inside = [name for name in devices if name in {*tree.parents, *tree.parents.values()}]
+    return [found.route(source, target) for source, target in permutations(inside, 2)]
+
+
+def _write(args: argparse.Namespace, routes: list[Route], whole: System | None) -> int:
+    """Write the system with the routes in front of its links, or the routes alone."""
+    import msgspec
+
     if whole is None:
         write_file(args.out, msgspec.json.format(msgspec.json.encode(routes), indent=1) + b"\n")
         return 0
-    others = [one for one in whole.routes if (one.source, one.target) not in pairs]
+    fitted = {(one.source, one.target) for one in routes}
+    others = [one for one in whole.routes if (one.source, one.target) not in fitted]
     made = whole.replace(routes=[*routes, *others])
     made.check()
     write_file(args.out, made.to_json(indent=1))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from chipmap.cli.parsing import gibibytes, seconds, share, whole
+from chipmap.options import cores
 from chipmap.records import InputError, choices, counted
 from chipmap.result import Result
 from chipmap.run import SolveOptions
@@ -104,9 +105,8 @@ def beyond_the_machine(options: SolveOptions) -> list[str]:
     from chipmap.records.quantities import size
 
     lines = []
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if options.threads is not None and options.threads > cores:
-        lines.append(f"--threads {options.threads}: this process may use {counted(cores, 'core')}; more threads wait")
+    if options.threads is not None and options.threads > cores():
+        lines.append(f"--threads {options.threads}: this process may use {counted(cores(), 'core')}; more threads wait")
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if options.memory_limit is not None and options.memory_limit > memory > 0:
         told = f"{size(options.memory_limit)} are more than the {size(memory)} of this machine"

@@ -35,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dim", metavar="NAME=N", action="append", default=[], help=what)
     what = "operators of a program whose FLOP aren't known: refuse them, count none, or one per element (default)"
     parser.add_argument("--unknown", choices=("error", "zero", "bytes"), help=what)
+    what = "where a program's inputs decide between two branches (cond, If): read this one, or the one with more FLOP"
+    parser.add_argument("--branch", choices=("true", "false", "heavier"), help=what)
     what = "the system of the instance, for families that take one: a file, or a name such as het-cross-6x6"
     parser.add_argument("--system", metavar="FILE|NAME", help=what)
     what = "costs of layers, for families that take them: a preset, or a CSV file; repeat it for several"
@@ -68,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     from chipmap.inputs.solutions import read_solution
 
     equipment = {name: given for name in ("system", "costs") if (given := getattr(args, name)) is not None}
-    conversion = Conversion(args.dim, args.unknown, say, equipment)
+    conversion = Conversion(args.dim, args.unknown, say, equipment, args.branch)
     if len(args.graphs) > 1:
         instance = read_graphs(args.graphs, args.set, args.family, conversion)
     else:

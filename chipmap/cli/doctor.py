@@ -10,16 +10,21 @@ import subprocess
 import sys
 from typing import Any
 
-from chipmap.cli.common import add_format, say
+from chipmap.cli.common import add_format
+from chipmap.cli.progress import compile_first
 from chipmap.family import FAMILY_NAMES, get_family
-from chipmap.process.warming import kept, warm
+from chipmap.options import cores
+from chipmap.process.warming import Kept, kept
 
 #: Packages that every installation needs. Gurobi is one more solver, not a need.
-CORE = ("highspy", "ortools", "pyomo", "cvxpy", "numba", "numpy", "scipy", "networkx", "msgspec", "matplotlib")
+CORE = ("highspy", "ortools", "pyomo", "numba", "numpy", "scipy", "networkx", "msgspec", "matplotlib")
 #: Package -> the module to import, where that isn't the one of its name.
 MODULES = {"ortools": "ortools.sat.python.cp_model", "pyomo": "pyomo.environ"}
 #: Extra -> the package that it installs.
-EXTRAS = {"learned": "torch", "onnx": "onnx", "cluster": "dask", "dev": "pytest"}
+EXTRAS = {
+    **{"gurobi": "gurobipy", "relaxation": "cvxpy", "learned": "torch", "onnx": "onnx", "pandas": "pandas"},
+    **{"metis": "pymetis", "cluster": "dask", "dev": "pytest"},
+}
 UNAVAILABLE = 5
 _IMPORTING = """
 import importlib, sys
@@ -49,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the findings; 0 when nothing that chipmap needs is missing, broken or known bad, else 5."""
     for name in [] if args.warm is None else args.warm or FAMILY_NAMES:
-        warm(get_family(name), say)
+        compile_first(get_family(name))
     found = examine()
     print(json.dumps(found, indent=1) if args.format == "json" else _table(found))
     return UNAVAILABLE if found["problems"] else 0
@@ -58,14 +63,11 @@ def run(args: argparse.Namespace) -> int:
 def examine() -> dict[str, Any]:
     """What is here, as plain data; ``problems`` lists what has to be mended, each with its remedy."""
     from chipmap import __version__
-    from chipmap.solvers.availability import availability, known_bad, package_version
+    from chipmap.solvers.availability import availability, package_version
 
     packages = {name: package_version(name) for name in CORE}
     solvers = [status._asdict() for status in availability()]
     problems = [s["problem"] for s in solvers if s["problem"] and s["name"] != "gurobi"]
-    for bad in known_bad():
-        if bad.solver is None:
-            problems.append(f"{bad.package} {package_version(bad.package)} {bad.why}: {bad.remedy}")
     named = {s["package"] for s in solvers if s["problem"]}
     missing = [name for name, version in packages.items() if version is None and name not in named]
     problems += [f"{name} is missing: pip install chipmap" for name in missing]
@@ -74,7 +76,7 @@ def examine() -> dict[str, Any]:
         "chipmap": __version__,
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        "cores": cores(),
         "memory_gib": _memory_gib(),
         "solvers": solvers,
         "packages": packages,
@@ -119,11 +121,17 @@ def _table(found: dict[str, Any]) -> str:
     lines += [f"  {name:<12}{version or 'missing'}" for name, version in found["packages"].items()]
     lines += ["", "extras"]
     for extra, version in found["extras"].items():
-        lines.append(f"  {extra:<12}{EXTRAS[extra]:<8}{version or f'not installed: pip install chipmap[{extra}]'}")
+        lines.append(f"  {extra:<12}{EXTRAS[extra]:<9}{version or f'not installed: pip install chipmap[{extra}]'}")
     lines += ["", "compiled functions"]
-    for one in found["compiled"]:
-        state = "all" if one["whole"] else "some" if one["functions"] else "none yet"
-        size = f"{one['functions']:>5} in {one['bytes'] / 2**20:.1f} MiB" if one["functions"] else ""
-        lines.append(f"  {one['family']:<12}{state:<10}{size}".rstrip())
+    lines += [_compiled(Kept(**one)) for one in found["compiled"]]
     problems = [f"  {problem}" for problem in found["problems"]]
     return "\n".join([*lines, "", *(["problems", *problems] if problems else ["no problem found"])])
+
+
+def _compiled(one: Kept) -> str:
+    """A family's line: what is compiled, how large it is, how long it took, where it lies."""
+    if not one.functions:
+        return f"  {one.family:<12}none yet"
+    took = f"{one.seconds:.0f} s" if one.seconds else "unknown time"
+    size = f"{one.functions:>5} in {one.bytes / 2**20:.1f} MiB, {took}"
+    return f"  {one.family:<12}{'all' if one.whole else 'some':<6}{size:<32}{', '.join(one.folders)}"

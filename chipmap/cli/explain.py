@@ -37,9 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the explanation; 0, 2 if the instance is infeasible, 3 if nothing is known, 4 if SOLUTION is refused."""
+    from chipmap.cli.progress import compile_first
     from chipmap.explain import explain
-    from chipmap.inputs.solutions import read_solution
-    from chipmap.process.warming import warm
+    from chipmap.inputs.solutions import bounds_of, read_solution
     from chipmap.run import SolveOptions
 
     instance = read_instance(args.instance, args.set, args.family)
@@ -47,8 +47,9 @@ def run(args: argparse.Namespace) -> int:
     named = (args.solution, args.against)
     one, other = (None if name is None else read_solution(name, family, instance) for name in named)
     options, progress = SolveOptions(time_limit=args.time_limit), None if args.quiet else _show
-    warm(family, say)
-    found = explain(instance, one, other, options, progress, isolate=True)
+    compile_first(family, args.quiet)
+    known = [bound for name in named if name is not None for bound in bounds_of(name, family, instance)]
+    found = explain(instance, one, other, options, progress, isolate=True, bounds=known)
     units = family.units_of(instance)
     from chipmap.report.explained import text
 

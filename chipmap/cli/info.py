@@ -10,7 +10,7 @@ from typing import Any
 
 from chipmap.cli.common import add_family, add_format, add_set, columns, put, read_instance
 from chipmap.family import FAMILY_NAMES, get_family
-from chipmap.records import InputError, Record, choices, shortened
+from chipmap.records import InputError, Record, choices, natural, shortened
 
 EXAMPLES = (
     "chipmap info",
@@ -132,7 +132,11 @@ def _known(instance: Record) -> dict[str, Any]:
     shown: dict[str, Any] = {"best_known": entry.value, "unit": entry.unit.name, "found_by": str(entry.found or "")}
     if entry.infeasible:
         return {"best_known": "infeasible", "proved_by": str(entry.proved)}
-    return shown | {"best_known_bound": entry.lower, "best_known_gap": entry.gap, "proved_by": str(entry.proved or "")}
+    shown |= {"best_known_bound": entry.lower, "best_known_gap": entry.gap, "proved_by": str(entry.proved or "")}
+    for name, said in (("reported", entry.reported), ("reported_bound", entry.reported_bound)):
+        if said is not None:
+            shown |= {name: natural(said.ticks, entry.unit.per_tick), f"{name}_by": said.page}
+    return shown
 
 
 def _record(name: str) -> type[Record]:

@@ -10,11 +10,51 @@ from typing import Any
 
 from chipmap.cli.streams import OWN as _CLEAR
 from chipmap.cli.streams import visible
-from chipmap.family import family_of
+from chipmap.family import Family, family_of
+from chipmap.process.demand import Compiling
+from chipmap.process.warming import warm
+from chipmap.records import counted
 from chipmap.result import TraceEvent
 from chipmap.run import Run
 
 _REFRESH_SECONDS = 0.2
+#: Characters of a bar.
+_WIDTH = 20
+#: What is said, once, where there is no bar.
+BEFORE = "compiling the programs of family {}, once (one to three minutes; --time-limit starts after it)"
+MEANWHILE = "compiling what family {} needs, once, while it is solved without"
+
+
+def bar(now: Compiling) -> str:
+    """How far compiling has come, as a bar.
+
+    >>> bar(Compiling("ring", 30, 10, 12.3))
+    '[###############-----] 30 functions compiled, 10 to do, 12 s'
+    """
+    full = _WIDTH * now.done // max(1, now.done + now.left)
+    drawn = "#" * full + "-" * (_WIDTH - full)
+    return f"[{drawn}] {counted(now.done, 'function')} compiled, {now.left} to do, {now.seconds:.0f} s"
+
+
+def compile_first(family: Family, quiet: bool = False) -> float:
+    """Compile what a family needs: under a bar on a terminal, after a sentence elsewhere. Returns the seconds."""
+    told, live = quiet, not quiet and sys.stderr.isatty()
+
+    def tell(now: Compiling) -> None:
+        nonlocal told
+        if live:
+            sys.stderr.write(f"{_CLEAR}{family.name}: {bar(now)}")
+            sys.stderr.flush()
+        elif not told:
+            told = True
+            print(f"{BEFORE.format(family.name)}", file=sys.stderr, flush=True)
+
+    try:
+        return warm(family, tell)
+    finally:
+        if live:
+            sys.stderr.write(_CLEAR)
+            sys.stderr.flush()
 
 
 class Progress:
@@ -27,7 +67,8 @@ class Progress:
         self.quiet = quiet
         self.live = not quiet and sys.stderr.isatty()
         self._started = time.monotonic()
-        self._name = self._text = ""
+        self._name = self._text = self._compiling = ""
+        self._told = set[str]()
         self._bar: Any = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -57,6 +98,22 @@ class Progress:
         elif not self.live:
             print(f"{self._name}{event.seconds:8.2f} s  {text}", file=sys.stderr, flush=True)
 
+    def before(self, now: Compiling) -> None:
+        """Show how far compiling has come before a run begins."""
+        self._compiled(now, BEFORE)
+
+    def meanwhile(self, now: Compiling) -> None:
+        """Show how far compiling has come while a run goes on."""
+        self._compiled(now, MEANWHILE)
+
+    def _compiled(self, now: Compiling, sentence: str) -> None:
+        """A bar behind the live line, a sentence elsewhere."""
+        with self._lock:
+            self._compiling = f"  {bar(now)}" if now.left else ""
+        if not self.quiet and not self.live and now.family not in self._told:
+            self._told.add(now.family)
+            print(f"{self._name}{sentence.format(now.family)}", file=sys.stderr, flush=True)
+
     def close(self) -> None:
         """Take all that is live away."""
         self.pause()
@@ -64,7 +121,7 @@ class Progress:
             self._bar.close()
 
     def _begin(self, name: str, several: bool) -> None:
-        self._started, self._text = time.monotonic(), "reading"
+        self._started, self._text, self._compiling = time.monotonic(), "reading", ""
         self._name = f"{name}: " if several else ""
         if self.live and not several:
             self._stop.clear()
@@ -81,7 +138,7 @@ class Progress:
     def _refresh(self) -> None:
         while not self._stop.wait(_REFRESH_SECONDS):
             with self._lock:
-                text = self._text
+                text = self._text + self._compiling
             sys.stderr.write(f"{_CLEAR}{time.monotonic() - self._started:8.1f} s  {text}")
             sys.stderr.flush()
         sys.stderr.write(_CLEAR)

@@ -23,7 +23,6 @@ from chipmap.cli.progress import Progress
 from chipmap.family import family_of, resolve
 from chipmap.inputs.settings import brief
 from chipmap.process.signals import Interrupts
-from chipmap.process.warming import warm
 from chipmap.records import ChipmapError, InputError, Record
 from chipmap.result import Result, TraceEvent
 from chipmap.run import Run, SolveOptions
@@ -70,8 +69,6 @@ def run(args: argparse.Namespace) -> int:
                 family = family_of(instance)
                 family.method(args.method, args.evaluator is not None)
                 say(*common.unmatched(instance, args.set))
-                if options.time_limit is not None and options.compiles_first and not family.is_small(instance):
-                    started += warm(family, say)
                 interrupts.eager = False
                 target = _target(args, instance, taken)
                 shown, code = _solved(instance, started, target, args, options, progress)
@@ -110,8 +107,9 @@ def _solved(
 
     try:
         log = keeper.writer.log if keeper.writer is not None else None
+        hear = progress.before if options.compiles_first else progress.meanwhile
         result = solve(
-            instance, args.method, options, isolate=True, listener=listener, started=started, log=log, tell=say
+            instance, args.method, options, isolate=True, listener=listener, started=started, log=log, tell=hear
         )
     except ChipmapError:
         if keeper.writer is not None:

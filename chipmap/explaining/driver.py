@@ -6,15 +6,17 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from chipmap.certificate import Certificate
-from chipmap.deadline import Deadline
+from chipmap.deadline import Deadline, Stop
 from chipmap.explanation import Change, Difference, Explanation, Side, Statement, Step
 from chipmap.family import family_of, resolve
+from chipmap.kernels import uncompiled
 from chipmap.records.quantities import share
-from chipmap.result import Infeasibility, Note, Status
+from chipmap.result import Bound, Infeasibility, Note, Status
 from chipmap.run import Run, SolveOptions
 
 #: Quantities of a solution by (resource, quantity).
@@ -208,19 +210,32 @@ class Explaining(ABC, Generic[AnyTrial]):
             self.compare(certificate.objective, self.base.upper)
         return self.solution
 
-    def explain(self, progress: Progress | None, told: Told | None) -> Explanation:
-        """The explanation, of which ``told`` hears whenever there is more. Changes without time are named in a note."""
+    def explain(self, progress: Progress | None, told: Told | None, bounds: Sequence[Bound]) -> Explanation:
+        """The explanation, of which ``told`` hears whenever there is more. Changes without time are named in a note.
+        ``bounds`` are known to hold."""
         self.progress, self.told = progress or self.progress, told or self.told
+        for one in bounds:
+            self.base.bound(one.value, one.source, one.kind)
+        self.begin()
         self.progress(Step(kind="instance"))
         if self.base.best is not None:  # what is known without a solve, lest the time is too short for it
             self.facts()
             self.told(self.explanation())
             self.said.clear()
-        self.solve()
+        if not self.base.proved_infeasible:
+            self.solve()
         self.facts()
         self.told(self.explanation())
         self.changes()
         return self.explanation()
+
+    def begin(self) -> None:
+        """What a solve knows before its method begins, by plain code: bounds at once, and a first mapping."""
+        family = family_of(self.instance)
+        for name in (family.at_once, family.first):
+            if name and not self.base.proved_infeasible and self.base.best is None:
+                with uncompiled(), suppress(Stop):
+                    resolve(name)(self.instance, self.base)
 
     def changes(self) -> None:
         """Try changes while there is time."""
@@ -285,10 +300,11 @@ def explainer(work: Callable[[Any, Any, Any, SolveOptions], Explaining[Any]]) ->
         against: Any = None,
         progress: Progress | None = None,
         told: Told | None = None,
+        bounds: Sequence[Bound] = (),
     ) -> Explanation:
         options = options or SolveOptions()
         options.check()
-        return work(instance, solution, against, options).explain(progress, told)
+        return work(instance, solution, against, options).explain(progress, told, bounds)
 
     return explain
 

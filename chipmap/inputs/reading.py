@@ -47,6 +47,7 @@ class Conversion:
     """How a published graph is converted: ``dims`` (``batch=1``, ``tokens=1x128``) for what it leaves open, what its
     ``unknown`` operators count (None: the reader's default), and who is told what it comes to, line by line.
 
+    ``branch`` (``true``, ``false``, ``heavier``) is read where a program's inputs decide between two.
     ``equipment``: the ``system`` and the files of ``costs`` that an instance gets, for families that take them.
     """
 
@@ -54,6 +55,7 @@ class Conversion:
     unknown: str | None = None
     tell: Callable[[str], None] | None = None
     equipment: Mapping[str, Any] = field(default_factory=dict)
+    branch: str | None = None
 
 
 @overload
@@ -177,6 +179,8 @@ def _decoded(source: Source, settings: Iterable[str], family: str | None, conver
         raise InputError("an instance has no dimensions to give values to", where, "Leave out --dim.")
     if conversion.unknown is not None:
         raise InputError("an instance has no operators to count", where, "Leave out --unknown.")
+    if conversion.branch is not None:
+        raise InputError("an instance has no branches to choose from", where, "Leave out --branch.")
     found = native[0] if native is not None else _family_of_schema(schema or "", where)
     if family is not None and family != found.name:
         raise InputError(f"is an instance of family {found.name!r}", where, f"Leave out --family {family}.")
@@ -209,7 +213,7 @@ def convert(graphs: Sequence[Source], family: Family, conversion: Conversion) ->
     if not family.from_graph and not family.from_graphs:
         raise InputError(f"family {family.name!r} takes no graphs", everywhere, "Give an instance.")
     named = [(graph, "stdin" if graph.where == "standard input" else Path(graph.where).stem) for graph in graphs]
-    imported = import_graphs(named, dimensions(conversion.dims), conversion.unknown)
+    imported = import_graphs(named, dimensions(conversion.dims), conversion.unknown, conversion.branch)
     if conversion.tell is not None:
         for graph, name in imported:
             for line in summary(graph):

@@ -10,6 +10,10 @@ import msgspec
 from chipmap.family import FAMILY_NAMES, Family, get_family, resolve
 from chipmap.inputs.reading import ORDER, file_format, in_archive, plain_of, schema_of, source_of
 from chipmap.records import InputError, Record
+from chipmap.result import Bound, Result
+
+#: Files of an archive that stand for the whole of it.
+_OF_A_RUN = ("solution.json", "result.json")
 
 
 class _Owner(msgspec.Struct):
@@ -40,6 +44,27 @@ def read_solution(
             what = f"is of another instance: its hash begins with {str(its)[:12]}, this instance's with {ours[:12]}"
             raise InputError(what, str(source), "Name the instance that it was made for (an archive holds it).")
     return solution
+
+
+def bounds_of(source: str | Path | Result, family: Family, instance: Record) -> tuple[Bound, ...]:
+    """The lower bounds that a run (an archive, a result's file, a result) has proved of this very instance.
+
+    None where there is no result, where it is of another instance, where it had a constraint of the user's own, or
+    where its bound and its solution contradict each other.
+    """
+    if not isinstance(source, Result):
+        path = Path(source)
+        if not path.is_dir() and path.name not in _OF_A_RUN:
+            return ()
+        beside = path / "result.json" if path.is_dir() else path.with_name("result.json")
+        if not beside.is_file():
+            return ()
+        source = Result.read(beside)
+    units = source.units.objective if source.units else None
+    strange = source.instance_hash != instance.content_hash or units != family.units_of(instance).objective
+    if strange or source.status in ("error", "infeasible") or "oracle" in source.provenance:
+        return ()
+    return source.bounds
 
 
 def _instance_hash(data: bytes) -> Any:

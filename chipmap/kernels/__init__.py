@@ -8,7 +8,9 @@ Compiling takes seconds per function, and loading what was compiled some hundred
 few operations the same code as plain Python is through before that. So within :func:`plainly` kernels run as plain
 Python, until they have taken :data:`PLAIN` seconds in all; from then on they run compiled. A kernel that has run
 compiled in this process does so again: it is loaded. Results are the same: what overflows wraps around in both. A
-kernel with ``long=True``, whose loops don't shrink with the instance (an annealing), always runs compiled.
+kernel with ``long=True``, whose loops don't shrink with the instance (an annealing), always runs compiled. One with
+``part=True`` is compiled for kernels that call it alone (:mod:`chipmap.kernels.parts`): called from Python, it runs as
+plain Python.
 
 Where numba's NUMBA_DISABLE_JIT is set, all of them run as plain Python. That takes about a hundred times as long, so
 that a time limit ends with worse results; :data:`TROUBLE` says so.
@@ -24,10 +26,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
-from chipmap.deadline import Awaited
+from chipmap.deadline import Awaited, around
 from chipmap.deadline import Unready as Unready
+from chipmap.kernels.folders import provide
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 #: Where a family's compiled functions stand.
@@ -40,6 +43,10 @@ _DISABLED = (
     "NUMBA_DISABLE_JIT is set, so that they run as plain Python, about a hundred times slower: unset it for results as "
     "good as elsewhere"
 )
+_TEMPORARY = (
+    "neither the installation nor a home can be written, so that they are kept among temporary files: set "
+    "NUMBA_CACHE_DIR to a folder that stays"
+)
 _MAKING = Lock()
 
 
@@ -48,9 +55,27 @@ def disabled() -> bool:
     return os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
 
 
-#: Asked for a function that has to be compiled, by module, name and numba's types, in a process that has it compiled
-#: elsewhere. None: it is compiled here, where it is called.
-ELSEWHERE: list[Callable[[str, str, Any], Awaited | None]] = []
+class Elsewhere(Protocol):
+    """Who compiles functions in another process. ``patient``: whoever calls one waits for it there."""
+
+    patient: bool
+
+    def __call__(self, module: str, name: str, types: Any) -> Awaited | None:
+        """What becomes of a function with arguments of numba's ``types``; None: it is compiled where it is called."""
+
+
+_elsewhere: ContextVar[Elsewhere | None] = ContextVar("elsewhere", default=None)
+
+
+@contextmanager
+def elsewhere(asked: Elsewhere) -> Iterator[None]:
+    """Within it, in this thread, functions that have to be compiled are ``asked`` for. A call of one raises
+    :class:`Unready`, or waits for it. Threads that are to do the same need a copy of the context."""
+    token = _elsewhere.set(asked)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
 
 
 class _Allowance:
@@ -105,6 +130,8 @@ class Kernel:
     def __call__(self, *args: Any) -> Any:
         """The function's value, as numba gives it."""
         allowance = _plain.get()
+        if self._options.get("part"):
+            return _boxed(self.py_func(*args))
         if allowance is None:
             return self._as_compiled(*args)
         if allowance.never:
@@ -123,9 +150,17 @@ class Kernel:
             allowance.seconds -= time.thread_time() - began
 
     def _as_compiled(self, *args: Any) -> Any:
-        value = self.compiled(*args)
-        self._loaded = True
-        return value
+        while True:
+            try:
+                value = self.compiled(*args)
+            except Unready as missing:
+                asked = _elsewhere.get()
+                if missing.awaited is None or asked is None or not asked.patient:
+                    raise
+                around().wait(missing.awaited)
+            else:
+                self._loaded = True
+                return value
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -140,16 +175,19 @@ class Kernel:
                 _trouble(_DISABLED)
                 self._compiled = _interpreted(self.py_func)
                 return self._compiled
+            if provide(_PACKAGE):
+                _trouble(_TEMPORARY)
             from chipmap.kernels.compiled import compiled
 
             with _MAKING:
                 if self._compiled is None:
-                    self._compiled = compiled(self.py_func, self._options, _ROOMS, _trouble, ELSEWHERE)
+                    self._compiled = compiled(self.py_func, self._options, _ROOMS, _trouble, _elsewhere.get)
         return self._compiled
 
 
 def njit(function: Callable[..., Any] | None = None, long: bool = False, **options: Any) -> Any:
-    """A :class:`Kernel` with the options of ``numba.njit``; with ``cache=True`` it is kept on disk."""
+    """A :class:`Kernel` with the options of ``numba.njit``; with ``cache=True`` it is kept on disk, with ``part=True``
+    it is a part of the kernels that call it."""
     if function is None:
         return lambda found: Kernel(found, options, long)
     return Kernel(function, options, long)

@@ -19,7 +19,7 @@ def seeded(seed: int) -> NDArray[np.uint64]:
     return np.random.default_rng(seed).integers(1, 2**63, 1, dtype=np.uint64)
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def next_bits(random: Any) -> Any:
     """The next 64 random bits."""
     random[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -29,13 +29,13 @@ def next_bits(random: Any) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def uniform(random: Any) -> float:
     """A random number from 0 to below 1."""
     return float(next_bits(random) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def temperature(hot: float, cold: float, part: float) -> float:
     """The temperature after ``part`` (0 to 1) of a geometric fall from ``hot`` to ``cold``."""
     return hot * (cold / hot) ** part

@@ -37,7 +37,7 @@ class Comparison:
 
     @property
     def improves(self) -> bool:
-        """Whether the objective is better than any known one."""
+        """Whether the objective is better than that of any known solution."""
         objective, best = self.result.objective, self.entry.objective
         return objective is not None and (best is None or objective < best)
 
@@ -46,6 +46,18 @@ class Comparison:
         """Whether the bound is better than any known one."""
         bound, best = self.result.bound, self.entry.bound
         return bound is not None and (best is None or bound > best)
+
+    @property
+    def below_report(self) -> bool:
+        """Whether a better value is reported, without its solution."""
+        objective, said = self.result.objective, self.entry.reported
+        return objective is not None and said is not None and objective > said.ticks
+
+    @property
+    def below_reported_bound(self) -> bool:
+        """Whether a better bound is reported."""
+        bound, said = self.result.bound, self.entry.reported_bound
+        return bound is not None and said is not None and bound < said.ticks
 
 
 def compared(result: Result) -> Comparison | None:
@@ -69,17 +81,25 @@ def above(objective: int | None, best: int | None) -> float | None:
     return (objective - best) / abs(best) if best else 0.0
 
 
-def told(one: Comparison, best: str, share: str) -> list[str]:
-    """What to say of a result: ``best`` is the best known value with its unit, ``share`` the result's distance."""
+def told(one: Comparison, best: str, share: str, reported: str = "") -> list[str]:
+    """What to say of a result: ``best`` is the best known value with its unit, ``share`` the result's distance, and
+    ``reported`` the value that is reported without its solution."""
     entry, ours, lines = one.entry, one.result, list[str]()
     if one.impossible:
         return [f"contradicts what is known ({entry.found or entry.proved}): one of the two is wrong, please report it"]
+    what, more = "value", ""
+    if one.below_report and entry.reported is not None:
+        what, more = "solution", f"; {reported} is reported without a solution ({entry.reported.page})"
     if one.improves:
-        lines.append(f"improves the best known value, {best}, by {share}" if entry.found else "the first known value")
+        known = f"improves the best known {what}, {best}, by {share}" if entry.found else f"the first known {what}"
+        lines.append(known + more)
     elif ours.objective is not None and ours.objective == entry.objective:
-        lines.append("equals best known" + (", which is proved optimal" if entry.optimal else ""))
+        known = f"equals the best known {what}" if more else "equals best known"
+        lines.append(known + (", which is proved optimal" if entry.optimal else "") + more)
     elif ours.objective is not None:
-        lines.append(f"{share} above best known, {best} by {entry.found}")
+        lines.append(f"{share} above best known, {best} by {entry.found}{more}")
     if one.tightens and entry.bound is not None:
-        lines.append(f"improves the best known bound, by {entry.proved}")
+        said = entry.reported_bound if one.below_reported_bound else None
+        better = f"; {said.page} reports a better one" if said is not None else ""
+        lines.append(f"improves the best known bound, by {entry.proved}{better}")
     return lines

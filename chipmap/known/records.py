@@ -41,12 +41,21 @@ class Source(Record, frozen=True, kw_only=True, omit_defaults=True):
         return f"{self.method}{step}, chipmap {self.version}, seed {self.seed}"
 
 
+class Reported(Record, frozen=True, kw_only=True):
+    """A value that a page of results states though its solution wasn't kept, or a bound without the run that proved it:
+    in ticks, rounded to the worse side, and the page's path in the repository."""
+
+    ticks: int
+    page: str
+
+
 class Entry(Record, frozen=True, kw_only=True, omit_defaults=True):
     """What is known of the instance with this hash; ``instance`` is its name, which others may have as well.
 
     ``objective`` (by the checker) and ``bound`` are in ticks of ``unit``. ``found`` and ``proved`` say where they come
     from; of an ``infeasible`` instance, ``proved`` says who proved that. ``solution`` is given in files for a
-    maintainer; shipped ones lie in an archive of their own.
+    maintainer; shipped ones lie in an archive of their own. ``reported`` and ``reported_bound`` are better than what
+    stands here, and nobody can check them any more.
     """
 
     instance: str
@@ -59,6 +68,8 @@ class Entry(Record, frozen=True, kw_only=True, omit_defaults=True):
     bound: int | None = None
     proved: Source | None = None
     infeasible: bool = False
+    reported: Reported | None = None
+    reported_bound: Reported | None = None
     solution: dict[str, Any] | None = None
 
     @property

@@ -119,7 +119,15 @@ def merged(old: Entry | None, new: Entry) -> Entry:
     bound = None if proved.infeasible else proved.bound
     if bound is not None and found.objective is not None:
         bound = min(bound, found.objective)
-    return msgspec.structs.replace(found, bound=bound, proved=proved.proved, infeasible=proved.infeasible)
+    said, limit = old.reported or new.reported, old.reported_bound or new.reported_bound
+    return msgspec.structs.replace(
+        found,
+        bound=bound,
+        proved=proved.proved,
+        infeasible=proved.infeasible,
+        reported=said if said and (found.objective is None or found.objective > said.ticks) else None,
+        reported_bound=limit if limit and (bound is None or bound < limit.ticks) else None,
+    )
 
 
 def excluded(entry: Entry, objective: int | None) -> bool:

@@ -9,19 +9,16 @@ After :data:`MOST` seconds of the processor the compiler ends.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import pickle
-import resource
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from chipmap.kernels.compiled import compilations
+from chipmap.process.memory import cpu_limit
 
 #: The most seconds of the processor.
 MOST = 600
@@ -29,37 +26,18 @@ MOST = 600
 
 def main() -> int:
     """Serve standard input to its end."""
-    resource.setrlimit(resource.RLIMIT_CPU, (MOST, MOST))
+    cpu_limit(MOST)
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
     while (wanted := _next(requests)) is not None:
         number, module, name, types = wanted
         began, before = time.process_time(), compilations()
         with suppress(Exception):  # whoever calls the function compiles it then, and hears what is wrong
-            function = getattr(import_module(module), name).compiled
-            with _alone(Path(function._cache.cache_path)):  # another process may be at it, and keep it for this one
-                function.compile(types)
-        try:
+            getattr(import_module(module), name).compiled.compile(types)
+        with suppress(BrokenPipeError):  # nobody listens any more
             answers.write(f"{number} {compilations() - before} {time.process_time() - began:.3f}\n")
             answers.flush()
-        except BrokenPipeError:
-            return 0
     return 0
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold the lock of the compiled functions in ``folder``; without it where the file system knows none."""
-    lock = None
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder / "compiler.lock", os.O_WRONLY | os.O_CREAT, 0o666)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        if lock is not None:
-            os.close(lock)
 
 
 def _next(requests: BinaryIO) -> Any:

@@ -1,7 +1,7 @@
 """A solve whose kernels run compiled, however small its instance: ``python -m chipmap.process.compiling INSTANCE METHOD
 SECONDS MARKER``. If the method came to its end, the file MARKER is made and the exit code is 0
-(:mod:`chipmap.process.warming`). After so many seconds the system ends it, whatever it does, and whether or not its
-parent still lives.
+(:mod:`chipmap.process.warming`). After so many seconds of the processor the system ends it, whatever it does, and
+whether or not its parent still lives. At SIGTERM it ends as soon as the function at hand is kept.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 
 from chipmap.family import family_of, resolve
 from chipmap.inputs.reading import read
+from chipmap.kernels.once import KEPT, LOCKS
 from chipmap.process.conduct import at_once, checker, guarded, start_method
+from chipmap.process.memory import cpu_limit
 from chipmap.result import Termination
 from chipmap.run import Run, SolveOptions
 
@@ -39,8 +42,16 @@ def main(name: str, method: str) -> int:
     return int(reason in ("other_error", "numerical_error", "imprecise"))
 
 
+def _end(number: int, frame: FrameType | None) -> None:
+    """End, at once or after the function at hand."""
+    KEPT.append(lambda: os._exit(1))
+    if not LOCKS:
+        os._exit(1)
+
+
 if __name__ == "__main__":
-    signal.alarm(int(sys.argv[3]))
+    cpu_limit(int(sys.argv[3]))
+    signal.signal(signal.SIGTERM, _end)
     code = main(*sys.argv[1:3])
     if code == 0:
         with suppress(OSError):

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from chipmap.certificate import Certificate
-from chipmap.deadline import Stop
+from chipmap.deadline import Deadline, Stop
 from chipmap.evaluator import EvaluatorError
 from chipmap.evaluator import note as evaluator_note
 from chipmap.family import Family, Method, resolve
 from chipmap.inputs.solutions import read_solution
-from chipmap.kernels import TROUBLE, Unready, plainly, uncompiled
+from chipmap.kernels import TROUBLE, Unready, elsewhere, plainly, uncompiled
 from chipmap.oracle import Oracle, OracleError
+from chipmap.process.demand import Demand, Tell
 from chipmap.process.doubt import doubted
 from chipmap.process.warming import warm
-from chipmap.records import ChipmapError, ContradictionError, InputError, choices
+from chipmap.records import ChipmapError, ContradictionError, InputError, SolverUnavailableError, choices, counted
 from chipmap.result import Limit, Note, Termination
 from chipmap.run import Run, SolveOptions
 
@@ -44,6 +45,9 @@ SHORT_OF_MEMORY = (
     *("bad_alloc", "MemoryError", "out of memory"),
     *("Cannot allocate memory", "failed to map segment", "can't start new thread"),
 )
+
+#: A method's package that isn't installed with chipmap -> the extra that brings it.
+EXTRAS = {"cvxpy": "relaxation"}
 
 
 def guarded(run: Run, work: Callable[[], Termination]) -> Termination:
@@ -71,6 +75,10 @@ def guarded(run: Run, work: Callable[[], Termination]) -> Termination:
         return Termination(reason="other_error", detail=str(error))
     except ChipmapError:
         raise
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRAS:
+            raise
+        raise lacks(error.name) from None
     except Exception as error:
         if run.best is None or error is run.foreign:
             raise
@@ -82,6 +90,12 @@ def guarded(run: Run, work: Callable[[], Termination]) -> Termination:
         return ended(run, "other", run.failure)
     finally:
         run.settle()
+
+
+def lacks(package: str) -> SolverUnavailableError:
+    """The error that names the extra which brings a package."""
+    remedy = f'Install it: pip install "chipmap[{EXTRAS[package]}]"'
+    return SolverUnavailableError(f"this method needs {package}, which is not installed\n  {remedy}")
 
 
 def ended(run: Run, limit: Limit, detail: str) -> Termination:
@@ -179,30 +193,49 @@ def _refusal(certificate: Certificate) -> str:
     return f"{first.label} {first.message}" + (f" (and {more} more)" if more else "")
 
 
-def in_process(run: Run, family: Family, chosen: Method) -> Termination:
-    """A start from a file, what is known at once, the warm start, then the method, in this process.
-
-    Seconds in which functions are compiled don't count.
-    """
+@contextmanager
+def supplied(run: Run, family: Family, tell: Tell) -> Iterator[None]:
+    """Within it, functions that aren't compiled yet are compiled by another process, of which ``tell`` hears; the run
+    says what was. Where they are compiled first, or there is no hurry, a call waits for its function."""
+    demand = Demand(family.name, tell, patient=run.options.compiles_first or run.options.time_limit is None)
     try:
-        with plain(run, family):
+        with elsewhere(demand), run.deadline.heeded():
+            yield
+    finally:
+        demand.close()
+        note_compiled(run, demand.functions, demand.seconds)
+
+
+def note_compiled(run: Run, functions: int, seconds: float) -> None:
+    """Say what was compiled during a run, and which links waited for it."""
+    if (functions or run.delayed) and not run.options.deterministic:
+        words = f"{counted(functions, 'function')} compiled meanwhile, in {seconds:.1f} CPU seconds"
+        waited = f"; what waited for them: {', '.join(run.delayed)}" if run.delayed else ""
+        run.note("compiled", words + waited, functions=functions, seconds=round(seconds, 3), waited=run.delayed)
+
+
+def in_process(run: Run, family: Family, chosen: Method, tell: Tell) -> Termination:
+    """A start from a file, what is known at once, the warm start, then the method, in this process."""
+    try:
+        with plain(run, family), supplied(run, family, tell):
             return _in_process(run, family, chosen)
-    except Unready:
-        run.started += warm(family)
+    except Unready:  # what is compiled first doesn't count
+        run.started += warm(family, tell, lambda: run.cancelled)
         run.ready = True
-        return in_process(run, family, chosen)
+        return in_process(run, family, chosen, tell)
 
 
 def _in_process(run: Run, family: Family, chosen: Method) -> Termination:
-    start_from_file(run, family)
-    at_once(run, family)
-    first(run, family, chosen)
+    with Deadline().heeded():  # what is returned in any case, however short the time
+        start_from_file(run, family)
+        at_once(run, family)
+        first(run, family, chosen)
     before = start_method(family, chosen, run.options.warm_start)
     if before is not None:
-        resolve(before)(run.instance, run)
+        patiently(run, partial(resolve(before), run.instance, run))
     run.timings["start"] = round(run.seconds - run.timings.get("read", 0.0), 6)
     run.checkpoint()
-    return timed(run, family, chosen)
+    return patiently(run, partial(timed, run, family, chosen))
 
 
 def patiently(run: Run, work: Callable[[], Termination]) -> Termination:

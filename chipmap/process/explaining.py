@@ -9,12 +9,12 @@ from collections.abc import Callable
 import msgspec
 
 from chipmap.explanation import Explanation, Statement, Step
-from chipmap.family import Family
+from chipmap.family import Family, resolve
 from chipmap.process.child import Child
 from chipmap.process.messages import Failed, Looking, Question, Told
 from chipmap.process.supervisor import GRACE, TICK
 from chipmap.records import ChipmapError, InputError, Record
-from chipmap.result import Limit, Note
+from chipmap.result import Bound, Limit, Note, Status, best_bound
 from chipmap.run import SolveOptions
 
 Progress = Callable[[Step], None]
@@ -28,14 +28,15 @@ def isolated(
     options: SolveOptions,
     progress: Progress,
     started: float,
+    bounds: tuple[Bound, ...],
 ) -> Explanation:
     """The last explanation that a child tells before it ends or must be killed."""
     until = math.inf if options.time_limit is None else started + options.time_limit + GRACE
     raw = [msgspec.Raw(msgspec.json.encode(record)) for record in (instance, solution, against)]
-    told = _nothing_yet(instance, family)
+    told = _nothing_yet(instance, family, solution, bounds)
     child = Child("chipmap.process.worker")
     try:
-        child.send(Question(family.name, options, started, *raw))
+        child.send(Question(family.name, options, started, raw[0], raw[1], raw[2], bounds))
         while True:
             late = time.monotonic() >= until
             messages, closed = child.received(0.0 if late else TICK)
@@ -59,14 +60,23 @@ def isolated(
         child.kill()
 
 
-def _nothing_yet(instance: Record, family: Family) -> Explanation:
+def _nothing_yet(instance: Record, family: Family, solution: Record | None, bounds: tuple[Bound, ...]) -> Explanation:
     """What is known before the child has told anything."""
-    words = "Nothing is known: the time was too short to solve the instance once."
+    more = "" if solution is None and not bounds else " more"
+    words = f"Nothing{more} is known: the time was too short to solve the instance once."
+    certificate = resolve(family.check)(instance, solution) if solution is not None else None
+    objective = certificate.objective if certificate is not None and certificate.feasible else None
+    lower = best_bound(bounds)
+    bound = lower.value if lower is not None and (objective is None or lower.value <= objective) else None
+    status: Status = "unknown" if objective is None else "optimal" if objective == bound else "feasible"
     return Explanation(
         instance=str(getattr(instance, "name", "")),
         instance_hash=instance.content_hash,
         family=family.name,
-        status="unknown",
+        status=status,
+        objective=objective,
+        bound=bound,
+        terms=certificate.terms if certificate is not None and objective is not None else {},
         statements=(Statement(topic="verdict", message=words),),
     )
 

@@ -1,4 +1,5 @@
-"""Limits on the memory of a process, as the system keeps them (``RLIMIT_AS``: bytes of address space); its garbage."""
+"""Limits on the memory of a process (``RLIMIT_AS``: bytes of address space) and on its seconds of the processor, as the
+system keeps them; its garbage."""
 
 from __future__ import annotations
 
@@ -28,6 +29,14 @@ def cap(limit: int | None) -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def cpu_limit(seconds: int) -> None:
+    """End this process after so many seconds of the processor from its start, on all cores together."""
+    import resource
+
+    with suppress(OSError, ValueError):  # the user's own limit is lower
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 
 
 @contextmanager

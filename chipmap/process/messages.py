@@ -15,9 +15,7 @@ class Job(msgspec.Struct, frozen=True, tag=True):
     """What to solve. ``started`` is the parent's monotonic clock, which all processes of a machine share.
 
     ``path`` are the folders where the parent finds modules (``sys.path``): an oracle's name is looked up there, too.
-    Unless ``ready``, the child ends where a function would have to be compiled (:class:`chipmap.kernels.Unready`); with
-    ``background`` it has it compiled by another process and goes on with what needs none
-    (:mod:`chipmap.process.demand`).
+    Unless ``ready``, the child ends where a function would have to be compiled (:class:`chipmap.kernels.Unready`).
     """
 
     family: str
@@ -27,11 +25,11 @@ class Job(msgspec.Struct, frozen=True, tag=True):
     instance: msgspec.Raw
     path: tuple[str, ...] = ()
     ready: bool = True
-    background: bool = False
 
 
 class Question(msgspec.Struct, frozen=True, tag=True):
-    """What to explain: as :func:`chipmap.explain.explain` takes it, missing solutions as null; ``started`` as above."""
+    """What to explain: as :func:`chipmap.explain.explain` takes it, missing solutions as null; ``started`` as above.
+    ``bounds`` are known of the instance."""
 
     family: str
     options: SolveOptions
@@ -39,6 +37,7 @@ class Question(msgspec.Struct, frozen=True, tag=True):
     instance: msgspec.Raw
     solution: msgspec.Raw
     against: msgspec.Raw
+    bounds: tuple[Bound, ...] = ()
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
@@ -81,11 +80,12 @@ class Measured(msgspec.Struct, frozen=True, tag=True):
 
 
 class Compiled(msgspec.Struct, frozen=True, tag=True):
-    """So many ``functions`` have been compiled meanwhile, in so many seconds of the processor; ``asked`` are wanted."""
+    """How far compiling has come (:class:`chipmap.process.demand.Compiling`)."""
 
-    functions: int
+    family: str
+    done: int
+    left: int
     seconds: float
-    asked: int
 
 
 class Ended(msgspec.Struct, frozen=True, tag=True):

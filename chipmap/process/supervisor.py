@@ -12,7 +12,6 @@ import math
 import signal
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import BinaryIO
 
@@ -27,10 +26,12 @@ from chipmap.process.conduct import (
     ended,
     first,
     guarded,
+    note_compiled,
     plain,
     start_from_file,
     start_method,
 )
+from chipmap.process.demand import Compiling, Tell
 from chipmap.process.memory import room
 from chipmap.process.messages import Bounded, Compiled, Ended, Failed, Found, Halt, Job, Measured, Start, ToParent
 from chipmap.process.signals import Interrupts
@@ -47,7 +48,7 @@ TICK = 0.05
 
 
 def supervise(
-    run: Run, family: Family, chosen: Method, log: BinaryIO | None, tell: Callable[[str], None]
+    run: Run, family: Family, chosen: Method, log: BinaryIO | None, tell: Tell
 ) -> tuple[Termination, dict[str, str]]:
     """Run ``chosen`` in a child; returns the termination and the versions of what the child used.
 
@@ -76,14 +77,12 @@ def supervise(
 class _Watch:
     """One supervised run: sends the job, listens until the child ends or must be killed, says how it ended."""
 
-    def __init__(
-        self, run: Run, family: Family, child: Child, interrupts: Interrupts, tell: Callable[[str], None]
-    ) -> None:
+    def __init__(self, run: Run, family: Family, child: Child, interrupts: Interrupts, tell: Tell) -> None:
         self.run, self.family, self.child, self.interrupts, self.tell = run, family, child, interrupts, tell
-        self.told = False
         self.solution_type = resolve(family.solution)
         self.versions: dict[str, str] = {}
         self.halted, self.adopted = False, b""
+        self.compiled: Compiled | None = None
         limit = run.options.time_limit
         self.kill_at = math.inf if limit is None else run.started + limit + GRACE
 
@@ -92,7 +91,7 @@ class _Watch:
         run = self.run
         options = msgspec.structs.replace(run.options, warm_start=None)
         instance = msgspec.Raw(msgspec.json.encode(run.instance))
-        how = tuple(sys.path), run.ready, run.background
+        how = tuple(sys.path), run.ready
         self.child.send(Job(self.family.name, chosen.name, options, run.started, instance, *how))
         start_from_file(run, self.family)
         try:
@@ -148,9 +147,9 @@ class _Watch:
         for message in messages:
             if isinstance(message, Measured) and self.run.evaluator is not None:
                 self.run.evaluator.take(message.measurement)
-            if isinstance(message, Compiled) and not self.told:
-                self.told = True
-                self.tell(f"compiling what family {self.family.name} needs, once, while it is solved without")
+            if isinstance(message, Compiled):
+                self.compiled = message
+                self.tell(Compiling(message.family, message.done, message.left, message.seconds))
         if not self.run.options.deterministic:
             for found in reversed([message for message in messages if isinstance(message, Found)]):
                 if self._adopt(found):
@@ -205,6 +204,8 @@ class _Watch:
     def _died(self) -> Termination:
         """The child gave no last word: it was stopped by us, by the system, or crashed."""
         run = self.run
+        if self.compiled is not None:
+            note_compiled(run, self.compiled.done, self.compiled.seconds)
         if run.closed:
             return run.terminate("gap")
         if self.halted:

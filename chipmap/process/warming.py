@@ -1,14 +1,13 @@
 """Compiling a family's functions once, outside everybody's time limit.
 
-numba compiles a function at its first call and keeps it on disk (:mod:`chipmap.kernels`). A run with a time limit must
-not pay for that: before its clock starts, tiny instances of the family are solved by the methods that its record names
-(:attr:`chipmap.family.Family.warm`), in processes that no limit of the user's ends. Markers beside the compiled
-functions say which of these solves were done for these sources. What a process has compiled stays, also where it is
-interrupted.
+numba compiles a function at its first call and keeps it on disk (:mod:`chipmap.kernels`). Where a run must not pay for
+that (``--compile first``), tiny instances of the family are solved before its clock starts, by the methods that its
+record names (:attr:`chipmap.family.Family.warm`), in processes that no limit of the user's ends. Markers beside the
+compiled functions say which of these solves were done for these sources.
 
-These processes outlive a command that is killed, as the longest function takes many seconds: a command that is killed
-after few seconds, again and again, would never come to its end. They last for :data:`MOST` seconds at most and hold the
-lock until then, so that the next command waits for them.
+Nothing that is compiled is lost. When a command is stopped, these processes end with the function at hand; when it is
+killed they go on. They hold the lock as long, so that the next command waits for them. Each ends after :data:`MOST`
+seconds of the processor.
 """
 
 from __future__ import annotations
@@ -21,18 +20,25 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
 from chipmap.family import Family
 from chipmap.kernels import disabled
-from chipmap.kernels.folders import FORMAT, trusted
+from chipmap.kernels.folders import FORMAT, SHARED, fresh, homes, provide, sources_hash, trusted, user_cache
+from chipmap.kernels.once import noted
+from chipmap.options import cores
 from chipmap.process.child import environment
+from chipmap.process.demand import Compiling, Tell, nobody
 
-#: The most seconds that compiling may take, and those between two looks at what it does.
-MOST, PAUSE = 300.0, 0.02
+#: The most seconds of the processor that a solve may take, the seconds between two looks at it, and between two looks
+#: at what is compiled.
+MOST, PAUSE, LOOK = 600, 0.02, 0.5
+#: About how many functions a family has to compile: what a bar ends with (``chipmap doctor`` counts them).
+ABOUT = {"ring": 113, "placement": 127, "multimodel": 61, "wafer": 150, "dataflow": 58}
 _PACKAGE = Path(__file__).resolve().parents[1]
+#: Processes that were told to end with the function at hand.
+_ENDING: list[subprocess.Popen[bytes]] = []
 
 
 class _Solve(NamedTuple):
@@ -49,36 +55,47 @@ def is_warm(family: Family) -> bool:
 
 
 class Kept(NamedTuple):
-    """What is kept of a family's compiled functions: how many, their bytes and their folder (of the first where they
-    lie in several), and whether that is the ``whole`` of what :func:`warm` compiles."""
+    """What is kept of a family's compiled functions: how many, their bytes, the folders they lie in (the roots of
+    them), the seconds of the processor that compiling them took as far as that was noted, and whether that is the
+    ``whole`` of what :func:`warm` compiles."""
 
     family: str
     whole: bool
     functions: int
     bytes: int
-    folder: str
+    seconds: float
+    folders: tuple[str, ...]
 
 
 def kept(family: Family) -> Kept:
-    """The compiled functions of ``family`` on this machine's disk."""
+    """The compiled functions of ``family`` on this machine's disk, of the sources as they are."""
+    rooms = tuple(_PACKAGE / room for room in ("heuristics", "instances"))
+    stamp = sources_hash(family.name, rooms)
+    provide(_PACKAGE)
+    functions, size, folders = 0, 0, dict[Path, None]()
+    for folder in [home for sources in _sources(family) for home in homes(sources)]:
+        for index in folder.glob(f"*.{FORMAT}.nbi"):
+            if fresh(index, stamp):
+                files = list(folder.glob(f"{index.stem}.*.nbc"))
+                functions += len(files)
+                size += sum(path.stat().st_size for path in files)
+                folders[folder] = None
+    roots = dict.fromkeys(str(_PACKAGE if one.is_relative_to(_PACKAGE) else one.parent) for one in folders)
+    seconds = sum(one.seconds for one in noted(folders, stamp))
+    return Kept(family.name, is_warm(family), functions, size, round(seconds, 1), tuple(roots))
+
+
+def _sources(family: Family) -> list[Path]:
+    """The folders of a family's sources that may hold functions to compile."""
     rooms = [_PACKAGE / room / family.name for room in ("heuristics", "instances")]
-    named = os.environ.get("NUMBA_CACHE_DIR")
-    folders = [Path(named)] if named else [*rooms, Path("~/.cache/numba").expanduser()]
-    hashes = [hashlib.sha1(str(path.parent).encode()).hexdigest() for room in rooms for path in room.rglob("*.py")]
-    found = [path for folder in folders for path in folder.rglob(f"*.{FORMAT}.*.nbc")]
-    own = [path for path in found if path.is_relative_to(_PACKAGE) or any(one in path.parent.name for one in hashes)]
-    where = str(folders[0] if named or not own or own[0].is_relative_to(_PACKAGE) else own[0].parents[1])
-    return Kept(family.name, is_warm(family), len(own), sum(path.stat().st_size for path in own), where)
+    return sorted({path.parent for room in rooms for path in room.rglob("*.py")})
 
 
-def warm(
-    family: Family, tell: Callable[[str], None] = lambda text: None, stopped: Callable[[], bool] = lambda: False
-) -> float:
+def warm(family: Family, tell: Tell = nobody, stopped: Callable[[], bool] = lambda: False) -> float:
     """Compile what ``family`` needs, unless that was done; returns the seconds that it took.
 
-    ``tell`` hears a sentence before it begins, or waits for another command that does it. Where nothing can be written,
-    where it fails, when it is ``stopped``, or after :data:`MOST` seconds, functions are compiled when they are first
-    called.
+    ``tell`` hears how far it has come, also while it waits for another command that does it. Where nothing can be
+    written, where it fails, or when it is ``stopped``, functions are compiled when they are first called.
     """
     began = time.monotonic()
     if is_warm(family):
@@ -86,11 +103,26 @@ def warm(
     folder = next((folder for folder in _folders(family) if _writable(folder)), None)
     if folder is None:
         return 0.0
-    until = began + MOST
-    tell(f"compiling the programs of family {family.name}, once (up to two minutes; --time-limit starts after it)")
-    with _alone(folder / f"warm-{family.name}.lock", lambda: stopped() or time.monotonic() > until) as lock:
-        _compile(_missing(family, folder), lock, lambda: stopped() or time.monotonic() > until)
+    looking = _looking(family, stopped, tell)
+    with _alone(folder / f"warm-{family.name}.lock", looking) as lock:
+        _compile(_missing(family, folder), lock, looking)
     return time.monotonic() - began
+
+
+def _looking(family: Family, stopped: Callable[[], bool], tell: Tell) -> Callable[[], bool]:
+    """``stopped``, which tells how far it has come from time to time."""
+    last = -LOOK
+
+    def looked() -> bool:
+        nonlocal last
+        if time.monotonic() >= last + LOOK:
+            now = kept(family)
+            left = max(1, ABOUT.get(family.name, 0) - now.functions)
+            tell(Compiling(family.name, now.functions, left, now.seconds))
+            last = time.monotonic()
+        return stopped()
+
+    return looked
 
 
 def _missing(family: Family, folder: Path) -> list[_Solve]:
@@ -102,7 +134,7 @@ def _missing(family: Family, folder: Path) -> list[_Solve]:
     own = [
         path for room in ("heuristics", "instances") for path in sorted((_PACKAGE / room / family.name).rglob("*.py"))
     ]
-    for path in (_PACKAGE / "kernels" / "annealing.py", *own):
+    for path in (*(_PACKAGE / "kernels" / name for name in SHARED), *own):
         state = path.stat()
         sources.update(f"{path.relative_to(_PACKAGE)} {state.st_size} {state.st_mtime_ns} ".encode())
     solves = []
@@ -116,11 +148,12 @@ def _missing(family: Family, folder: Path) -> list[_Solve]:
 
 def _folders(family: Family) -> Iterator[Path]:
     """Where a marker may lie: where numba is told to keep its files, beside the sources, or in the user's cache."""
+    provide(_PACKAGE)
     if "NUMBA_CACHE_DIR" in os.environ:
         yield Path(os.environ["NUMBA_CACHE_DIR"])
         return
     yield _PACKAGE / "heuristics" / family.name / "__pycache__"
-    yield Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "chipmap"
+    yield from (folder / "chipmap" for folder in user_cache())
 
 
 def _writable(folder: Path) -> bool:
@@ -157,11 +190,10 @@ def _alone(path: Path, stopped: Callable[[], bool]) -> Iterator[int | None]:
 
 def _compile(todo: list[_Solve], lock: int | None, stopped: Callable[[], bool]) -> None:
     """Run the solves, as many at a time as there are cores; where one fails, no more are begun."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     running = list[subprocess.Popen[bytes]]()
     try:
         while (todo or running) and not stopped():
-            while todo and len(running) < cores:
+            while todo and len(running) < cores():
                 running.append(_solving(todo.pop(0), lock))
             for child in [child for child in running if child.poll() is not None]:
                 running.remove(child)
@@ -170,14 +202,14 @@ def _compile(todo: list[_Solve], lock: int | None, stopped: Callable[[], bool]) 
             time.sleep(PAUSE)
     finally:
         for child in running:
-            child.kill()
-            child.wait()
+            child.terminate()
+        _ENDING[:] = [child for child in [*_ENDING, *running] if child.poll() is None]
 
 
 def _solving(solve: _Solve, lock: int | None) -> subprocess.Popen[bytes]:
     """A solve without a limit in a process of its own, whose kernels run compiled; it keeps ``lock`` held, and makes
     the marker at its end."""
-    nothing, arguments = subprocess.DEVNULL, (solve.instance, solve.method, str(ceil(MOST)), str(solve.marker))
+    nothing, arguments = subprocess.DEVNULL, (solve.instance, solve.method, str(MOST), str(solve.marker))
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "chipmap.process.compiling", *arguments],
         env=environment(),

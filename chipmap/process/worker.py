@@ -23,8 +23,6 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from chipmap.kernels import ELSEWHERE
-from chipmap.process.demand import Demand
 from chipmap.process.memory import cap, collect_seldom
 from chipmap.process.messages import (
     Bounded,
@@ -40,7 +38,6 @@ from chipmap.process.messages import (
     ToParent,
     found_of,
 )
-from chipmap.records import counted
 from chipmap.result import Termination, TraceEvent
 from chipmap.run import Run
 
@@ -111,7 +108,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     from chipmap.evaluator import load_evaluator
     from chipmap.family import get_family, resolve
     from chipmap.oracle import load_oracle
-    from chipmap.process.conduct import checker, guarded, notes_of, patiently, plain, timed
+    from chipmap.process.conduct import checker, guarded, notes_of, patiently, plain, supplied, timed
     from chipmap.provenance import used_versions
 
     family = get_family(job.family)
@@ -122,7 +119,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     oracle = load_oracle(job.options.oracle, family)
     log_file = LOG if LOG.exists() else None
     run = Run(instance, job.options, checker(family, oracle), job.started, log_file=log_file, oracle=oracle)
-    run.ready, demand = job.ready, _demand(job, send)
+    run.ready = job.ready
     if job.options.evaluator is not None:
         run.evaluator = load_evaluator(job.options.evaluator, job.options.evaluations)
         run.evaluator.hear = lambda measurement: send(Measured(measurement))
@@ -148,9 +145,8 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
         return patiently(run, partial(timed, run, family, chosen))
 
     run.timings["child"] = round(run.seconds, 6)
-    with plain(run, family):
+    with plain(run, family), supplied(run, family, lambda now: send(Compiled(*now))):
         termination = guarded(run, work)
-    _say(run, demand)
     return Ended(
         termination=termination,
         best=found_of(run.best) if run.best else None,
@@ -165,23 +161,6 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
         evaluation=run.evaluator.report(run.best.measured if run.best else None) if run.evaluator else None,
         failure=run.failure,
     )
-
-
-def _demand(job: Job, send: Sender) -> Demand:
-    """Who is asked for functions that aren't compiled yet, where the job wants that done beside it."""
-    demand = Demand(lambda functions, seconds, asked: send(Compiled(functions, seconds, asked)))
-    if job.background:
-        ELSEWHERE.append(demand)
-    return demand
-
-
-def _say(run: Run, demand: Demand) -> None:
-    """What was compiled meanwhile, and what waited for it."""
-    if not demand.functions and not run.delayed:
-        return
-    words = f"{counted(demand.functions, 'function')} compiled meanwhile, in {demand.seconds:.1f} seconds"
-    waited = f"; what waited for them: {', '.join(run.delayed)}" if run.delayed else ""
-    run.note("compiled", words + waited, functions=demand.functions, seconds=demand.seconds, waited=run.delayed)
 
 
 def _explain(job: Question, lines: BinaryIO, send: Sender) -> Told:
@@ -203,7 +182,8 @@ def _explain(job: Question, lines: BinaryIO, send: Sender) -> Told:
     def told(explanation: Any, last: bool = False) -> Told:
         return Told(msgspec.Raw(msgspec.json.encode(explanation)), last)
 
-    found = explain(instance, one, options, other, lambda step: send(Looking(step)), lambda so_far: send(told(so_far)))
+    hear = (lambda step: send(Looking(step)), lambda so_far: send(told(so_far)))
+    found = explain(instance, one, options, other, *hear, job.bounds)
     return told(found, last=True)
 
 

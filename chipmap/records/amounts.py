@@ -33,7 +33,8 @@ _FIELDS = {
     **{"bytes": "B", "kib": "KiB", "mib": "MiB", "gib": "GiB", "kb": "kB", "mb": "MB", "gb": "GB", "flop": "FLOP"},
     **{"ps": "ps", "ns": "ns", "us": "us", "ms": "ms", "s": "s", "seconds": "s"},
 }
-_RATE = "bytes_per_ns"
+#: How the name of a rate ends -> its unit.
+_RATES = {"bytes_per_ns": ("B", "ns"), "flop_per_ns": ("FLOP", "ns")}
 _MOST = 2**63
 _REMEDY = "Sizes are written 64MiB or 1.5GB, times 500ms, 30s, 2min or 1h."
 
@@ -86,8 +87,11 @@ def in_field(text: str, name: str, where: str) -> Fraction | None:
         return number / 100
     over, _, under = written.partition("/")
     end = name.rpartition("_")[2]
-    known = name.endswith(_RATE) or (end in _FIELDS and "_per_" not in name)
-    own = ("B", "ns") if name.endswith(_RATE) else (_FIELDS[end] if known else "", "")
+    rate = next((unit for ending, unit in _RATES.items() if name.endswith(ending)), None)
+    known = rate is not None or (end in _FIELDS and "_per_" not in name)
+    own = rate or (_FIELDS[end] if known else "", "")
+    if own[0] == "FLOP" and rate and written.casefold().endswith("flops"):
+        under = "s"  # TFLOPS, a rate in one word
     mine, divisor = _unit(over), _unit(under)
     if not known and (mine is None or mine[0] != "number" or under):
         raise InputError(f"{text!r} has a unit, but {name} has none that is known", where, "Give a number alone.")
@@ -95,7 +99,8 @@ def in_field(text: str, name: str, where: str) -> Fraction | None:
     fits = mine is not None and its is not None and mine[0] in _taken(its) and bool(under) == bool(own[1])
     if mine is None or its is None or not fits or divisor is None or per is None or divisor[0] != per[0]:
         unit = "/".join(filter(None, own))
-        raise InputError(f"{text!r} doesn't fit {name}", where, f"It counts in {unit}. {_REMEDY}")
+        how = "Rates are written 25GB/s or 300TFLOP/s." if rate else _REMEDY
+        raise InputError(f"{text!r} doesn't fit {name}", where, f"It counts in {unit}. {how}")
     return number * mine[1] / its[1] * per[1] / divisor[1]
 
 

@@ -92,7 +92,9 @@ def standing(result: Result) -> tuple[list[str], bool]:
     if beside is None:
         return [], False
     share = percent(abs(beside.above or 0.0))
-    return told(beside, amount(beside.entry.objective, beside.entry.unit), share), beside.impossible
+    entry, said = beside.entry, beside.entry.reported
+    reported = amount(said.ticks, entry.unit) if said else ""
+    return told(beside, amount(entry.objective, entry.unit), share, reported), beside.impossible
 
 
 def _figures(result: Result) -> dict[str, Any]:

@@ -5,7 +5,6 @@ Versions come from the installed packages' metadata, so that asking imports no s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
@@ -20,38 +19,48 @@ GUROBI_REMEDY = "Get a licence at gurobi.com (free for academics: gurobi.com/aca
 
 #: Solver -> its package.
 PACKAGES = {"highs": "highspy", "gurobi": "gurobipy", "cpsat": "ortools"}
+#: Solver -> the extra that brings it; the others come with chipmap.
+EXTRAS = {"gurobi": "gurobi"}
 #: Solver -> kinds of model that it takes.
 KINDS = {"highs": ("mip",), "gurobi": ("mip",), "cpsat": ("cpsat",)}
 
 
+#: What pyproject.toml asks for of HiGHS.
+HIGHSPY = "highspy>=1.13,!=1.14.*,!=1.15.*"
+
+
 class KnownBad(NamedTuple):
-    """Versions of a package, from ``first`` on, that must not be used, and why."""
+    """Versions of a package, from ``first`` up to but not ``fixed``, with which ``solvers`` must not be used, and why.
+
+    Both ends were tried: ``first`` fails, ``fixed`` doesn't (``docs/dev/architecture.md``, "Solver facts").
+    """
 
     package: str
     first: str
+    fixed: str
     why: str
     remedy: str
-    solver: str | None = None
+    solvers: tuple[str, ...]
     together_with: str | None = None
 
     def applies(self) -> bool:
         """Whether such a version is installed (beside ``together_with``, where that is needed)."""
         installed = package_version(self.package)
         partner = self.together_with is None or package_version(self.together_with) is not None
-        return installed is not None and partner and Version(installed) >= Version(self.first)
+        return installed is not None and partner and Version(self.first) <= Version(installed) < Version(self.fixed)
 
 
 KNOWN_BAD = (
-    KnownBad("highspy", "1.14", "returns wrong optima", "pip install 'highspy>=1.12,<1.14'", solver="highs"),
+    KnownBad("highspy", "1.14", "1.15", "returns wrong optima", f"pip install '{HIGHSPY}'", ("highs",)),
     KnownBad(
         "highspy",
         "1.15",
+        "1.16",
         "can't be imported in one process with ortools (both ship libhighs.so.1)",
-        "pip install 'highspy>=1.12,<1.14'",
-        solver="cpsat",
+        f"pip install '{HIGHSPY}'",
+        ("highs", "cpsat"),
         together_with="ortools",
     ),
-    KnownBad("cvxpy", "1.9.2", "asks for a highspy that returns wrong optima", "pip install 'cvxpy>=1.8,<1.9.2'"),
 )
 
 
@@ -80,11 +89,6 @@ def availability() -> tuple[SolverStatus, ...]:
         SolverStatus(name, package, package_version(package), _licence(name), _problem(name))
         for name, package in PACKAGES.items()
     )
-
-
-def known_bad() -> Iterator[KnownBad]:
-    """The known-bad versions that are installed here."""
-    return (bad for bad in KNOWN_BAD if bad.applies())
 
 
 def require(name: str) -> None:
@@ -127,8 +131,9 @@ def _problem(name: str) -> str:
     package = PACKAGES[name]
     installed = package_version(package)
     if installed is None:
-        return f"solver {name!r} needs the package {package}, which is not installed: pip install {package}"
+        remedy = f"pip install {package}" if name not in EXTRAS else f'pip install "chipmap[{EXTRAS[name]}]"'
+        return f"solver {name!r} needs the package {package}, which is not installed: {remedy}"
     for bad in KNOWN_BAD:
-        if bad.solver == name and bad.applies():
+        if name in bad.solvers and bad.applies():
             return f"solver {name!r}: {bad.package} {package_version(bad.package)} {bad.why}: {bad.remedy}"
     return ""

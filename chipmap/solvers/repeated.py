@@ -70,10 +70,7 @@ class Repeated:
         for name, value in options.items():
             highs.setOptionValue(name, value)
         highs.clearSolver()
-        try:
-            highs.run()
-        finally:
-            highspy.Highs.resetGlobalScheduler(True)  # another solve may use another number of threads
+        _run(highs)
         status, info = highs.getModelStatus(), highs.getInfo()
         if status == highspy.HighsModelStatus.kInfeasible:
             return Answer(None, None)
@@ -82,6 +79,15 @@ class Repeated:
         if status.name not in HONEST or not math.isfinite(bound):
             bound = -math.inf
         return Answer(np.array(highs.getSolution().col_value) if found else None, bound)
+
+
+def _run(highs: Any) -> None:
+    """Run HiGHS, whatever number of threads other solves in this thread, also those of a caller, have had or will."""
+    highspy.Highs.resetGlobalScheduler(True)
+    try:
+        highs.run()
+    finally:
+        highspy.Highs.resetGlobalScheduler(True)
 
 
 def _whole(
@@ -141,13 +147,10 @@ class GrowingProgram:
         highs.setOptionValue("time_limit", highs.getRunTime() + min(seconds, 1e9))
         if not self.warm:
             highs.clearSolver()
-        try:
-            highs.run()
-            if highs.getModelStatus() == highspy.HighsModelStatus.kUnknown:  # rounding: from scratch
-                highs.clearSolver()
-                highs.run()
-        finally:
-            highspy.Highs.resetGlobalScheduler(True)  # another solve may use another number of threads
+        _run(highs)
+        if highs.getModelStatus() == highspy.HighsModelStatus.kUnknown:  # rounding: from scratch
+            highs.clearSolver()
+            _run(highs)
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         found = highs.getSolution()

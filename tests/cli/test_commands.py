@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import json
 import os
+import pydoc
 import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -64,12 +66,25 @@ def test_python_m_chipmap() -> None:
 
 
 def test_public_names() -> None:
-    assert len(set(package.__all__)) == len(package.__all__)
+    """Each is exported by its name (for type checkers and `import *`), and nothing else is public but modules."""
     tree = ast.parse(Path(package.__file__).read_text())
-    imported = {a.name for node in tree.body if isinstance(node, ast.ImportFrom) for a in node.names}
-    assert imported == set(package.__all__)
+    imported = [a for node in tree.body if isinstance(node, ast.ImportFrom) for a in node.names]
+    assert all(alias.asname == alias.name for alias in imported)
+    names = {alias.name for alias in imported}
+    assert len(names) == len(imported) > 30
+    public = {name for name, value in vars(package).items() if name[0] != "_" and not isinstance(value, ModuleType)}
+    assert public == names - {"__version__"}
     assert callable(package.solve)
     assert callable(package.generate)
+
+
+def test_help_fits_a_page() -> None:
+    """`help(chipmap)`: the functions by name; those and the classes have a help of their own."""
+    text = pydoc.render_doc(package, renderer=pydoc.plaintext)  # type: ignore[attr-defined] # in pydoc, not in its stubs
+    assert len(text.splitlines()) <= 60
+    for name in ("read", "solve", "bound", "check", "explain", "generate", "load", "Result", "InputError"):
+        assert name in text
+        assert getattr(package, name).__doc__
 
 
 def test_solve_prints_what_scripts_rely_on(chipmap: Command, put: Put, tmp_path: Path) -> None:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from chipmap import explain, solve
+from chipmap.family import get_family
+from chipmap.inputs.reading import read
+from chipmap.inputs.solutions import bounds_of
+from chipmap.records import ChipmapError
+from chipmap.result import Bound, Result
+from chipmap.run import SolveOptions
 from tests.cli.conftest import CHAIN, Command
 from tests.cli.test_bad_input import refused
 
@@ -97,3 +105,34 @@ def test_dataflow(chipmap: Command, tmp_path: Path) -> None:
     for change in settings:
         solved = chipmap("solve", name, "--set", change["setting"], "--quiet", "--format", "json").json
         assert solved["objective"] == change["objective"], change
+
+
+def test_a_run_s_own_bound_counts(chipmap: Command, put: Put, tmp_path: Path) -> None:
+    """What the archive has proved is said, however little time there is; not what another instance's run has."""
+    instance, run = put(CHAIN), tmp_path / "run"
+    assert chipmap("solve", instance, "--out", run, "--quiet").code == 0
+    result = run / "result.json"
+    for given in (run, run / "solution.json", result):
+        assert bounds_of(given, get_family("ring"), read(instance)), given
+    assert not bounds_of(run, get_family("ring"), read("ring/tiny-skip"))
+    plain = tmp_path / "mine.json"
+    plain.write_bytes((run / "solution.json").read_bytes())
+    assert not bounds_of(plain, get_family("ring"), read(instance))
+    kept = Result.read(result)
+    assert not bounds_of(kept.replace(status="error"), get_family("ring"), read(instance))
+    assert not bounds_of(kept.replace(provenance={"oracle": {}}), get_family("ring"), read(instance))
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+def test_bounds_that_are_known_are_taken(isolate: bool) -> None:
+    """They stand in the explanation, from a result or given, where its time is too short to prove more."""
+    options = SolveOptions(time_limit=0.01)
+    result, optimum = solve("ring/bert-large-36", "ring/slice", time_limit=60), 307550415
+    known = result.replace(bounds=(Bound(value=optimum - 7, source="a long run"),))
+    found = explain("ring/bert-large-36", known, options=options, isolate=isolate)
+    assert found.bound in (optimum - 7, optimum)
+    given = explain("ring/bert-large-36", options=options, isolate=isolate, bounds=[Bound(value=11, source="mine")])
+    assert (given.bound or 0) >= 11
+    none = result.replace(bounds=(Bound(value=2 * (result.objective or 0), source="a lie"),))
+    with pytest.raises(ChipmapError) if not isolate else suppress(ChipmapError):  # if it comes that far
+        assert explain("ring/bert-large-36", none, options=options, isolate=isolate).bound is None

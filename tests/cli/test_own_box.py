@@ -76,6 +76,60 @@ def test_amounts_with_units_in_any_file(tmp_path: Path) -> None:
             chipmap.read(path)
 
 
+#: The shortest form of a box, as the page has it.
+SHORT = """{"classes": [{"name": "t4", "flop_per_ns": "65TFLOP/s", "memory_bytes_per_ns": "320GB/s"}],
+ "devices": [{"name": "big", "class": "h100-sxm"}, {"name": "old", "class": "a100-40gb"},
+             {"name": "small", "class": "t4", "memory_bytes": "16GB"}, {"name": "host", "class": "cpu"}],
+ "links": {"latency_ns": "10us", "bytes_per_ns": "25GB/s"}}"""
+
+
+def test_a_box_names_shipped_machines(chipmap: Command, tmp_path: Path) -> None:
+    """Peak and memory of the machines' own records; what the file says itself goes first. Then a plot."""
+    path, net = tmp_path / "box.json", tmp_path / "net.json"
+    path.write_text(SHORT)
+    box = system(str(path))
+    rates = {one.name: one.flop_per_ns for one in box.classes}
+    assert rates == {
+        "t4": 65_000,
+        "h100-sxm": MACHINES["h100-sxm"].chip.flop_per_ns,
+        "a100-40gb": MACHINES["a100-40gb"].chip.flop_per_ns,
+        "cpu": 500,
+    }
+    assert [one.memory_bytes for one in box.devices] == [80 * 10**9, 40 * 10**9, 16 * 10**9, 256 * 2**30]
+    table = tmp_path / "mine.csv"
+    table.write_text("name,flop,bytes,inputs\na,2GFLOP,1MiB,\nb,1GFLOP,1MiB,a\nc,1GFLOP,1MiB,a\n")
+    for line in (
+        ("convert", table, "--family", "placement", "--system", path, "--out", net),
+        ("info", net),
+        ("solve", net, "--quiet", "--out", tmp_path / "run", "--method", "placement/starts"),
+        ("plot", net, tmp_path / "run", "--out", tmp_path / "net.svg"),
+    ):
+        done = chipmap(*line)
+        assert done.code == 0, done.err
+    page = EXAMPLES.parent / "docs" / "families" / "placement.md"
+    assert not page.is_file() or SHORT in page.read_text()
+
+
+def test_a_class_that_is_nowhere_has_a_remedy_that_works(tmp_path: Path) -> None:
+    path = tmp_path / "box.json"
+    path.write_text('{"devices": [{"name": "a", "class": "t4"}], "links": {}}')
+    with pytest.raises(InputError, match=r"devices\[0\]\.class: no class is called 't4'") as refused:
+        system(str(path))
+    written = refused.value.remedy.partition("`classes`: ")[2].removesuffix(".")
+    path.write_text(f'{{"classes": [{written}], "devices": [{{"name": "a", "class": "t4"}}], "links": {{}}}}')
+    assert system(str(path)).classes[0].flop_per_ns == 65_000
+
+
+@pytest.mark.parametrize("text", ["65TFLOP/s", "65 TFLOPS", "65e12 FLOP/s", "0.065 PFLOP/s"])
+def test_peaks_as_people_write_them(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "box.json"
+    path.write_text(SHORT.replace("65TFLOP/s", text))
+    assert system(str(path)).classes[0].flop_per_ns == pytest.approx(65_000)
+    path.write_text(SHORT.replace("65TFLOP/s", "65GB/s"))
+    with pytest.raises(InputError, match=r"'65GB/s' doesn't fit flop_per_ns\n.*Rates are written 25GB/s or 300TFLOP/s"):
+        system(str(path))
+
+
 def test_info_lists_the_machines(chipmap: Command) -> None:
     said = chipmap("info", "machines", "--format", "json").json
     assert {*MACHINES, *PRESETS} <= said.keys()
@@ -101,3 +155,84 @@ def test_calibrate_fits_each_pair(chipmap: Command, tmp_path: Path) -> None:
     csv.write_text("source,target,bytes,ns\nx,gpu1,1,2\nx,gpu1,1000000,3000\n")
     bad = chipmap("calibrate", csv, "--system", "p100-pcie-3")
     assert bad.code == 1 and "no device is called 'x'" in bad.err
+
+
+TREE = {"gpu0": (1000, 20), "gpu1": (2000, 10), "pcie": (500, 40), "nic": (3000, 5)}
+SHAPE = "gpu0=pcie,gpu1=pcie,pcie=cpu,nic=cpu"
+PATHS = {
+    ("gpu0", "gpu1"): ("gpu0", "gpu1"),
+    ("gpu0", "cpu"): ("gpu0", "pcie"),
+    ("gpu1", "cpu"): ("gpu1", "pcie"),
+    ("nic", "cpu"): ("nic",),
+    ("gpu0", "nic"): ("gpu0", "pcie", "nic"),
+}
+
+
+def transfers(pairs: list[tuple[str, str]], error: float = 0.0) -> str:
+    """Measured times of each pair over the tree, by turns longer and shorter by ``error`` of them."""
+    lines = ["source,target,bytes,ns"]
+    for k, pair in enumerate(pairs):
+        for i, size in enumerate((100, 10**4, 10**6, 10**8)):
+            time = sum(TREE[link][0] + size / TREE[link][1] for link in PATHS[pair])
+            lines.append(f"{pair[0]},{pair[1]},{size},{time * (1 + error * (-1) ** (i + k))!r}")
+    return "\n".join(lines) + "\n"
+
+
+def test_calibrate_fits_a_tree(chipmap: Command, tmp_path: Path) -> None:
+    """Links by hand come out of the pairs that share them, and so do unmeasured pairs, with shared channels."""
+    csv = tmp_path / "pairs.csv"
+    csv.write_text(transfers([("gpu0", "gpu1"), ("gpu0", "cpu"), ("gpu1", "cpu"), ("nic", "cpu")]))
+    done = chipmap("calibrate", csv, "--tree", SHAPE)
+    assert done.code == 0, done.err
+    for link, (latency, rate) in TREE.items():
+        assert f"{link} - " in done.err and f": latency {latency} ns, rate {rate} bytes/ns (GB/s)" in done.err
+    assert "gpu0 -> gpu1: error 0%" in done.err
+    assert "apart" not in done.err
+    routes = {(one["source"], one["target"]): one for one in json.loads(done.out)}
+    assert len(routes) == 4 * 3
+    unmeasured = routes["gpu0", "nic"]
+    assert unmeasured["latency_ns"] == pytest.approx(1000 + 500 + 3000)
+    assert unmeasured["bytes_per_ns"] == pytest.approx(1 / (1 / 20 + 1 / 40 + 1 / 5), rel=1e-5)
+    assert unmeasured["channels"] == ["gpu0 -> pcie", "pcie -> cpu", "cpu -> nic"]
+    assert routes["gpu1", "cpu"]["channels"] == ["gpu1 -> pcie", "pcie -> cpu"]
+
+
+def test_a_tree_fits_noisy_pairs_about_as_well_as_their_noise(chipmap: Command, tmp_path: Path) -> None:
+    """Times 3% off: the error of the tree is no larger, and no number is below 0."""
+    csv = tmp_path / "pairs.csv"
+    csv.write_text(transfers(list(PATHS), error=0.03))
+    done = chipmap("calibrate", csv, "--tree", SHAPE)
+    assert done.code == 0, done.err
+    (line,) = (one for one in done.err.splitlines() if one.startswith("error of all 20 transfers: "))
+    assert float(line.split(": ")[1].split("%")[0]) <= 3.0
+    routes = json.loads(done.out)
+    assert all(one.get("latency_ns", 0) >= 0 and one["bytes_per_ns"] > 0 for one in routes)
+    hop = next(one for one in routes if (one["source"], one["target"]) == ("nic", "cpu"))
+    assert hop["bytes_per_ns"] == pytest.approx(5, rel=0.05)
+
+
+def test_links_that_pairs_do_not_tell_apart_are_named(chipmap: Command, tmp_path: Path) -> None:
+    csv = tmp_path / "pairs.csv"
+    csv.write_text(transfers([("gpu0", "gpu1"), ("nic", "cpu")]))
+    done = chipmap("calibrate", csv, "--tree", SHAPE)
+    assert done.code == 0 and "these pairs don't tell gpu0, gpu1, pcie apart" in done.err
+    routes = {(one["source"], one["target"]): one for one in json.loads(done.out)}
+    assert routes["gpu0", "gpu1"]["bytes_per_ns"] == pytest.approx(1 / (1 / 20 + 1 / 10), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("tree", "said"),
+    [
+        ("gpu0-pcie", "'gpu0-pcie' is no link of a tree"),
+        ("gpu0=pcie,gpu1=other", "has 2 roots: other, pcie"),
+        ("gpu0=pcie,pcie=gpu0", "has no root: it is a circle"),
+        ("gpu0=pcie,gpu0=cpu", "'gpu0' hangs on two: 'pcie' and 'cpu'"),
+        ("gpu0=cpu,a=b,b=a", "'a' hangs on itself"),
+        ("gpu0=cpu", "device 'gpu1' isn't in the tree"),
+    ],
+)
+def test_what_is_no_tree_is_refused(chipmap: Command, tmp_path: Path, tree: str, said: str) -> None:
+    csv = tmp_path / "pairs.csv"
+    csv.write_text(transfers([("gpu0", "gpu1")]))
+    done = chipmap("calibrate", csv, "--tree", tree)
+    assert done.code == 1 and said in done.err

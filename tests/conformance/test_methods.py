@@ -46,7 +46,7 @@ def part(family: Family, method: Method) -> int:
     """Of how many cases a method is asked one: each case by some method, each method in all parts of the list."""
     if method is family.method(None):
         return 1
-    return 2 if method.name in LONG else max(1, len(cases(family)) // ENOUGH)
+    return max(2 if method.name in LONG else 1, len(cases(family)) // ENOUGH)
 
 
 def applicable(family: Family, method: Method, solver: str | None, step: int = 1) -> list[TinyCase]:

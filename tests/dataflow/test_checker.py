@@ -244,3 +244,24 @@ def test_only_replicas_take_several_dimensions() -> None:
     assert "tensor or pipeline has two" in wrong.violations[0].message
     with pytest.raises(InputError, match=r"Only data .* may have more than one"):
         check_degrees(instance, Degrees(pipeline=4, data=2, dimensions=("pipeline", "pipeline", "data")))
+
+
+def test_what_is_kept_of_an_instance_is_no_other_instances() -> None:
+    """The same kernels and degrees, another batch, format or machine: as an instance that nobody has asked says."""
+    partitions, base = (0, 1, 1), made(CHAIN, "ab bc")
+    mapping(base, partitions)
+    memory = base.system.memory.replace(bytes_per_ns=50.0)
+    others = (
+        base.replace(task=base.task.replace(batch=2 * base.task.batch)),
+        base.replace(workload=base.workload.replace(word_bytes=4)),
+        base.replace(system=base.system.replace(memory=memory)),
+    )
+    for other in others:
+        fresh = DataflowInstance.from_json(other.to_json())
+        assert mapping(other, partitions) == mapping(fresh, partitions) != mapping(base, partitions)
+
+
+def test_a_mapping_that_runs_the_batch_in_its_own_way_changes_nothing_for_the_next() -> None:
+    free = made(CHAIN, "ab bc", micro_batch=None, batch=4)
+    asked = [mapping(free, (0, 1, 1), micro_batch=each) for each in (1, 2, 4, 2, 1)]
+    assert asked[:2] == [asked[4], asked[3]] and asked[0].terms != asked[1].terms != asked[2].terms

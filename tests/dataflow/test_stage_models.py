@@ -44,7 +44,7 @@ def fixed(seed: int) -> DataflowInstance:
 def test_both_models_find_what_brute_force_finds() -> None:
     """Tiny graphs with any features side by side, their slots numbered without a gap or not, labels assumed or not."""
     seen = Counter[str]()
-    for seed in range(50):
+    for seed in range(38):
         instance = fixed(seed)
         if count(instance) > 450:
             continue

@@ -35,6 +35,7 @@ def tree_of(module: str) -> ast.Module:
     return ast.parse(ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text(encoding="utf-8"))
 
 
+@cache
 def parts_of(module: str) -> list[str]:
     """The module and those of its own folder that it imports, directly or not."""
     folder, seen, queue = module.rpartition(".")[0], [module], [module]
@@ -60,6 +61,13 @@ def defined(tree: ast.AST) -> tuple[str, ...]:
     """The names of functions and methods that begin like a label's."""
     names = (node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
     return tuple(name for name in names if _PREFIX.match(name))
+
+
+@cache
+def called(tree: ast.AST) -> tuple[str, ...]:
+    """The names of functions that are called and begin like a label's."""
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return tuple(name.id for name in calls if isinstance(name, ast.Name) and _PREFIX.match(name.id))
 
 
 @cache
@@ -124,10 +132,7 @@ def wrong_in_model(family: Family, trees: Iterable[ast.Module]) -> Iterator[str]
             yield f"{name} states a label that is LAZY"
         if not uses[name]:
             yield f"{name} is never used"
-    calls = (node.func for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call))
-    yield from (
-        f"{name.id} is called, not stated" for name in calls if isinstance(name, ast.Name) and _PREFIX.match(name.id)
-    )
+    yield from (f"{name} is called, not stated" for tree in trees for name in called(tree))
 
 
 def stated(family: Family, trees: Iterable[ast.Module]) -> set[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from chipmap.kernels import compiled, uncompiled
+from chipmap.kernels import folders, uncompiled
 from chipmap.kernels.annealing import next_bits, seeded, temperature, uniform
 
 #: The first numbers of SplitMix64 for the state 1234567, as its author's C code gives them.
@@ -50,9 +51,12 @@ def test_temperatures_fall_by_equal_factors() -> None:
 def test_compiled_functions_of_a_family_are_old_once_shared_ones_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sources, rooms = compiled._sources.__wrapped__, (tmp_path,)
+    sources, rooms = folders.sources_hash.__wrapped__, (tmp_path,)
     before = sources("family", rooms)
-    changed = tmp_path / "annealing.py"
-    changed.write_bytes(compiled._SHARED.read_bytes() + b"\n")
-    monkeypatch.setattr(compiled, "_SHARED", changed)
+    for name in folders.SHARED:
+        shutil.copy(Path(folders.__file__).with_name(name), tmp_path)
+    monkeypatch.setattr(folders, "__file__", str(tmp_path / "folders.py"))
+    assert sources("family", rooms) == before
+    changed = tmp_path / folders.SHARED[0]
+    changed.write_bytes(changed.read_bytes() + b"\n")
     assert sources("family", rooms) != before

@@ -10,6 +10,7 @@ import pytest
 from chipmap.inputs.reading import read
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.networks.graph import OperationGraph
+from chipmap.networks.importers.counting import Counting
 from chipmap.networks.importers.reading import import_graph
 from chipmap.networks.importers.steps import Program, Step
 from chipmap.networks.importers.torch.file import read_file
@@ -62,7 +63,7 @@ def program(inner: Any, stored: tuple[str, ...] = ()) -> bytes:
 
 def steps_of(data: bytes, given: Any = None) -> list[Step]:
     made = Program("m", "")
-    Steps(made, given or {}, "m").run(read_file(Source("m.pt2", data))[0].graph)
+    Steps(made, given or {}, "m", Counting()).run(read_file(Source("m.pt2", data))[0].graph)
     return made.steps
 
 
@@ -136,7 +137,11 @@ def test_wrappers_in_wrappers() -> None:
 
 @pytest.mark.parametrize(
     ("hop", "remedy"),
-    [("cond", "torch.cond(True"), ("while_loop", "range(3)"), ("map_impl", "torch.stack"), ("scan", "torch.stack")],
+    [
+        ("cond", "torch.cond(True"),
+        ("while_loop", "range(3)"),
+        ("associative_scan", "loop over"),
+    ],
 )
 def test_control_flow_is_refused_with_what_to_write_instead(hop: str, remedy: str) -> None:
     with pytest.raises(InputError, match="control flow: node 'outer'") as error:

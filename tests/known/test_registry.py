@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchmarks.best_known import merge
+from benchmarks import best_known
+from benchmarks.best_known import LIMITS, merge, run, submit
 from chipmap.bench.point import Row, solve_point
 from chipmap.bench.submit import submission
 from chipmap.bench.sweep import Point, points
@@ -17,7 +18,7 @@ from chipmap.cli import main
 from chipmap.inputs.reading import read
 from chipmap.known import compare
 from chipmap.known.compare import Comparison, compared, told
-from chipmap.known.records import Entries, Entry, Source
+from chipmap.known.records import Entries, Entry, Reported, Source
 from chipmap.known.registry import entries_of, known, merged, packed, refuted, solution_of
 from chipmap.records import InputError, Record
 from chipmap.result import Result
@@ -181,6 +182,34 @@ def test_better_worse_or_impossible(
         assert one.above == above
 
 
+def test_a_better_value_that_is_only_reported_is_named(solved: Result) -> None:
+    """Such a result improves a solution, but not all that is known."""
+    said = Reported(ticks=700_000, page="results/a.md")
+    entry = entry_of(objective=1_800_000, bound=1, reported=said, reported_bound=Reported(ticks=1_000_000, page="b.md"))
+    ours = msgspec.structs.replace(solved, bound=2)
+    assert told(Comparison(ours, entry), "18 us", "50%", "7 us") == [
+        "improves the best known solution, 18 us, by 50%; 7 us is reported without a solution (results/a.md)",
+        f"improves the best known bound, by {entry.proved}; b.md reports a better one",
+    ]
+    equal = Comparison(ours, msgspec.structs.replace(entry, objective=900_000, bound=2))
+    assert told(equal, "9 us", "0%", "7 us") == [
+        "equals the best known solution; 7 us is reported without a solution (results/a.md)"
+    ]
+    worse = Comparison(ours, msgspec.structs.replace(entry, objective=800_000, bound=2))
+    (line,) = told(worse, "8 us", "12.5%", "7 us")
+    assert line.startswith("12.5% above best known, 8 us by ") and "7 us is reported" in line
+    reached = Comparison(ours, msgspec.structs.replace(entry, reported=Reported(ticks=900_000, page="a.md"), bound=2))
+    assert told(reached, "18 us", "50%", "9 us") == ["improves the best known value, 18 us, by 50%"]
+
+
+def test_what_is_reported_goes_once_it_is_reached() -> None:
+    said = Reported(ticks=80, page="a.md")
+    old = entry_of(objective=90, bound=50, reported=said, reported_bound=Reported(ticks=60, page="b.md"))
+    for objective, bound, left in ((85, 55, (True, True)), (80, 60, (False, False)), (79, 50, (False, True))):
+        whole = merged(old, msgspec.structs.replace(entry_of(), objective=objective, bound=bound))
+        assert (whole.reported is not None, whole.reported_bound is not None) == left
+
+
 def test_a_constraint_of_the_users_own_makes_it_another_problem(solved: Result) -> None:
     assert compared(msgspec.structs.replace(solved, provenance={"oracle": {"name": "m:f"}})) is None
 
@@ -208,6 +237,40 @@ def test_a_contradiction_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setattr(compare, "look_up", lambda *_: wrong)
     assert main(["solve", SKIP, "--method", "ring/exact", "--quiet"]) == 4
     assert "please report it" in capsys.readouterr().err
+
+
+def test_results_are_submitted_by_one_function(solved: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert submit([solved], folder=tmp_path) == 0, "the registry knows it"
+    worse = entry_of(objective=1_800_000, bound=1)
+    monkeypatch.setattr(compare, "look_up", lambda *_: worse)
+    assert submit([solved], folder=tmp_path) == 1
+    kept = entries_of("ring", tmp_path)[solved.instance_hash]
+    assert (kept.objective, kept.bound) == (900_000, 900_000) and refuted(kept, tmp_path) == ""
+    assert kept.found is not None and (kept.found.method, kept.found.time_limit_s) == ("ring/exact", 60.0)
+    wrong = msgspec.structs.replace(solved, objective=899_999, bound=1)
+    with pytest.raises(InputError, match="the checker says 900000"):
+        submit([wrong], folder=tmp_path)
+    assert submit([msgspec.structs.replace(solved, provenance={"oracle": {"name": "m:f"}})], folder=tmp_path) == 0
+    assert submit([msgspec.structs.replace(solved, status="error")], folder=tmp_path) == 0
+
+
+def test_a_result_of_the_same_instance_from_a_file_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped: Any = read(SKIP)
+    mine = solve(shipped.replace(name="mine"), "ring/exact", time_limit=60)
+    worse = entry_of(objective=1_800_000, bound=1)
+    assert submit([mine], folder=tmp_path) == 0, "nothing is known of that hash"
+    monkeypatch.setattr(compare, "look_up", lambda *_: worse)
+    assert submit([mine], SKIP, tmp_path) == 1
+    with pytest.raises(InputError, match="another instance"):
+        submit([mine], "ring/tiny-chain", tmp_path)
+
+
+def test_runs_are_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = (tmp_path, [SKIP], [0], dict.fromkeys(LIMITS, 5.0), "exact")
+    assert run(*asked, cpu=True) == 0
+    assert f"{SKIP}, seed 0: optimal, 9.0 us: nothing new" in capsys.readouterr().out.replace("µs", "us")
+    monkeypatch.setattr(best_known, "ProcessPoolExecutor", None)
+    assert run(*asked, cpu=True) == 0, "its result is there"
 
 
 def test_bench_writes_a_file_that_can_be_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from tests.conformance.cases import cases
 from tests.lying import Lie, asked, lies, start_file, wrong_words
 
 #: Runs of a family.
-SAMPLE = 10
+SAMPLE = 6
 HOOKS, ROOT = Path(__file__).parents[1] / "lying_hooks", Path(__file__).parents[2]
 
 

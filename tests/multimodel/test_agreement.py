@@ -35,6 +35,8 @@ from tests.multimodel.random_instances import varied_instance
 from tests.multimodel.test_tables import bound_of, edges_up_to, longest, random_segments
 
 LIMIT = 60.0
+#: Methods that take long on an instance, or all of their time.
+LONG = ("bounds", "mip", "scar-evolutionary")
 
 
 def with_objective(known: Schedules, objective: str) -> Schedules:
@@ -71,7 +73,7 @@ def test_no_method_contradicts_enumeration(method: str, objective: str) -> None:
     Methods that take long are asked half of that.
     """
     wrong: list[str] = []
-    for every in sixteen()[OBJECTIVES.index(objective) % 2 :: 4 if method in ("bounds", "mip") else 2]:
+    for every in sixteen()[OBJECTIVES.index(objective) % 2 :: 4 if method in LONG else 2]:
         known = with_objective(every, objective)
         wrong += complaints(known.instance, known, method, LIMIT, Tally())
     assert not wrong

@@ -17,7 +17,7 @@ from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.multimodel.checker import check
 from tests.multimodel.random_instances import infeasible
-from tests.multimodel.test_outcome import SOME
+from tests.multimodel.test_outcome import some
 
 
 def short(seconds: float = 3.0) -> SolveOptions:
@@ -26,7 +26,7 @@ def short(seconds: float = 3.0) -> SolveOptions:
 
 def test_explain_tells_what_sets_the_time_and_what_energy_is_spent_on() -> None:
     """Figures of the statements, added up: those of the checker for the schedule that was given."""
-    instance, solution = next(pair for pair in SOME if pair[0].name == "multimodel/resnet50-unet")
+    instance, solution = next(pair for pair in some() if pair[0].name == "multimodel/resnet50-unet")
     found = explain(instance, solution, short(), against=solution)
     terms = check(instance, solution).terms
     topics = [one.topic for one in found.statements]
@@ -51,7 +51,7 @@ def test_what_one_more_chiplet_allows_is_a_bound_of_every_place_for_it() -> None
     """A chiplet of either class, linked to any one chiplet: the optimum isn't below what is said to be the best."""
     instance = read("multimodel/tiny-two")
     assert isinstance(instance, MultiInstance)
-    found = explain(instance, options=short(10))
+    found = explain(instance, options=short(60))
     assert found.status == "optimal"
     least = {one.figures["chiplet"]: one.figures["bound"] for one in found.statements if "chiplet" in one.figures}
     assert set(least) == {"nvdla", "shidiannao"}
@@ -80,7 +80,7 @@ def test_explain_without_a_schedule(name: str) -> None:
     """The reason that a solve gives, the least latency and energy, and a change that helps where one of the task or of
     SRAM does."""
     _, instance = infeasible()[name]
-    found = explain(instance, options=short(10))
+    found = explain(instance, options=short(60))
     assert found.status == "infeasible" and found.objective is None
     assert found.statements[0].message == "No schedule exists (proved)."
     told = [one.message.lower() for one in found.statements if one.topic == "clash"]
@@ -102,7 +102,7 @@ def test_a_schedule_that_is_refused_is_said_to_be() -> None:
 
 def test_a_schedule_is_explained_before_anything_is_solved() -> None:
     """Whatever the time: the first explanation told is about the schedule at hand, with a bound."""
-    instance, solution = SOME[-1]
+    instance, solution = some()[-1]
     told: list[Explanation] = []
     explain(instance, solution, short(1), told=told.append)
     first, terms = told[0], check(instance, solution).terms

@@ -338,12 +338,12 @@ def test_a_large_schedule_is_explained_before_anything_is_solved() -> None:
 
 
 def test_the_command_shows_units(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", "placement/tiny-pair", "--time-limit", "20", "--quiet", "--format", "json"]) == 0
+    assert main(["explain", "placement/tiny-pair", "--time-limit", "120", "--quiet", "--format", "json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["unit"], shown["term_units"], shown["family"]) == ("ms", {"T1": "ms"}, "placement")
     assert shown["objective"] == shown["terms"]["T1"]
-    assert main(["explain", "placement/tiny-live", "--time-limit", "20", "--quiet"]) == 2
+    assert main(["explain", "placement/tiny-live", "--time-limit", "120", "--quiet"]) == 2
     text = capsys.readouterr().out
     assert "No schedule exists (proved)." in text and "twice the memory" in text
-    assert main(["explain", "placement/tiny-throughput", "--time-limit", "20", "--quiet"]) == 0
+    assert main(["explain", "placement/tiny-throughput", "--time-limit", "120", "--quiet"]) == 0
     assert "sets the pace" in capsys.readouterr().out

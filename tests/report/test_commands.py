@@ -82,8 +82,7 @@ def test_doctor_finds_nothing_wrong_here(capsys: pytest.CaptureFixture[str]) -> 
     ("versions", "problem"),
     [
         ({"highspy": "1.14.0"}, "wrong optima"),
-        ({"highspy": "1.15.1"}, "wrong optima"),
-        ({"cvxpy": "1.9.2"}, "cvxpy 1.9.2"),
+        ({"highspy": "1.15.1"}, "in one process with ortools"),
         ({"ortools": None}, "needs the package ortools"),
         ({"numba": None}, "numba is missing"),
     ],
@@ -101,9 +100,12 @@ def test_doctor_names_the_problem(
     assert problem in capsys.readouterr().out.partition("problems")[2]
 
 
-def test_doctor_lives_without_gurobi(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("versions", [{"gurobipy": None, "cvxpy": None}, {"highspy": "1.16.0", "cvxpy": "1.9.3"}])
+def test_doctor_lives_without_extras_and_with_the_newest(
+    versions: dict[str, str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = availability.package_version
-    monkeypatch.setattr(availability, "package_version", lambda name: None if name == "gurobipy" else real(name))
+    monkeypatch.setattr(availability, "package_version", lambda name: versions.get(name, real(name)))
     monkeypatch.setattr(doctor, "broken_imports", lambda modules: [])
     assert main(["doctor"]) == 0
 

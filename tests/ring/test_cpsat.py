@@ -21,14 +21,13 @@ from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring.candidates import candidates
 from chipmap.validation.ring.checker import check
 from tests.ring.random_instances import MODES, random_instance, seeds
-from tests.ring.test_mip import SUBSETS, agrees, skip_network, solved
+from tests.ring.test_mip import SUBSETS, agrees, every_subset, skip_network, solved
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("labels", SUBSETS, ids=lambda labels: "".join(labels) or "none")
 def test_brute_force_on_every_subset(labels: tuple[str, ...], mode: str) -> None:
-    instance = skip_network(constraints=labels, cost_mode=mode)
-    best, _ = brute_force(instance, check)
+    instance, best = every_subset(labels, mode)
     agrees(instance, build(instance), best)
 
 

@@ -26,7 +26,7 @@ from tests.ring.random_instances import tiny_instance
 OPTIONS = SolveOptions(time_limit=120.0)
 TINY = ["chain", "diamond", "skip", "links", "memory", "pinned", "infeasible"]
 #: Mappings that brute force tries at most here.
-FEW = 70_000
+FEW = 20_000
 
 
 def read(name: str, *settings: str) -> RingInstance:

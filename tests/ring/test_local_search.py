@@ -129,11 +129,11 @@ def test_a_wide_graph_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chipmap.heuristics.ring.local_search.search.DOUBLINGS", 0)
     monkeypatch.setattr("chipmap.heuristics.ring.local_search.levels.DOUBLINGS", 0)
     first, again = (
-        solve(wide(operations=30), "ring/local", SolveOptions(seed=1, deterministic=True, threads=1)) for _ in range(2)
+        solve(wide(operations=24), "ring/local", SolveOptions(seed=1, deterministic=True, threads=1)) for _ in range(2)
     )
     assert first.incumbent_source in (local_search.SOURCE, local_search.LEVELS)
     assert first.objective == again.objective and first.solution == again.solution
-    begun = solve(wide(operations=30), "ring/greedy")
+    begun = solve(wide(operations=24), "ring/greedy")
     assert begun.objective is not None and first.objective is not None and first.objective < begun.objective
 
 
@@ -177,5 +177,7 @@ def test_the_method_finds_a_first_mapping_by_itself(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("chipmap.heuristics.ring.local_search.search.DOUBLINGS", 0)
     monkeypatch.setattr("chipmap.heuristics.ring.local_search.levels.DOUBLINGS", 0)
     monkeypatch.setattr("chipmap.methods.ring.programs.greedy", lambda *_: None)
-    result = solve(wide(sram_mib=1.25), "ring/local", SolveOptions(seed=1, deterministic=True, threads=1))
+    result = solve(
+        wide(operations=30, sram_mib=1.25), "ring/local", SolveOptions(seed=1, deterministic=True, threads=1)
+    )
     assert result.objective is not None and result.incumbent_source in (local_search.SOURCE, local_search.LEVELS)

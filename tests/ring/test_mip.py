@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import combinations
 from random import Random
 from typing import Any
@@ -42,6 +43,13 @@ def skip_network(chips: int = 3, **fields: Any) -> RingInstance:
     return RingInstance(**(made | {"time_ns": tuple(map(float, times))} | fields))
 
 
+@cache
+def every_subset(labels: tuple[str, ...], mode: str) -> tuple[RingInstance, int | None]:
+    """The network with these constraints, and its optimum by brute force, which several tests ask for."""
+    instance = skip_network(constraints=labels, cost_mode=mode)
+    return instance, brute_force(instance, check)[0]
+
+
 def solved(model: Any, solver: str | None = None, **request: Any) -> Outcome:
     """The outcome on one thread within a minute."""
     return solve_model(model, SolveRequest(time_limit=60.0, threads=1, **request), solver)
@@ -64,8 +72,7 @@ def agrees(instance: RingInstance, model: Any, best: int | None, solver: str | N
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("labels", SUBSETS, ids=lambda labels: "".join(labels) or "none")
 def test_brute_force_on_every_subset(labels: tuple[str, ...], mode: str, solver: str) -> None:
-    instance = skip_network(constraints=labels, cost_mode=mode)
-    best, _ = brute_force(instance, check)
+    instance, best = every_subset(labels, mode)
     agrees(instance, build(instance), best, solver)
 
 

@@ -23,7 +23,7 @@ from chipmap.validation.ring.candidates import candidates
 from chipmap.validation.ring.checker import check
 from chipmap.validation.ring.facts import facts
 from tests.ring.random_instances import MODES, random_instance, seeds
-from tests.ring.test_mip import SUBSETS, skip_network, solved
+from tests.ring.test_mip import SUBSETS, every_subset, skip_network, solved
 from tests.ring.test_oracle import load_oracle, no_more_than_two, not_twice
 from tests.ring.test_stations import skips
 
@@ -108,8 +108,7 @@ def test_all_chips_as_a_neighbourhood_give_the_optimum(seed: int) -> None:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("labels", SUBSETS, ids=lambda labels: "".join(labels) or "none")
 def test_every_subset_of_constraints(labels: tuple[str, ...], mode: str) -> None:
-    instance = skip_network(constraints=labels, cost_mode=mode)
-    best, _ = brute_force(instance, check)
+    instance, best = every_subset(labels, mode)
     run = fresh(instance)
     neighbourhoods.windows(instance, run)
     assert not run.rejected

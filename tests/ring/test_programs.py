@@ -97,6 +97,8 @@ def test_each_program_is_brute_force_of_its_own_rule(seed: int) -> None:
 @given(seeds)
 def test_the_exact_program_is_brute_force(seed: int) -> None:
     instance = small(seed, constraints=LABELS if seed % 2 else ("C1", "C2", "C3"))
+    if ring_problem(instance).n > 7:
+        return
     optimum, _ = brute_force(instance, check)
     programs = Programs(ring_problem(instance))
     ideals = all_ideals(programs.graph.producers)

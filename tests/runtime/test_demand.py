@@ -10,16 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import chipmap
 from chipmap.deadline import Deadline, Stop
 from chipmap.instances.ring import RingInstance
-from chipmap.kernels import ELSEWHERE, Unready, annealing
+from chipmap.kernels import Unready
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import side_by_side
-from chipmap.process.demand import Demand
+from chipmap.process.demand import Compiling, Demand
 from chipmap.run import Run, SolveOptions
 
 
@@ -121,28 +120,28 @@ def test_lanes_wait_by_themselves(run: Run) -> None:
 
 def test_a_function_comes_compiled_from_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    heard: list[tuple[int, float, int]] = []
-    demand = Demand(lambda *said: heard.append(said))
+    heard: list[Compiling] = []
+    demand = Demand("", heard.append)
     command = """
 import numpy as np, sys, time
-from chipmap.kernels import ELSEWHERE, Unready, annealing
+from chipmap.heuristics.ring.programs.triangle_kernel import fewest_after
+from chipmap.kernels import Unready, elsewhere
 from chipmap.process.demand import Demand
-ELSEWHERE.append(Demand())
-asked = 0
-while True:
-    try:
-        print(asked, annealing.uniform(np.array([7], np.uint64)))
-        break
-    except Unready as missing:
-        asked += 1
-        while not missing.awaited.ready():
-            time.sleep(0.01)
-from numba.core import event
+asked, one = 0, np.zeros(1, np.int64)
+with elsewhere(Demand()):
+    while True:
+        try:
+            print(asked, fewest_after(0, one, one, one) is None)
+            break
+        except Unready as missing:
+            asked += 1
+            while not missing.awaited.ready():
+                time.sleep(0.01)
 """
     done = subprocess.run([sys.executable, "-c", command], env=os.environ, capture_output=True, text=True, timeout=120)
     asked, value = done.stdout.split()
-    assert asked == "1" and float(value) == annealing.uniform.py_func(np.array([7], np.uint64)), done.stderr
-    assert {path.name.split("-")[0] for path in tmp_path.rglob("*.nbc")} == {"annealing.uniform", "annealing.next_bits"}
+    assert (asked, value) == ("1", "True"), done.stderr
+    assert {path.name.split("-")[0] for path in tmp_path.rglob("*.nbc")} == {"triangle_kernel.fewest_after"}
     # whoever asks for what can't be found there compiles it himself
     gone = demand("chipmap.kernels.annealing", "no_such_function", ())
     assert gone is not None
@@ -150,16 +149,19 @@ from numba.core import event
         time.sleep(0.01)
     assert demand("chipmap.kernels.annealing", "no_such_function", ()) is None
     assert demand("chipmap.kernels", "outer.<locals>.inner", ()) is None
-    assert heard[0] == (0, 0.0, 1) and heard[-1] == (0, heard[-1][1], 0) and not ELSEWHERE
+    assert heard[0] == ("", 0, 1, 0.0) and heard[-1] == ("", 0, 0, heard[-1].seconds)
+    demand.close()
+    assert demand("chipmap.kernels.annealing", "uniform", ()) is None
 
 
 def test_a_solve_begins_at_once_and_says_what_was_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    heard: list[str] = []
-    result = chipmap.solve("ring/bert-large-36", "slice", time_limit=120, isolate=True, tell=heard.append)
+    heard: list[Compiling] = []
+    result = chipmap.solve("ring/bert-large-36", "slice", time_limit=600, isolate=True, tell=heard.append)
     note = next(note for note in result.notes if note.kind == "compiled")
     assert note.data["functions"] >= 3 and "compiled meanwhile" in note.text
-    assert len(heard) == 1 and "family ring" in heard[0]
-    again = chipmap.solve("ring/bert-large-36", "slice", time_limit=120, isolate=True, tell=heard.append)
-    assert len(heard) == 1 and not any(note.kind == "compiled" for note in again.notes)
+    assert heard[0] == ("ring", 0, 1, 0.0) and heard[-1].done == note.data["functions"]
+    count = len(heard)
+    again = chipmap.solve("ring/bert-large-36", "slice", time_limit=600, isolate=True, tell=heard.append)
+    assert len(heard) == count and not any(note.kind == "compiled" for note in again.notes)
     assert again.objective == result.objective

@@ -25,7 +25,7 @@ NAMES = {
     "dataflow/tiny-chain": ["a", "b", "c"],
     "wafer/tiny-adapters": ["a", "b"],
     "placement/tiny-pair": None,
-    "multimodel": None,
+    "multimodel/tiny-two": None,
 }
 
 

@@ -10,13 +10,16 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import chipmap
 from chipmap.family import FAMILY_NAMES, Family, get_family, resolve
 from chipmap.instances.ring import RingInstance
+from chipmap.kernels.folders import SHARED
 from chipmap.process import warming
+from chipmap.process.demand import Compiling
 from chipmap.run import SolveOptions
 
 
@@ -37,17 +40,18 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_once_and_with_a_word_about_it(family: Family) -> None:
-    heard: list[str] = []
+    heard: list[Compiling] = []
     assert warming.warm(family, heard.append) > 0.0
-    assert warming.warm(family, heard.append) == 0.0
-    assert len(heard) == 1 and "family ring" in heard[0]
+    assert all(now.family == "ring" and now.left >= 1 for now in heard) and "family ring" in str(heard[0])
+    count = len(heard)
+    assert warming.warm(family, heard.append) == 0.0 and len(heard) == count
 
 
 def test_other_sources_are_another_time(family: Family, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     warming.warm(family)
     (tmp_path / "heuristics" / "ring").mkdir(parents=True)
     (tmp_path / "kernels").mkdir()
-    for kernels in ("heuristics/ring/kernel.py", "kernels/annealing.py"):
+    for kernels in ("heuristics/ring/kernel.py", *(f"kernels/{name}" for name in SHARED)):
         (tmp_path / kernels).touch()
     monkeypatch.setattr(warming, "_PACKAGE", tmp_path)
     assert warming.warm(family) > 0.0
@@ -72,10 +76,26 @@ def test_a_method_that_only_bounds_counts(family: Family) -> None:
     assert warming.warm(bounding) == 0.0
 
 
-def test_no_longer_than_its_limit(family: Family, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(warming, "MOST", 0.05)
-    warming.warm(family)
+def test_its_limit_is_one_of_the_processor(family: Family, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(warming, "MOST", 1)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "compiled"))
+    warming.warm(replace(family, warm=(("ring/tiny-diamond", "stations"),)))
     assert not list((tmp_path / "cache").glob("warm-*.nbi"))
+
+
+def test_what_is_kept_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions of other sources aren't."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    ring = get_family("ring")
+    assert warming.kept(ring)[2:] == (0, 0, 0.0, ())
+    code = "import numpy as np\nfrom chipmap.heuristics.ring.programs.triangle_kernel import fewest_after\n"
+    code += "one = np.zeros(1, np.int64)\nfewest_after(0, one, one, one)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    found = warming.kept(ring)
+    assert found.functions == 1 and found.bytes > 0 and found.seconds > 0.0 and found.folders == (str(tmp_path),)
+    (index,) = tmp_path.rglob("*.digest.nbi")
+    index.write_bytes(index.read_bytes()[:-1])
+    assert warming.kept(ring).functions == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")
@@ -114,19 +134,21 @@ def test_a_stopped_command_waits_for_nobody(family: Family, tmp_path: Path) -> N
 
 def test_where_nothing_can_be_kept_nothing_is_compiled(family: Family, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file")
-    assert warming.warm(family, pytest.fail) == 0.0
+    assert warming.warm(family, lambda now: pytest.fail(str(now))) == 0.0
 
 
 def test_the_time_limit_starts_afterwards(instance: RingInstance, monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(family: Family, tell: Callable[[str], None], stopped: Callable[[], bool]) -> float:
+    def slow(family: Family, *heard: Callable[..., Any]) -> float:
         time.sleep(0.6)
         return 0.6
 
     monkeypatch.setattr(sys.modules["chipmap.solve"], "warm", slow)
-    result = chipmap.solve(instance, "wait", SolveOptions(time_limit=0.5, warm_start="none"), isolate=False)
+    result = chipmap.solve(
+        instance, "wait", SolveOptions(time_limit=0.5, warm_start="none", compile="first"), isolate=False
+    )
     assert (result.termination.limit, result.objective is not None) == ("time", True)
-    monkeypatch.setattr(sys.modules["chipmap.solve"], "warm", lambda family, tell, stopped: 1000.0)
-    result = chipmap.solve(instance, "bounds", SolveOptions(time_limit=20.0), isolate=False)
+    monkeypatch.setattr(sys.modules["chipmap.solve"], "warm", lambda family, *heard: 1000.0)
+    result = chipmap.solve(instance, "bounds", SolveOptions(time_limit=20.0, compile="first"), isolate=False)
     assert result.seconds < 0.0 and result.termination.limit == "none", "what compiling took is no part of it"
 
 

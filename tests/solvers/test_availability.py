@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 from chipmap.records import InputError, SolverUnavailableError
 from chipmap.solvers import availability as module
 from chipmap.solvers import solve_model
-from chipmap.solvers.availability import availability, gurobi_licence, known_bad, require
+from chipmap.solvers.availability import KNOWN_BAD, availability, gurobi_licence, require
 from chipmap.solvers.outcome import SolveRequest
 from tests.solvers.models import SOLVERS, Knapsack
 
@@ -19,7 +23,6 @@ def test_all_solvers_are_here() -> None:
     statuses = {status.name: status for status in availability()}
     assert tuple(statuses) == SOLVERS
     assert all(not status.problem and status.version for status in statuses.values())
-    assert not list(known_bad())
 
 
 def test_gurobi_licence_is_found_without_printing(capfd: pytest.CaptureFixture[str]) -> None:
@@ -43,24 +46,37 @@ def test_unknown_solver_is_an_input_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("package", "version", "refused"),
+    ("version", "refused", "why"),
     [
-        ("highspy", "1.13.1", set()),
-        ("highspy", "1.14.0", {"highs"}),
-        ("highspy", "1.15.1", {"highs", "cpsat"}),
-        ("cvxpy", "1.9.2", set()),
+        ("1.13.1", set(), ""),
+        ("1.14.0", {"highs"}, "wrong optima"),
+        ("1.15.0", {"highs", "cpsat"}, "ortools"),
+        ("1.15.1", {"highs", "cpsat"}, "ortools"),
+        ("1.16.0", set(), ""),
+        ("1.17.0", set(), ""),
     ],
 )
-def test_known_bad_versions(package: str, version: str, refused: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_bad_versions(version: str, refused: set[str], why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real = module.package_version
-    monkeypatch.setattr(module, "package_version", lambda name: version if name == package else real(name))
+    monkeypatch.setattr(module, "package_version", lambda name: version if name == "highspy" else real(name))
     for solver in SOLVERS:
         if solver in refused:
-            with pytest.raises(SolverUnavailableError, match=version):
+            with pytest.raises(SolverUnavailableError, match=f"{version}.*{why}"):
                 require(solver)
         else:
             require(solver)
-    assert bool(list(known_bad())) == (version != "1.13.1")
+
+
+def test_no_known_bad_version_is_allowed_and_the_remedy_is_what_the_package_asks_for() -> None:
+    """Both ends of a range are known, and pyproject.toml, ban and remedy say the same."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = {one.name: one for one in map(Requirement, project["dependencies"])}
+    for bad in KNOWN_BAD:
+        remedy = Requirement(bad.remedy.removeprefix("pip install ").strip("'"))
+        assert remedy == asked[bad.package]
+        assert Version(bad.first) < Version(bad.fixed)
+        assert not remedy.specifier.contains(bad.first) and not remedy.specifier.contains(f"{bad.first}.9")
+        assert remedy.specifier.contains(bad.fixed) or any(one.first == bad.fixed for one in KNOWN_BAD)
 
 
 def test_asking_imports_no_solver() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from chipmap.solvers import cpsat, solve_model
@@ -13,9 +15,9 @@ GUARD = 60.0
 PROBLEM = Makespan.make(jobs=8, machines=3, seed=2)
 ASSIGNMENT = (0, 1, 2, 0, 1, 2, 0, 1)
 
-#: What each solver logs when it takes over a start, with the start's objective.
+#: What each solver logs when it takes over a start, with the start's objective. HiGHS 1.16 has a colon.
 ACCEPTED = {
-    "highs": "MIP start solution is feasible, objective value is {}",
+    "highs": r"MIP start solution is feasible[,:] objective value is {}",
     "gurobi": "User MIP start produced solution with objective {}",
     "cpsat": "The solution hint is complete and is feasible. Its objective value is {}",
 }
@@ -31,7 +33,7 @@ def test_start_is_accepted(solver: str) -> None:
     )
     outcome = solve_model(model, request, solver)
     assert outcome.start_accepted is True
-    assert ACCEPTED[solver].format(PROBLEM.objective(ASSIGNMENT)) in outcome.log
+    assert re.search(ACCEPTED[solver].format(PROBLEM.objective(ASSIGNMENT)), outcome.log)
     started = tuple(value for _, value in PROBLEM.start(model, ASSIGNMENT))
     assert heard[0] == (started, PROBLEM.objective(ASSIGNMENT))
     assert outcome.objective == pytest.approx(PROBLEM.optimum())
@@ -43,7 +45,7 @@ def test_partial_start_is_completed(solver: str) -> None:
     start = PROBLEM.start(model, ASSIGNMENT)[:9]
     outcome = solve_model(model, SolveRequest(time_limit=GUARD, start=start), solver)
     assert outcome.start_accepted is True
-    assert ACCEPTED[solver].format("") in outcome.log
+    assert re.search(ACCEPTED[solver].format(r"\d"), outcome.log)
     assert outcome.objective == pytest.approx(PROBLEM.optimum())
 
 

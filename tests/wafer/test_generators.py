@@ -172,7 +172,7 @@ def test_transformers(split: str, kernels: int) -> None:
         (resnet, {"stages": []}, "wafer-resnet: stages: is []\n  Give 1 or more entries."),
         (resnet, {"level": "kernel"}, "wafer-resnet: level: is 'kernel'\n  Choose from: "),
         (resnet, {"image": 100}, "image: is 100, not a multiple of 2^stages = 16"),
-        (resnet, {"filters": 10}, "filters: is 10, not a multiple of 4 = 4"),
+        (resnet, {"filters": 10}, "filters: is 10, not a multiple of 4\n  Give a multiple, such as 8 or 12."),
         (resnet, {"filters": 10**6}, "filters: is 1000000"),
         (resnet, {"width": 0}, "fabric.width: is 0"),
         (resnet, {"wire_weight": 0.5}, "wafer-resnet: wire_weight: is a fraction, not a whole number"),

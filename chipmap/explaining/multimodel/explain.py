@@ -19,7 +19,6 @@ from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, 
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.instances.multimodel.timeline import PARTS, Span, TimelineWindow, all_energies, energies, timeline
 from chipmap.instances.multimodel.units import units
-from chipmap.methods.multimodel.at_once import at_once
 from chipmap.methods.multimodel.chain import RATES, auto
 from chipmap.records import Unit, counted
 from chipmap.records.quantities import in_unit, share
@@ -80,10 +79,8 @@ class _Work(Explaining[MultimodelTrial]):
         timeline(self.problem, given)
 
     def solve(self) -> None:
-        """Solve the instance, unless it is seen at once that there is no schedule: the reason is the same then."""
-        at_once(self.instance, self.base)
-        if not self.base.proved_infeasible:
-            auto(self.instance, self.base)
+        """Solve the instance."""
+        auto(self.instance, self.base)
 
     def trials(self) -> list[MultimodelTrial]:
         """More and fewer windows, limits left out."""

@@ -22,7 +22,6 @@ from chipmap.instances.placement.instance import PlacementInstance, PlacementSol
 from chipmap.instances.placement.loads import loads
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.placement.timeline import timeline
-from chipmap.methods.placement.at_once import at_once
 from chipmap.methods.placement.chain_state import ChainState
 from chipmap.records import counted
 from chipmap.records.quantities import duration, share, size
@@ -57,11 +56,8 @@ class _Work(Explaining[PlacementTrial]):
         timeline(self.problem, given) if self.problem.timed else loads(self.problem, given)
 
     def solve(self) -> None:
-        """Solve the instance, unless there is no placement."""
-        if not self.base.proved_infeasible:
-            at_once(self.instance, self.base)
-        if not self.base.proved_infeasible:
-            _, self.state = solve(self.instance, self.base)
+        """Solve the instance."""
+        _, self.state = solve(self.instance, self.base)
 
     def trials(self) -> list[PlacementTrial]:
         """One more device, faster links, more memory, fewer demands."""

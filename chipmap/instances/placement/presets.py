@@ -16,6 +16,8 @@ name                   what
 The machines of family ``dataflow`` are systems too (``h100-sxm``, ``tpu-v5p`` …): peaks and rates of their data sheets,
 and links of kind ``duplex`` at the rate of a chip in the first dimension of its network.
 
+A file may name the class of a device so, or ``p100``, ``v100``, ``cpu``, without writing it among its classes.
+
 A number behind the name says how many devices there are (``p100-nvlink-4``); without one there are two.
 """
 
@@ -23,6 +25,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Any
 
 import msgspec
 
@@ -121,9 +124,46 @@ def _read(path: str) -> System:
         plain = plain["system"]
     if not isinstance(plain, dict):
         raise InputError("is no JSON object", path, remedy)
-    found: System = from_json(System, msgspec.json.encode(plain), path)
+    found: System = from_json(System, msgspec.json.encode(_with_classes(plain, path)), path)
     try:
         found.check()
     except InputError as error:
         raise InputError(error.what, f"{path}: {error.where}", error.remedy) from None
     return found
+
+
+def _with_classes(plain: dict[str, Any], path: str) -> dict[str, Any]:
+    """``plain`` with the classes of devices that are shipped machines, and their memory where the file says none.
+
+    Raises :class:`InputError` for a class that is neither in the file nor shipped.
+    """
+    devices, classes = plain.get("devices"), plain.get("classes", [])
+    if not isinstance(devices, list) or not isinstance(classes, list):
+        return plain
+    own = {one.get("name") for one in classes if isinstance(one, dict)}
+    added: dict[str, DeviceClass] = {}
+    made: list[Any] = []
+    for i, device in enumerate(devices):
+        name = device.get("class") if isinstance(device, dict) else None
+        if not isinstance(name, str) or name in own:
+            made.append(device)
+            continue
+        shipped = _shipped(name)
+        if shipped is None:
+            remedy = (
+                "Name a machine (`chipmap info machines`), or write the class under `classes`: "
+                f'{{"name": "{name[:40]}", "flop_per_ns": "65TFLOP/s", "memory_bytes_per_ns": "300GB/s"}}.'
+            )
+            raise InputError(f"no class is called {name!r}", f"{path}: devices[{i}].class", remedy)
+        added[name], memory = shipped
+        made.append({"memory_bytes": memory, **device})
+    return {**plain, "devices": made, "classes": [*classes, *map(msgspec.to_builtins, added.values())]}
+
+
+def _shipped(name: str) -> tuple[DeviceClass, int | None] | None:
+    """A class of devices by its name, and the memory of a device of it; None where none is called so."""
+    if name in MACHINES:
+        found = _of_machine(name, 1)
+        return found.classes[0], found.devices[0].memory_bytes
+    kind = next((one for one in (P100, V100, CPU) if one.name == name), None)
+    return None if kind is None else (kind, HOST_MEMORY if kind is CPU else MEMORY)

@@ -87,7 +87,9 @@ class Kernel(Record, frozen=True, kw_only=True):
             size = a["H"] * a["W"] * a["C"] * a["K"] * a["R"] * a["S"]
         if size > MAX_MULTIPLICATIONS:
             what = f"{self.kind} {self.name!r} has about {size:.1e} multiplications"
-            raise InputError(what, here, f"At most {MAX_MULTIPLICATIONS:.0e} are supported: split the kernel.")
+            raise InputError(
+                what, here, f"At most {MAX_MULTIPLICATIONS:.0e} are supported: split the kernel, or make it smaller."
+            )
 
 
 class WaferInstance(Record, frozen=True, kw_only=True):

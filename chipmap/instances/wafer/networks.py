@@ -138,7 +138,8 @@ def unet(
 def fully_connected(*, smallest: Size = 2, largest: Size = 8192, outputs: Size = 16) -> KernelGraph:
     """Fully connected layers s to s and s to 2s, s doubling from ``smallest`` to ``largest``; then the outputs."""
     doublings = max(largest // smallest, 1).bit_length() - 1
-    require(smallest * 2**doublings == largest, f"is {largest}", "largest", "Give smallest times a power of 2.")
+    near = smallest * 2**doublings
+    require(near == largest, f"is {largest}", "largest", f"Give smallest times a power of 2, such as {near}.")
     made = KernelGraph()
     chain = [made.add("input", shape=(1, 1, smallest))]
     for s in (smallest * 2**i for i in range(doublings + 1)):

@@ -140,7 +140,7 @@ def depth_first_order(problem: WaferProblem) -> IntArray:
     return np.array(order + sorted(set(range(problem.n)) - set(order)), dtype=np.int64)
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def ceil_div(a: int, b: int) -> int:
     """⌈a / b⌉ for b > 0."""
     return -(-a // b)
@@ -175,7 +175,7 @@ def least_k(conv: IntArray, h: int, w: int, c: int, tau: int, memory: int) -> in
 
 
 @njit(cache=True, nogil=True)
-def least_widths(convs: IntArray, tau: int, memory: int, limit: int, most_c: int = 0) -> tuple[IntArray, IntArray]:
+def least_widths(convs: IntArray, tau: int, memory: int, limit: int, most_c: int) -> tuple[IntArray, IntArray]:
     """For each height the least width of a kernel (unrotated) that runs within ``tau`` quarters, and how.
 
     ``convs`` [count, 7]. Returns widths [limit + 1] (0 where no h·w·(c+1) equals that height, or the time can't be

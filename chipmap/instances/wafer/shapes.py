@@ -52,7 +52,7 @@ def front(problem: WaferProblem, widths: IntArray, how: IntArray) -> IntArray:
 
 def fitting(problem: WaferProblem, convs: IntArray, tau: int, memory: int) -> tuple[IntArray, IntArray, IntArray]:
     """The least widths by height, the arguments that give them, and the heights at which the box fits the fabric."""
-    widths, how = least_widths(convs, tau, memory, max(problem.width, problem.height))
+    widths, how = least_widths(convs, tau, memory, max(problem.width, problem.height), 0)
     heights = np.arange(len(widths))
     upright = (widths <= problem.width) & (heights <= problem.height)
     lying = (widths <= problem.height) & (heights <= problem.width)

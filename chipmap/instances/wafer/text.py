@@ -68,7 +68,8 @@ class Line:
         digits = found[group]
         counting = digits.lstrip("-").lstrip("0") or "0"
         if len(counting) > MAX_DIGITS:
-            raise self.fault(f"the number {digits[:20]}… is too large", remedy, found.start(group))
+            said = f"Give one of {MAX_DIGITS} digits at most. {remedy}"
+            raise self.fault(f"the number {digits[:20]}… is too large", said, found.start(group))
         return -int(counting) if digits.startswith("-") else int(counting)
 
     def fault(self, what: str, remedy: str, at: int | None = None) -> InputError:

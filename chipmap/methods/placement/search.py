@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 from chipmap.heuristics.placement.search.annealing import AnnealingState, anneal, annealing_state, seed_with
@@ -11,6 +10,7 @@ from chipmap.heuristics.placement.simulation.tables import Work, workspace
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import Lane, side_by_side
 from chipmap.methods.placement.chain_state import ChainState
+from chipmap.options import cores
 from chipmap.run import Run
 
 #: Operations · devices up to which CP-SAT gets the time that is left.
@@ -51,7 +51,7 @@ def improve(state: ChainState, turn: Turn, partitions: Link, windows: Link) -> N
 
 def several(run: Run) -> bool:
     """Whether a run may use several threads at no loss: its results depend on the clock anyway."""
-    return run.clocked and (run.options.threads or os.cpu_count()) != 1
+    return run.clocked and (run.options.threads or cores()) != 1
 
 
 def search(state: ChainState, turn: Turn) -> None:

@@ -7,7 +7,6 @@ With one thread the same links follow one another. Which of them finds what on t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -18,6 +17,7 @@ from chipmap.methods.lanes import side_by_side
 from chipmap.methods.wafer.greedy import exhausted, packed, sized
 from chipmap.methods.wafer.neighbourhoods import SOURCE, search_neighbourhoods
 from chipmap.methods.wafer.reasons import no_floorplan
+from chipmap.options import cores
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -90,7 +90,7 @@ def auto(instance: WaferInstance, run: Run) -> Termination:
         floorplans = LARGE if state.large else ADAPTERS if instance.weights.adapter else WIRES
         if run.options.deterministic:
             follow((*FIRST, *floorplans, *LAST), state, Turn(run, run.deadline))
-        elif (run.options.threads or os.cpu_count()) == 1:
+        elif (run.options.threads or cores()) == 1:
             side_by_side(run, state, [(*FIRST, *floorplans, *LAST)])
         else:
             side_by_side(run, state, [(*floorplans, *AFTER), PROOFS])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 import msgspec
@@ -32,5 +33,10 @@ def require(holds: bool, what: str, where: str, remedy: str) -> None:
 
 
 def require_divisible(name: str, value: Any, by: str, divisor: Any) -> None:
-    """Raise :class:`InputError` unless ``divisor`` divides ``value``."""
-    require(value % divisor == 0, f"is {value}, not a multiple of {by} = {divisor}", name, f"Change {name} or {by}.")
+    """Raise :class:`InputError` unless ``divisor`` divides ``value``; ``by`` says what the divisor is in words."""
+    below = value // divisor * divisor
+    near = " or ".join(str(one) for one in (below, below + divisor) if one)
+    changed = re.search(r"[a-z]\w*", by)
+    remedy = f"Give a multiple, such as {near}{f', or change {changed[0]}' if changed else ''}."
+    said = by if by == str(divisor) else f"{by} = {divisor}"
+    require(value % divisor == 0, f"is {value}, not a multiple of {said}", name, remedy)

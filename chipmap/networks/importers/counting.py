@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from chipmap.networks.importers.operators.calls import Call
 from chipmap.networks.importers.steps import Program, Step, Value
-from chipmap.records import InputError
+from chipmap.records import InputError, listed
 
 #: What an operator counts whose FLOP no rule gives. ``bytes``: one per element (the larger of what it makes and of its
 #: largest operand), so that its time is that of its bytes. ``zero``: none. ``error``: the program is refused.
 UNKNOWN = ("error", "zero", "bytes")
+#: Which branch is read where the inputs decide; ``heavier`` is the one with more FLOP.
+BRANCHES = ("true", "false", "heavier")
 _PREFIXES = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 _DECOMPOSE = "Save the program decomposed (`program.run_decompositions()`)"
 _FORMULAS = "give formulas in Python (`import_graph(path, formulas={'library.operator': function})`)"
@@ -24,16 +26,20 @@ class Counting:
 
     ``formulas`` by the kind of an operator (``mylib.blend``) go before rules: each takes the :class:`.calls.Call`, with
     the tensors that the operator reads (``call.operand(0).shape``) and makes (``call.result``) and its other arguments
-    by name, and returns its FLOP. What has neither counts as ``unknown`` says.
+    by name, and returns its FLOP. What has neither counts as ``unknown`` says. ``branch``: which branch is read where
+    the inputs decide between two (one of :data:`BRANCHES`; None: the program is refused).
     """
 
     unknown: str = "bytes"
     formulas: Mapping[str, Callable[[Call], int]] = field(default_factory=dict)
+    branch: str | None = None
 
     def __post_init__(self) -> None:
         if self.unknown not in UNKNOWN:
             remedy = f"Choose from: {', '.join(UNKNOWN)}."
             raise InputError(f"unknown operators can't count as {self.unknown!r}", "--unknown", remedy)
+        if self.branch not in (None, *BRANCHES):
+            raise InputError(f"no branch is called {self.branch!r}", "--branch", f"Choose from: {', '.join(BRANCHES)}.")
 
     def counted(self, program: Program, where: str) -> list[Step]:
         """The steps of ``program`` with what ``formulas`` say, and no FLOP of unknown ones where these count zero."""
@@ -47,6 +53,25 @@ class Counting:
                 raise InputError(f"the formula of {step.kind!r} gives {flop!r} for {step.name!r}", where, remedy)
             return replace(step, flop=flop, known=True)
         return replace(step, flop=0) if self.unknown == "zero" and not step.known else step
+
+    def weight(self, program: Program, where: str) -> tuple[int, int]:
+        """FLOP of all operators of ``program`` that aren't views, and the bytes that these move."""
+        steps = [step for step in self.counted(program, where) if not step.view]
+        return sum(step.flop for step in steps), sum(bytes_moved(step, program) for step in steps)
+
+    def chosen(self, weigh: Callable[[bool], tuple[int, int]], branches: list[str], name: str) -> bool | None:
+        """Which branch of the node ``name`` is read, added to ``branches`` in words; None where nothing says so.
+
+        ``weigh`` gives the :meth:`weight` of a branch.
+        """
+        if self.branch != "heavier":
+            if self.branch:
+                branches.append(f"{name[:60]} ({self.branch})")
+            return None if self.branch is None else self.branch == "true"
+        yes, no = weigh(True), weigh(False)
+        told = f"{amount(max(yes, no)[0])}, the other {amount(min(yes, no)[0])}"
+        branches.append(f"{name[:60]} ({'true' if yes >= no else 'false'}: {told})")
+        return yes >= no
 
     def notes(self, program: Program, computing: Iterable[Step], where: str) -> tuple[str, ...]:
         """A note that names the computing operators without a rule, if there are any, with their share of bytes moved.
@@ -72,6 +97,13 @@ class Counting:
             raise InputError(what, where, remedy)
         taken = "one per element was counted" if self.unknown == "bytes" else "none were counted"
         return (f"{what}; {taken}",)
+
+
+def branch_notes(branches: list[str]) -> tuple[str, ...]:
+    """A note on the branches that were read because the command said so, if there are any."""
+    if not branches:
+        return ()
+    return (f"inputs decide between branches; read were {listed(branches, 10)}",)
 
 
 def complex_notes(program: Program, computing: Iterable[Step]) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 The file is read without the data of its weights (``onnx/wire.py``), and data in other files need not be there. Shapes
 follow from those of the inputs, operator by operator (``onnx/walk.py``); ``dimensions`` gives symbolic ones a value.
-Functions of the model are inlined, and so is control flow that is settled beforehand (``onnx/control.py``).
+Functions of the model are inlined, and so is control flow that is settled beforehand (``onnx/control.py``), or whose
+branch the user chooses.
 Initializers are weights of the operators that read them, not operations. Operators outside the standard whose results
 have shapes in the file count their bytes; ``notes`` lists them.
 """
@@ -15,10 +16,10 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from chipmap.networks.importers.common import ImportedGraph
-from chipmap.networks.importers.counting import Counting
+from chipmap.networks.importers.counting import Counting, branch_notes
 from chipmap.networks.importers.dimensions import Dimensions, check_used, dimension, from_shapes
 from chipmap.networks.importers.onnx.shapes import BITS, first_line, shape_of, tensor_type
-from chipmap.networks.importers.onnx.state import EXTERNAL
+from chipmap.networks.importers.onnx.state import EXTERNAL, STRINGS
 from chipmap.networks.importers.onnx.walk import Walk
 from chipmap.networks.importers.onnx.wire import without_data
 from chipmap.networks.importers.program import Program, checked_shape, imported
@@ -38,7 +39,7 @@ def accepts(data: bytes, where: str) -> bool:
 
 def read(source: Source, dimensions: Dimensions | None = None, counting: Counting | None = None) -> ImportedGraph:
     """The graph of a model; :class:`InputError` says which tensor, node or dimension is wrong."""
-    given, where = dimensions or {}, source.where
+    given, where, counting = dimensions or {}, source.where, counting or Counting()
     model = _parsed(source)
     graph = model.graph
     if graph.sparse_initializer:
@@ -47,17 +48,20 @@ def read(source: Source, dimensions: Dimensions | None = None, counting: Countin
     program.recomputes = "look-ups"
     versions = {"" if opset.domain == "ai.onnx" else opset.domain: opset.version for opset in model.opset_import}
     inputs, declared = _types(graph, given, where)
-    walk = Walk(program, versions, given, declared, where)
+    walk = Walk(program, versions, given, declared, where, counting)
     for tensor in graph.initializer:
         walk.stored(tensor, tensor.name)
     for name, kind in inputs.items():
         walk.input(name, kind)
-    walk.nodes(graph.node, {name: name for name in walk.makers})
+    scope = {name: name for name in walk.makers}
+    walk.nodes(graph.node, scope)
+    check_used({name: size for name, size in given.items() if "/" in name}, {*walk.makers}, where)
     for info in graph.output:
-        walk.output(info.name)
+        walk.output(scope.get(info.name, info.name))
     external = sum(tensor.data_location == EXTERNAL for tensor in graph.initializer)
     said = f"the data of {counted(external, 'initializer')} lies in other files: only their sizes are needed"
-    return imported(program, where, FORMAT, (said,) if external else (), counting)
+    notes = (*((said,) if external else ()), *branch_notes(walk.branches))
+    return imported(program, where, FORMAT, notes, counting)
 
 
 def _onnx(where: str) -> Any:
@@ -139,7 +143,8 @@ def _types(
     symbols = {d.dim_param for info in infos.values() for d in info.type.tensor_type.shape.dim if d.dim_param}
     inputs = [info for info in graph.input if info.name not in stored]
     unnamed = {f"{info.name}[{i}]" for info in inputs for i in range(len(info.type.tensor_type.shape.dim))}
-    check_used(given, symbols | unnamed | made | {info.name for info in inputs}, where)
+    inside = {name for name in given if "/" in name}  # a tensor of a branch or loop: known when it is made
+    check_used(given, symbols | unnamed | made | inside | {info.name for info in inputs}, where)
     given = _settled(inputs, given, where)
     types = {}
     for info in inputs:
@@ -169,7 +174,7 @@ def _input_type(info: onnx.ValueInfoProto, given: Dimensions, where: str) -> onn
         raise InputError(said, where, "Export the model with plain tensors as its inputs.")
     if kind.elem_type not in BITS:
         said = "holds strings" if kind.elem_type == 8 else f"has the unknown type {kind.elem_type}"
-        raise InputError(f"tensor {name!r} {said}", where, "Tensors of numbers are read: leave out what handles text.")
+        raise InputError(f"tensor {name!r} {said}", where, STRINGS)
     if name in given:
         return tensor_type(kind.elem_type, checked_shape(given[name], name, where))
     if not kind.HasField("shape"):

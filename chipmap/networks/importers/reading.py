@@ -49,18 +49,21 @@ def import_graph(
     *,
     unknown: str | None = None,
     formulas: Mapping[str, Callable[[Call], int]] | None = None,
+    branch: str | None = None,
 ) -> ImportedGraph:
     """The graph in the file at ``path`` (or in ``data``, whose name is then ``path``; or in ``source``).
 
     ``dimensions`` gives symbolic dimensions of ONNX models and PyTorch programs a value (``{"batch": (1,)}``) and
     tensors a shape (``{"tokens": (1, 128)}``). ``formulas`` give the FLOP of operators by kind, ``unknown`` says what
     those of programs count that have neither a formula nor a rule (:class:`.counting.Counting`; by default ``bytes``).
-    Raises :class:`InputError` that says where and why a file can't be read, or lists the formats that can.
+    ``branch`` (``true``, ``false``, ``heavier``) says which branch is read where the inputs decide; without it such a
+    program is refused. Raises :class:`InputError` that says where and why a file can't be read, or lists the formats
+    that can.
     """
     source = source or Source(path, data)
     if is_binary(source):
         torch = torch_program.accepts(source.head)
-        counting = Counting(unknown or "bytes", formulas or {})
+        counting = Counting(unknown or "bytes", formulas or {}, branch)
         return (torch_program.read if torch else onnx_model.read)(source, dimensions, counting)
     if dimensions:
         what = "only ONNX models and PyTorch programs have dimensions to give values to"
@@ -68,6 +71,9 @@ def import_graph(
     if unknown is not None or formulas:
         what = "only ONNX models and PyTorch programs have operators to count"
         raise InputError(what, source.where, "Leave out --unknown.")
+    if branch is not None:
+        what = "only ONNX models and PyTorch programs have branches to choose from"
+        raise InputError(what, source.where, "Leave out --branch.")
     content = source.content()
     if _is_table(source):
         return tables.read(source)
@@ -98,12 +104,16 @@ def _is_table(source: Source) -> bool:
 
 
 def import_graphs(
-    sources: Sequence[tuple[Source, str]], dimensions: Dimensions, unknown: str | None = None
+    sources: Sequence[tuple[Source, str]],
+    dimensions: Dimensions,
+    unknown: str | None = None,
+    branch: str | None = None,
 ) -> list[tuple[ImportedGraph, str]]:
     """Several graphs with their names, as :func:`import_graph` reads one.
 
     ``NAME:batch`` is a dimension of the graph of that name; any other name gives a value to all graphs that have it, of
-    which there must be one. Only ONNX models and PyTorch programs among the graphs get ``dimensions`` and ``unknown``.
+    which there must be one. Only ONNX models and PyTorch programs among the graphs get ``dimensions``,
+    ``unknown`` and ``branch``.
     """
     found: list[tuple[ImportedGraph, str]] = []
     names = {name for _, name in sources} if len(sources) > 1 else set()
@@ -111,13 +121,14 @@ def import_graphs(
     used, missing = set[str](), dict[str, UnknownDimensionError]()
     for source, name in sources:
         given = {full: shape for full, shape in dimensions.items() if full not in owned}
-        mine = {own: dimensions[full] for full, (graph, own) in owned.items() if graph == name}
-        asked = unknown
+        mine = {own: dimensions[full] for full, (where, own) in owned.items() if where == name}
+        asked, chosen = unknown, branch
         if not is_binary(source) and any(is_binary(other) for other, _ in sources):
-            given, asked = {}, None
+            given, asked, chosen = {}, None, None
         while True:
             try:
-                found.append((import_graph(source.where, None, given | mine, source, unknown=asked), name))
+                graph = import_graph(source.where, None, given | mine, source, unknown=asked, branch=chosen)
+                found.append((graph, name))
                 break
             except UnknownDimensionError as error:
                 if len(sources) == 1 or error.name in mine:

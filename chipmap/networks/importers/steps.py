@@ -10,6 +10,8 @@ from typing import Any, Literal
 from chipmap.networks.graph import Loops
 
 Shape = tuple[int, ...]
+#: Loops that become more operators are taken for mistakes (or for loops that a condition ends, which isn't known).
+MAX_UNROLLED = 20_000
 
 
 @dataclass(frozen=True)

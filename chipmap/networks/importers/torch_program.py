@@ -9,7 +9,8 @@ decomposed first (``program.run_decompositions()``) consists of core ATen operat
 ==================  ========================================================================================
 ``torch/file``      the archive and the JSON in it -> ``torch/graph``
 ``torch/object``    the object -> ``torch/graph``
-``torch/steps``     ``torch/graph`` -> the program: wrappers inlined, control flow refused, sizes given values
+``torch/steps``     ``torch/graph`` -> the program: wrappers inlined, sizes given values
+``torch/control``   branches that are chosen, loops of known length
 ``torch/changes``   operators that change their operand in place
 ``torch/fixed``     operators that need only a shape
 ==================  ========================================================================================
@@ -21,17 +22,17 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from chipmap.networks.importers.common import ImportedGraph
-from chipmap.networks.importers.counting import Counting
+from chipmap.networks.importers.counting import Counting, branch_notes
 from chipmap.networks.importers.dimensions import Dimensions, check_ranges, check_used, from_shapes, no_value, symbols
 from chipmap.networks.importers.operators.calls import Call
 from chipmap.networks.importers.program import imported
 from chipmap.networks.importers.steps import Program
+from chipmap.networks.importers.torch.control import StepsWithControl
 from chipmap.networks.importers.torch.file import accepts as accepts
 from chipmap.networks.importers.torch.file import read_file
 from chipmap.networks.importers.torch.fixed import settle_fixed
 from chipmap.networks.importers.torch.graph import TorchGraph, TorchProgram, expressions, refs
 from chipmap.networks.importers.torch.object import read_object
-from chipmap.networks.importers.torch.steps import Steps
 from chipmap.records import Source
 
 if TYPE_CHECKING:
@@ -53,22 +54,24 @@ def import_exported(
     *,
     unknown: str = "bytes",
     formulas: Mapping[str, Callable[[Call], int]] | None = None,
+    branch: str | None = None,
 ) -> ImportedGraph:
     """The graph of an exported program, of core ATen operators unless ``decompose`` is false.
 
     ``dimensions`` gives symbolic dimensions a value (``{"s77": (8,)}``) and inputs a shape (``{"tokens": (1, 128)}``).
-    ``unknown`` and ``formulas`` are those of :class:`.counting.Counting`. Raises :class:`InputError` for control flow
-    and for a dimension without a value.
+    ``unknown``, ``formulas`` and ``branch`` are those of :class:`.counting.Counting`. Raises :class:`InputError` for
+    control flow that isn't settled and for a dimension without a value.
     """
     exported = program.run_decompositions() if decompose else program
-    return _imported(read_object(exported, name), name, dimensions or {}, Counting(unknown, formulas or {}))
+    return _imported(read_object(exported, name), name, dimensions or {}, Counting(unknown, formulas or {}, branch))
 
 
 def _imported(read: TorchProgram, where: str, given: Dimensions, counting: Counting | None) -> ImportedGraph:
     program = Program(read.name, read.source, recomputes="all")
-    Steps(program, _values(read, given, where), where).run(read.graph)
+    steps = StepsWithControl(program, _values(read, given, where), where, counting or Counting())
+    steps.run(read.graph)
     settle_fixed(program)
-    return imported(program, where, FORMAT, counting=counting)
+    return imported(program, where, FORMAT, branch_notes(steps.branches), counting)
 
 
 def _values(read: TorchProgram, given: Dimensions, where: str) -> Dimensions:

@@ -16,6 +16,7 @@ from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degr
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import rates
+from chipmap.validation.dataflow.once import once
 from chipmap.validation.decimals import written
 
 #: Picoseconds, the family's tick, per nanosecond.
@@ -118,6 +119,7 @@ def weights_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, de
     return Fraction(1) if by_tokens(kernel, scheme, instance) else share(kernel, scheme, instance, degrees)
 
 
+@once
 def fetched(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Bytes per sample that a chip fetches. A gemm's are an operand that all tokens need, others' rows of tokens.
 
@@ -140,12 +142,14 @@ def fetched(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
     return whole * share(kernel, scheme, instance, degrees)
 
 
+@once
 def local_weights(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Bytes of the parameters on one chip: its share, and those that every chip needs whole."""
     divided = whole_weights(kernel, instance) * weights_share(kernel, scheme, instance, degrees)
     return divided + rates.of_weights(instance, kernel.whole_bytes)
 
 
+@once
 def weights_read(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Bytes of the parameters on one chip that a micro-batch needs.
 
@@ -204,12 +208,14 @@ def taken(kernel: Kernel, scheme: Scheme, mode: CostMode, maker: Kernel) -> str:
     return made(scheme)
 
 
+@once
 def batched_output(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     """Bytes of a micro-batch's output before sharding (a weight update has one for all of it)."""
     samples = 1 if kernel.update else instance.task.samples
     return whole_output(kernel, instance) * samples
 
 
+@once
 def local_output(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Bytes of a micro-batch's output on one chip, after the collective that the scheme needs."""
     return batched_output(kernel, instance) * output_share(kernel, scheme, instance, degrees)
@@ -382,6 +388,7 @@ def sending(size: Fraction, instance: DataflowInstance, degrees: Degrees) -> Fra
     return size / written(link.bytes_per_ns) + written(link.latency_ns)
 
 
+@once
 def own_exchange(kernel: Kernel, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Nanoseconds of a kernel's exchange with all chips of its stage: the slowest dimension but the pipeline's."""
     held = rates.of_activations(instance, kernel.exchange_bytes) * instance.task.samples / degrees.tensor

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.validation.dataflow import facts, rates, tiles
 from chipmap.validation.dataflow.mapping import Mapping
+from chipmap.validation.dataflow.once import once
 from chipmap.validation.dataflow.times import inside, steps
 
 #: Kernels whose FLOP are those of a model: products, and what states its FLOP itself.
@@ -75,10 +76,15 @@ def _share(
 ) -> float:
     """The part of the batch's time in which all chips would compute the kernels of ``kinds`` (none: all) at their
     peaks, once each, and those named in ``again`` once more."""
+    return _at_peak(instance, tuple(kinds), again) * facts.PS / objective if objective else 0.0
+
+
+@once
+def _at_peak(instance: DataflowInstance, kinds: Sequence[str], again: frozenset[str]) -> float:
+    """Nanoseconds of the batch at the peaks."""
     kernels = [one for one in instance.workload.kernels if not kinds or one.kind in kinds]
     at_peak = sum(facts.whole_flop(one) / rates.peak(one, instance) * (1 + (one.name in again)) for one in kernels)
-    whole = float(at_peak * instance.workload.layers * instance.task.batch / instance.system.chips)
-    return whole * facts.PS / objective if objective else 0.0
+    return float(at_peak * instance.workload.layers * instance.task.batch / instance.system.chips)
 
 
 def _latency(mapping: Mapping, objective: int, terms: dict[str, int]) -> int:

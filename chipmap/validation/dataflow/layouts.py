@@ -8,12 +8,14 @@ from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import facts, rates
+from chipmap.validation.dataflow.once import once
 from chipmap.validation.decimals import written
 
 #: A kernel with its scheme.
 End = tuple[Kernel, Scheme]
 
 
+@once
 def change(maker: End, reader: End, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Nanoseconds of a change of layout, or of an all-gather where the layout is right but some chip lacks a piece of
     its part; of dispatch and combine where experts are divided."""
@@ -39,6 +41,7 @@ def change(maker: End, reader: End, instance: DataflowInstance, degrees: Degrees
     return across if dimension.size * held == dimension.size * needed == 1 else max(across, gather)
 
 
+@once
 def added_up(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Nanoseconds of what chips add up though they split no inner dimension: statistics of columns of which each has
     some rows; terms that they have of the same head of a gradient."""

@@ -11,6 +11,7 @@ from itertools import accumulate
 
 import msgspec
 
+from chipmap import records
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import facts, present, resting, sums, training
@@ -127,8 +128,8 @@ def mapping_of(instance: DataflowInstance, solution: DataflowSolution) -> Mappin
     """The mapping that a ``solution`` which obeys C0 states; how it runs the batch is the task's from here on."""
     stated = ((field, getattr(solution, field)) for field in ("micro_batch", "chunks", "recompute", "shard", "keep"))
     told = {field: value for field, value in stated if value is not None}
-    task = msgspec.structs.replace(instance.task, **told)
-    instance = msgspec.structs.replace(instance, task=task)
+    replaced = msgspec.structs.replace
+    instance = records.kept(instance, f"run as {told}", lambda one: replaced(one, task=replaced(one.task, **told)))
     workload, n = instance.workload, len(instance.workload.kernels)
     index = {kernel.name: i for i, kernel in enumerate(workload.kernels)}
     copies = [Copy(i // n, i % n, p, solution.schemes[i]) for i, p in enumerate(solution.partitions)]

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.workload import Kernel
+from chipmap.validation.dataflow.once import once
 from chipmap.validation.decimals import written
 
 #: Bits of a number in memory, by format.
@@ -17,6 +18,7 @@ def bits(instance: DataflowInstance, named: str) -> int:
     return _BITS.get(named, 8 * instance.workload.word_bytes)
 
 
+@once
 def stored(instance: DataflowInstance, stated: int, named: str) -> Fraction:
     """Bytes that so many stated ones take: as many words, of the format's size each."""
     return Fraction(stated * bits(instance, named), 8 * instance.workload.word_bytes)
@@ -32,12 +34,14 @@ def of_activations(instance: DataflowInstance, stated: int) -> Fraction:
     return stored(instance, stated, instance.workload.activation_format)
 
 
+@once
 def fetched(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     """Bytes that a whole kernel fetches per sample: rows of its table, which are parameters, or a KV cache."""
     workload = instance.workload
     return stored(instance, kernel.fetch_bytes, workload.weight_format if kernel.table_bytes else workload.cache_format)
 
 
+@once
 def peak(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     """FLOP per nanosecond: of the vector units for element-wise kernels; else the one peak, or the one of the widest
     format that the kernel computes with (activations before parameters before what it fetches)."""
@@ -60,6 +64,7 @@ def peak(kernel: Kernel, instance: DataflowInstance) -> Fraction:
     return 2 * chip.tiles * chip.lanes * chip.stages * written(chip.ghz)
 
 
+@once
 def reached(kernel: Kernel, instance: DataflowInstance, flop: Fraction) -> Fraction:
     """The share of the peak at so many FLOP on a chip: that of the last line with no more of them, or the first's."""
     share = Fraction(1)
@@ -70,6 +75,7 @@ def reached(kernel: Kernel, instance: DataflowInstance, flop: Fraction) -> Fract
     return share
 
 
+@once
 def dram(instance: DataflowInstance) -> Fraction:
     """Bytes per nanosecond between a chip and its DRAM."""
     memory = instance.system.memory

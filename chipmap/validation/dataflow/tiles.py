@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import facts
+from chipmap.validation.dataflow.once import once
 from chipmap.validation.decimals import written
 
 #: Blocks of rows, blocks of columns, cycles of a pair.
@@ -41,6 +42,7 @@ def utilisation(
     return float(flop / peak) if picoseconds else 0.0
 
 
+@once
 def blocks(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Blocks:
     """What of a kernel can run side by side on one chip, for a micro-batch."""
     chip, task = instance.system.chip, instance.task

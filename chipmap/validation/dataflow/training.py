@@ -12,6 +12,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import facts, rates
+from chipmap.validation.dataflow.once import once
 from chipmap.validation.decimals import written
 
 #: What is in parts, one per replica, by what they share out.
@@ -51,6 +52,7 @@ def word(instance: DataflowInstance) -> Fraction:
     return Fraction(rates.bits(instance, instance.workload.weight_format), 8)
 
 
+@once
 def parameters(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Bytes of a kernel's parameters of one layer on a chip, rows of tables among them."""
     table = rates.of_weights(instance, kernel.table_bytes)
@@ -94,6 +96,7 @@ def kept(kernel: Kernel, output: Fraction, instance: DataflowInstance, degrees: 
     return facts.stage_layers(instance, degrees) * times * output
 
 
+@once
 def replicas(scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> list[Dimension]:
     """The network dimensions between replicas with the same parameters, those with the fastest links first."""
     pairs = zip(instance.system.network, degrees.dimensions, strict=True)
@@ -117,6 +120,7 @@ def scatter(size: Fraction, links: list[Dimension]) -> Fraction:
     return facts.reduce_scatter(size, links[0]) + scatter(size / links[0].size, links[1:])
 
 
+@once
 def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
     """T6: picoseconds per batch of the sum over the replicas of a weight update's output, all layers at once (of one
     layer, where sums run behind the backward pass); of the all-gathers of updated weights: where a forward kernel's
@@ -161,6 +165,7 @@ def left_over(sums: int, instance: DataflowInstance, degrees: Degrees) -> int:
     return max(sums, layers * sums - (layers - 1) * passed)
 
 
+@once
 def surely(instance: DataflowInstance, degrees: Degrees, phase: str) -> int:
     """Picoseconds of compute that all kernels of a phase take, whatever their schemes; updates are one of their own."""
     total = 0
@@ -170,6 +175,7 @@ def surely(instance: DataflowInstance, degrees: Degrees, phase: str) -> int:
     return total
 
 
+@once
 def late(instance: DataflowInstance, degrees: Degrees) -> int:
     """Picoseconds of the batch in which stages would wait and run late updates instead (``zb-h1``): in the first PP - 1
     passes, and in the last ones as many as micro-batches allow, each as short as any of the three kinds of passes."""
@@ -181,6 +187,7 @@ def late(instance: DataflowInstance, degrees: Degrees) -> int:
     return passes * facts.stage_layers(instance, degrees) * shortest
 
 
+@once
 def computed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
     """T1: picoseconds of a kernel's share of FLOP at the utilisation of what it reaches of its peak."""
     flop = facts.whole_flop(kernel) * instance.task.samples * facts.share(kernel, scheme, instance, degrees)
@@ -188,6 +195,7 @@ def computed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees
     return facts.up(flop / (share * rates.peak(kernel, instance)))
 
 
+@once
 def exchanged(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
     """T3: picoseconds, each time that a kernel runs, in which replicas scatter the sums of its gradients, or gather its
     weights, of which each has a part."""
@@ -198,6 +206,7 @@ def exchanged(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degree
     return facts.up(scatter(parameters(kernel, scheme, instance, degrees), links)) if "weight" in apart else 0
 
 
+@once
 def stepped(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
     """T8: picoseconds per batch of the optimiser's step: of each parameter of a chip a gradient is read, a weight
     written, and its state read and written; of those whose state it has, where that is in parts."""

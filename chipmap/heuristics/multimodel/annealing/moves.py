@@ -19,7 +19,6 @@ from chipmap.heuristics.multimodel.annealing.state import (
     called,
     compiled,
     copy,
-    inlined,
     judge,
     load,
     recut,
@@ -238,7 +237,7 @@ def swap_empty_window(s: ScheduleState, k: Slots) -> None:
     s.longest[empty], s.longest[full] = s.longest[full], 0
 
 
-@inlined
+@compiled
 def propose(p: Tables, s: ScheduleState, k: Slots) -> bool:
     """A random move into the slots, of a random model in a random window."""
     r = uniform(k)

@@ -49,8 +49,7 @@ class Annealing:
     def __init__(self, problem: MultiProblem, windows: Sequence[Sequence[Segment]], seed: int) -> None:
         self.tables, self.room = tables(problem), _room(problem, seed)
         self.state, self.best = state(problem, windows), state(problem, windows)
-        # once, as it stands: compiled, it has no entry for Python
-        self.state.value[0] = worth.py_func(self.tables, self.state, self.room, *self.state.totals[:2])
+        self.state.value[0] = worth(self.tables, self.state, self.room, *self.state.totals[:2])
         self.best.value[:] = self.state.value
 
     def run(self, moves: int, deadline: Deadline, hot: float = 0.1, cold: float = 1e-4) -> Iterator[Windows]:

@@ -28,13 +28,9 @@ OBJECTIVES = ("latency", "energy", "weighted", "edp")
 
 #: Counting references to the arrays of a state in each call would take ten times as long as a move. All arrays belong
 #: to the caller: nothing here owns or makes one.
-OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
-#: An entry for Python takes as long to compile as the function itself.
-INSIDE: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-#: Functions that Python calls; that compiled code alone calls; and that a single place calls, where their code is put.
-called: Any = njit(**OPTIONS, long=True)
-compiled: Any = njit(**INSIDE)
-inlined: Any = njit(**OPTIONS, inline="always")
+#: Functions that Python calls, and that compiled code alone calls.
+called: Any = njit(cache=True, nogil=True, _nrt=False, long=True)
+compiled: Any = njit(part=True, _nrt=False)
 
 
 class Tables(NamedTuple):

@@ -58,7 +58,7 @@ def _undominated(parts: Part) -> IntArray:
     return keep[:count]
 
 
-_score = njit(cache=True, nogil=True)(score)
+_score = njit(part=True)(score)
 
 
 @njit(cache=True, nogil=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from chipmap.instances.multimodel.problem import FloatArray, IntArray
 from chipmap.kernels import njit
+from chipmap.kernels.sorting import position
 
 #: Starts of ranges that are worked on side by side (one row of vector registers).
 WIDE = 8
@@ -53,7 +54,7 @@ def lowest_starts(costs: Costs, highs: FloatArray) -> IntArray:
             for j in range(layers):
                 for e in range(2):
                     extra = costs.send[0, j] if e == 0 else costs.write[0, k, j]
-                    a = np.searchsorted(run, run[j + 1] + extra - highs[h])
+                    a = position(run, len(run), run[j + 1] + extra - highs[h], False)
                     found[h, k, e, j] = min(max(a, costs.fits[k, j]), j + 1)
     return found
 
@@ -291,7 +292,7 @@ class _EnergyFall(NamedTuple):
     hint: IntArray
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _lower(end: FloatArray, h: int, j: int, v: int, base: float, window: WindowCosts, fall: _EnergyFall) -> None:
     """Let ``fall`` know of the range's energies in cell ``h``, whose Lat is ``base`` more than its time."""
     best, windows, size = fall.best, len(window.edges) - 1, end.shape[2] // WIDE

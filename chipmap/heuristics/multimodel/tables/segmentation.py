@@ -18,12 +18,10 @@ from chipmap.heuristics.multimodel.tables.paths import Paths
 from chipmap.heuristics.multimodel.tables.ranges import criteria
 from chipmap.instances.multimodel.problem import IntArray, ModelCosts, MultiProblem
 from chipmap.kernels import njit
+from chipmap.kernels.sorting import argsort, position
 
 #: Labels of one signature, at most.
 MOST_LABELS = 400_000
-#: For functions that compiled code alone calls: without an entry for Python they compile faster.
-INSIDE: dict[str, Any] = {"cache": True, "nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-inside: Any = njit(**INSIDE)
 
 
 class Segmentation(NamedTuple):
@@ -99,7 +97,7 @@ class Limits(NamedTuple):
     rates: FloatArray
 
 
-@inside
+@njit(part=True)
 def time_of(costs: Costs, kinds: IntArray, d: int, a: int, j: int, r: int) -> float:
     """Time (or criterion r) of segment number d with layers a … j."""
     k = kinds[d]
@@ -132,7 +130,7 @@ def completions(costs: Costs, kinds: IntArray, longest: float) -> tuple[FloatArr
     return rest, slowest
 
 
-@inside
+@njit(part=True)
 def hopeless(
     d: int, j: int, total: float, slow: float, energy: float, rest: FloatArray, slowest: FloatArray, limits: Limits
 ) -> bool:
@@ -182,16 +180,16 @@ def labels(
                     if found >= room:
                         return -1, amounts, origin, 0
                     if found >= len(new):
-                        new, source = np.concatenate((new, new)), np.concatenate((source, source))
+                        new, source = _longer(new), _longer(source)
                     new[found, 0], new[found, 1], new[found, 2] = total, slow if limits.more > 0 else 0.0, cost
                     source[found, 0], source[found, 1] = x, a
                     found += 1
-            keep = best_of(new[:found])
+            keep = best_of(new, found)
             if used + len(keep) > room:
                 return -1, amounts, origin, 0
             for x in keep:
                 if used >= len(amounts):
-                    amounts, origin = np.concatenate((amounts, amounts)), np.concatenate((origin, origin))
+                    amounts, origin = _longer(amounts), _longer(origin)
                 for y in range(3):
                     amounts[used, y] = new[x, y]
                 origin[used, 0], origin[used, 1] = source[x, 0], source[x, 1]
@@ -200,31 +198,52 @@ def labels(
     return used, amounts[:used], origin[:used], begin[count - 1, 0]
 
 
-@inside
-def best_of(amounts: FloatArray) -> IntArray:
-    """The labels (S, M, E) that no other one beats or equals in all three.
+@njit(part=True)
+def _longer(rows: Any) -> Any:
+    """The rows, with room for as many again."""
+    found = np.empty((2 * len(rows), rows.shape[1]), rows.dtype)
+    for x in range(len(rows)):
+        for y in range(rows.shape[1]):
+            found[x, y] = rows[x, y]
+    return found
+
+
+@njit(part=True)
+def _behind(amounts: FloatArray, a: int, b: int) -> bool:
+    """Whether label a, of the same S, comes behind label b."""
+    if amounts[a, 1] != amounts[b, 1]:
+        return bool(amounts[a, 1] > amounts[b, 1])
+    return bool(amounts[a, 2] > amounts[b, 2] or (amounts[a, 2] == amounts[b, 2] and a > b))
+
+
+@njit(part=True)
+def best_of(amounts: FloatArray, count: int) -> IntArray:
+    """Those of the first ``count`` labels (S, M, E) that no other one beats or equals in all three.
 
     By ascending S; a staircase of the best pairs (M, E) so far, M up and E down, tells what is beaten.
     """
-    order = np.argsort(amounts[:, 0].copy(), kind="mergesort")
-    slow, cost = np.empty(len(order) + 1), np.empty(len(order) + 1)
-    keep = np.empty(len(order), np.int64)
+    total = np.empty(count)
+    for x in range(count):
+        total[x] = amounts[x, 0]
+    order = argsort(total, count, 1)
+    slow, cost = np.empty(count + 1), np.empty(count + 1)
+    keep = np.empty(count, np.int64)
     steps = kept = 0
     begin = 0
-    while begin < len(order):
+    while begin < count:
         stop = begin
-        while stop < len(order) and amounts[order[stop], 0] == amounts[order[begin], 0]:
+        while stop < count and amounts[order[stop], 0] == amounts[order[begin], 0]:
             stop += 1
-        # of equal S, the smaller M first, then the smaller E
+        # of equal S, the smaller M first, then the smaller E, then the first label
         for y in range(begin + 1, stop):
             x, z = order[y], y
-            while z > begin and (amounts[order[z - 1], 1], amounts[order[z - 1], 2]) > (amounts[x, 1], amounts[x, 2]):
+            while z > begin and _behind(amounts, order[z - 1], x):
                 order[z] = order[z - 1]
                 z -= 1
             order[z] = x
         for y in range(begin, stop):
             x = order[y]
-            place = np.searchsorted(slow[:steps], amounts[x, 1], side="right")
+            place = position(slow, steps, amounts[x, 1], True)
             if place > 0 and cost[place - 1] <= amounts[x, 2]:
                 continue
             keep[kept] = x

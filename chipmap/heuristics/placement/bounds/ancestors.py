@@ -84,10 +84,10 @@ def raise_heads(
         if waits.at[v + 1] - waits.at[v] < 2:  # one read: hardly more than behind its producer
             continue
         count = _gather(v, order, place, waits, time, reach, paths, near)
-        head[v] = max(head[v], _worked_off(near[:count], time, head, devices, paths, cells))
+        head[v] = max(head[v], _worked_off(near, count, time, head, devices, paths, cells))
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _gather(
     v: int, order: IntArray, place: IntArray, waits: Edges, time: IntArray, reach: int, paths: Paths, near: IntArray
 ) -> int:
@@ -115,17 +115,21 @@ def _gather(
     return count
 
 
-@njit(cache=True, nogil=True)
-def _worked_off(near: IntArray, time: IntArray, head: IntArray, devices: int, paths: Paths, cells: Cells) -> int:
-    """The least start that leaves enough time for each set J."""
+@njit(part=True)
+def _worked_off(
+    near: IntArray, count: int, time: IntArray, head: IntArray, devices: int, paths: Paths, cells: Cells
+) -> int:
+    """The least start that leaves enough time for each set J of ``near[:count]``."""
     high_head, high_far = 1, 1
-    for u in near:
+    for k in range(count):
+        u = near[k]
         high_head = max(high_head, head[u])
         if paths.send[u] < NEVER:
             high_far = max(high_far, paths.between[u] + paths.send[u])
     work, first, inner, least = cells.work, cells.head, cells.inner, cells.far
     work[:], first[:], inner[:], least[:] = 0, NEVER, NEVER, NEVER
-    for u in near:
+    for k in range(count):
+        u = near[k]
         if time[u] > 0:
             far = min(high_far, paths.between[u] + paths.send[u])
             a, b = head[u] * (CELLS - 1) // high_head, far * (CELLS - 1) // high_far

@@ -26,6 +26,7 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.placement.bounds.simple import Edges, HeadsAndTails, directions
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.kernels import njit
+from chipmap.kernels.sorting import argsort
 
 #: Ancestors that are looked at, positions before v among which they are sought, and the reads of each one that count.
 NEAREST, REACH, READS = 64, 1_280, 48
@@ -111,7 +112,7 @@ def raise_heads(
             continue
         count = _gather(v, order, place, waits, time, group, head, near)
         low, high = head[v], 0
-        for i in np.argsort(near.head[:count]):
+        for i in argsort(near.head, count, 1):
             high = max(high, near.head[i]) + near.time[i]
         if high <= low:  # all ancestors on one device are done by then: nothing to refute
             continue
@@ -128,7 +129,7 @@ def raise_heads(
         head[v] = low
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _gather(
     v: int,
     order: IntArray,
@@ -152,7 +153,8 @@ def _gather(
                 break
             for i in range(waits.at[u], waits.at[u + 1]):
                 row[waits.other[i]] = 0
-    number[:count] = number[:count][::-1].copy()
+    for i in range(count // 2):
+        number[i], number[count - 1 - i] = number[count - 1 - i], number[i]
     number[count] = v
     for i in range(count + 1):  # those marked but not reached lose their marks
         for k in range(waits.at[number[i]], waits.at[number[i] + 1]):
@@ -175,7 +177,7 @@ def _gather(
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _refuted(limit: int, count: int, near: NearAncestors, devices: int, probing: bool) -> bool:
     """Whether v can't start by ``limit``."""
     side = near.side
@@ -189,7 +191,9 @@ def _refuted(limit: int, count: int, near: NearAncestors, devices: int, probing:
         for supposed in (ON, OFF):
             if side[ON, i] >= NEVER or side[OFF, i] >= NEVER:
                 break
-            near.trial[:, : count + 1] = side[:, : count + 1]
+            for row in range(len(side)):
+                for k in range(count + 1):
+                    near.trial[row, k] = side[row, k]
             near.trial[1 - supposed, i] = NEVER
             if _closed(limit, count, near, devices, near.trial):
                 side[supposed, i] = NEVER
@@ -198,7 +202,7 @@ def _refuted(limit: int, count: int, near: NearAncestors, devices: int, probing:
     return False
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _closed(limit: int, count: int, near: NearAncestors, devices: int, side: IntArray) -> bool:
     """Raise starts and times to go until nothing changes; whether an ancestor has no side left, or too many are on."""
     for _ in range(ROUNDS):
@@ -231,13 +235,11 @@ def _closed(limit: int, count: int, near: NearAncestors, devices: int, side: Int
     return max(_machines(count, near, side, ON, 1), _machines(count, near, side, OFF, devices - 1)) > limit
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _machines(count: int, near: NearAncestors, side: IntArray, way: int, devices: int) -> int:
     """max over h, t of h + ⌈Σ p{start >= h, to go >= t} / devices⌉ + t over those that can only be on that side."""
     listed, size, best, to_go = near.list, 0, 0, way + ON_TO_GO
-    for i in np.argsort(
-        -side[way, :count]
-    ):  # from the latest start on; ``listed`` is in the order of falling time to go
+    for i in argsort(side[way], count, -1):  # from the latest start on; ``listed``: in the order of falling time to go
         if side[1 - way, i] < NEVER or near.time[i] == 0:
             continue
         k = size

@@ -27,6 +27,7 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.placement.shared import joined
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.kernels import njit
+from chipmap.kernels.sorting import argsort
 
 #: So many ancestors are looked at.
 NEAREST = 64
@@ -138,10 +139,10 @@ def heads(order: IntArray, place: IntArray, waits: Edges, time: IntArray, head: 
         head[v] = max(direct, _together(near, val, count, time, head))
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _together(near: IntArray, val: IntArray, count: int, time: IntArray, head: IntArray) -> int:
     """min over k of max(completion of the k operations of greatest val on one machine, the val that follows)."""
-    order = np.argsort(-val[:count])
+    order = argsort(val, count, -1)
     best = NO_WAY
     chosen = np.zeros(count, np.int64)
     for k in range(count + 1):
@@ -229,5 +230,5 @@ def refuted(
         tail[a] = min(tail[a], w.tail[one])
         if w.head[one] + work[a] + tail[a] > limit:
             return True
-    largest = np.sort(work)[::-1]
-    return len(largest) > devices and largest[devices - 1] + largest[devices] > limit
+    order = argsort(work, count, -1)
+    return count > devices and work[order[devices - 1]] + work[order[devices]] > limit

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from chipmap.heuristics.placement.search.units import Units
 from chipmap.heuristics.placement.simulation.checkpoints import first_change
-from chipmap.heuristics.placement.simulation.memory import Bytes, excess
-from chipmap.heuristics.placement.simulation.simulator import NEVER, narrow, simulate, take, trial
+from chipmap.heuristics.placement.simulation.memory import Bytes, excess_of
+from chipmap.heuristics.placement.simulation.simulator import NEVER, narrow, simulated, take, trial
 from chipmap.heuristics.placement.simulation.tables import Tables, Work
 from chipmap.instances.placement.problem import IntArray
 from chipmap.kernels import njit
@@ -60,7 +60,7 @@ def seed_with(seed: int) -> None:
     np.random.seed(seed)
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _last_input(t: Tables, device: IntArray, w: Work, v: int) -> int:
     """The storage that operation ``v`` waited for longest."""
     last, when = -1, -1
@@ -75,7 +75,7 @@ def _last_input(t: Tables, device: IntArray, w: Work, v: int) -> int:
     return last
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _critical(t: Tables, device: IntArray, w: Work, chain: Chain) -> int:
     """Fill ``chain`` from the operation that ends last, back to the first; the number of its operations."""
     devices, v = len(t.gap), 0
@@ -107,7 +107,7 @@ def _critical(t: Tables, device: IntArray, w: Work, chain: Chain) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _move(units: Units, allowed: NDArray[np.bool_], device: IntArray, v: int, to: int, moved: IntArray) -> int:
     """Put a unit of ``v`` on device ``to``; its members that moved are in ``moved`` (-1: it isn't allowed there)."""
     level = np.random.randint(len(units.at))
@@ -123,7 +123,7 @@ def _move(units: Units, allowed: NDArray[np.bool_], device: IntArray, v: int, to
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _propose(
     t: Tables,
     units: Units,
@@ -155,14 +155,14 @@ def _propose(
     return _move(units, allowed, s.device, v, to, moved), to, -1
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _keep_best(s: AnnealingState) -> None:
     """The present schedule is the best one if it has fewer bytes too many, or as many and a shorter step."""
     step, over = s.value[0], s.value[1]
     if over < s.value[3] or (over == s.value[3] and step < s.value[2]):
         s.value[2], s.value[3] = step, over
-        s.best_device[:] = s.device
-        s.best_key[:] = s.key
+        for v in range(len(s.device)):
+            s.best_device[v], s.best_key[v] = s.device[v], s.key[v]
 
 
 @njit(cache=True, nogil=True, long=True)
@@ -186,8 +186,10 @@ def anneal(
     count = len(s.device)
     chain = Chain(np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64))
     moved, old, done = np.zeros(count, np.int64), np.zeros(count, np.int64), 0
-    s.key[:] = narrow(s.key)
-    simulate(t, s.device, s.key, False, tail, NEVER, w)
+    keys = narrow(s.key)
+    for v in range(count):
+        s.key[v] = keys[v]
+    simulated(t, s.device, s.key, False, tail, NEVER, w)
     length = _critical(t, s.device, w, chain)
     for k in range(moves):
         size, to, place = _propose(t, units, allowed, s, chain, length, moved)
@@ -204,13 +206,13 @@ def anneal(
         limit = NEVER if s.value[1] > 0 else s.value[0] + 1 + worse
         done, over = done + 1, -1
         if row < 0:
-            step = simulate(t, s.device, s.key, False, tail, limit, other)
-            over = excess(t, b, s.device, other) if step >= 0 else -1
+            step = simulated(t, s.device, s.key, False, tail, limit, other)
+            over = excess_of(t, b, s.device, other) if step >= 0 else -1
         else:
             step = trial(t, s.device, s.key, tail, limit, w, moved, (row, size))
             if step >= 0:
                 take(t, s.device, s.key, tail, w, moved, (row, size))
-                over = excess(t, b, s.device, w)
+                over = excess_of(t, b, s.device, w)
         if over < 0 or over > s.value[1]:
             for i in range(size):
                 s.device[moved[i]] = old[i]

@@ -14,7 +14,7 @@ LOW, SIZE, ROOM = 0, 1, 2
 #: The room of each heap at the beginning.
 FIRST = 8
 
-part = njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+part = njit(part=True, forceinline=True, _nrt=False)
 
 
 @part

@@ -11,6 +11,7 @@ from chipmap.heuristics.placement.simulation.heaps import part
 from chipmap.heuristics.placement.simulation.tables import Tables, Work
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.kernels import njit
+from chipmap.kernels.sorting import argsort
 
 #: Parts of a step.
 CELLS = 512
@@ -53,7 +54,7 @@ def bytes_of(problem: PlacementProblem) -> Bytes:
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _lasting(b: Bytes, device: IntArray, held: IntArray) -> None:
     """Add weights and copies to ``held`` [D]: they are there for the whole step."""
     for v in range(len(device)):
@@ -67,7 +68,7 @@ def _lasting(b: Bytes, device: IntArray, held: IntArray) -> None:
                 held[d] += b.copy[k]
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _storages(t: Tables, b: Bytes, device: IntArray, held: IntArray) -> None:
     """Add all storages to ``held`` [D], where they are made and where they are sent: a sum no peak exceeds."""
     for s in range(len(b.size)):
@@ -102,7 +103,7 @@ def _until(t: Tables, device: IntArray, w: Work, s: int, until: IntArray) -> np.
     return there
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _at_most(t: Tables, b: Bytes, device: IntArray, w: Work, step: int, held: IntArray) -> None:
     """Add the peak of temporary bytes, or a little more, to those that rest, ``held`` [D].
 
@@ -136,7 +137,15 @@ def _at_most(t: Tables, b: Bytes, device: IntArray, w: Work, step: int, held: In
         held[d] = most
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
+def _add(change: IntArray, rows: int, begin: int, end: int, size: int, d: int) -> int:
+    """Add what comes to device ``d`` and goes at ``end`` to the first ``rows`` of ``change``; their number then."""
+    change[rows, 0], change[rows, 1], change[rows, 2] = begin, size, d
+    change[rows + 1, 0], change[rows + 1, 1], change[rows + 1, 2] = end, -size, d
+    return rows + 2
+
+
+@njit(part=True)
 def _changes(
     t: Tables,
     b: Bytes,
@@ -160,17 +169,66 @@ def _changes(
         for d in range(devices if there else 0):
             begin = w.sent[s * devices + d]
             if (there >> np.uint64(d)) & np.uint64(1) and wanted[d] and until[d] > begin:
-                change[rows] = (begin, b.size[s], d)
-                change[rows + 1] = (until[d], -b.size[s], d)
-                rows += 2
+                rows = _add(change, rows, begin, until[d], b.size[s], d)
         end = step if b.output[s] else until[home]
         if b.resident[s]:
             held[home] += b.size[s]
         elif wanted[home] and end > w.start[u]:
-            change[rows] = (w.start[u], b.size[s], home)
-            change[rows + 1] = (end, -b.size[s], home)
-            rows += 2
+            rows = _add(change, rows, w.start[u], end, b.size[s], home)
     return rows
+
+
+@njit(part=True)
+def _above(b: Bytes, held: IntArray, beyond: NDArray[np.bool_]) -> bool:
+    """Leave in ``beyond`` [D] the devices that hold more than their limit; whether there are any."""
+    some = False
+    for d in range(len(held)):
+        beyond[d] = beyond[d] and 0 <= b.limit[d] < held[d]
+        some = some or beyond[d]
+    return some
+
+
+@njit(part=True)
+def _peaks(
+    t: Tables, b: Bytes, device: IntArray, w: Work, step: int, beyond: NDArray[np.bool_], now: IntArray, held: IntArray
+) -> None:
+    """Fill ``held`` [D] with the peaks of the devices in ``beyond``; ``now`` [D]: what rests on each."""
+    change = np.zeros((2 * (len(b.size) + len(t.readers)), 3), np.int64)
+    rows = _changes(t, b, device, w, step, beyond, now, change)
+    when = np.zeros(rows, np.int64)
+    for i in range(rows):
+        when[i] = 2 * change[i, 0] + (change[i, 1] > 0)
+    for d in range(len(held)):
+        held[d] = now[d]
+    for i in argsort(when, rows, 1):
+        d = change[i, 2]
+        now[d] += change[i, 1]
+        held[d] = max(held[d], now[d])
+
+
+@njit(part=True)
+def excess_of(t: Tables, b: Bytes, device: IntArray, w: Work) -> int:
+    """:func:`excess` for compiled searches."""
+    if b.rule == 0:
+        return 0
+    devices, step, over = len(t.gap), 0, 0
+    lasting, held, beyond = np.zeros(devices, np.int64), np.zeros(devices, np.int64), np.ones(devices, np.bool_)
+    _lasting(b, device, lasting)
+    for d in range(devices):
+        held[d] = lasting[d]
+    _storages(t, b, device, held)
+    if _above(b, held, beyond) and b.rule == 2:
+        for v in range(len(device)):
+            step = max(step, w.start[v] + t.pace[v, t.column[device[v]]])
+        for d in range(devices):
+            held[d] = lasting[d]
+        _at_most(t, b, device, w, step, held)
+        if _above(b, held, beyond):
+            _peaks(t, b, device, w, step, beyond, lasting, held)
+    for d in range(devices):
+        if beyond[d]:
+            over += max(0, held[d] - b.limit[d])
+    return over
 
 
 @njit(cache=True, nogil=True)
@@ -179,30 +237,4 @@ def excess(t: Tables, b: Bytes, device: IntArray, w: Work) -> int:
 
     Cheap sums that no peak exceeds come first: that of everything, then that of parts of the step.
     """
-    if b.rule == 0:
-        return 0
-    lasting = np.zeros(len(t.gap), np.int64)
-    _lasting(b, device, lasting)
-    held = lasting.copy()
-    _storages(t, b, device, held)
-    beyond = (b.limit >= 0) & (held > b.limit)
-    if b.rule == 2 and beyond.any():
-        step = 0
-        for v in range(len(device)):
-            step = max(step, w.start[v] + t.pace[v, t.column[device[v]]])
-        held[:] = lasting
-        _at_most(t, b, device, w, step, held)
-        beyond &= held > b.limit
-        if beyond.any():
-            change = np.zeros((2 * (len(b.size) + len(t.readers)), 3), np.int64)
-            rows = _changes(t, b, device, w, step, beyond, lasting, change)
-            held[:] = lasting
-            for i in np.argsort(2 * change[:rows, 0] + (change[:rows, 1] > 0)):
-                d = change[i, 2]
-                lasting[d] += change[i, 1]
-                held[d] = max(held[d], lasting[d])
-    over = 0
-    for d in range(len(held)):
-        if beyond[d]:
-            over += max(0, held[d] - b.limit[d])
-    return over
+    return excess_of(t, b, device, w)

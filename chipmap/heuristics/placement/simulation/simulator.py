@@ -23,6 +23,7 @@ from chipmap.heuristics.placement.simulation.tables import LAST, Tables, Work
 from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.kernels import njit
+from chipmap.kernels.sorting import argsort
 
 #: What an event is, in the two lowest bits of its code: an operation's end, a transfer's, a rested route, a device.
 OPERATION, TRANSFER, ROUTE, DEVICE = 0, 1, 2, 3
@@ -155,12 +156,15 @@ def _start_all(t: Tables, w: Work, device: IntArray, key: IntArray, fifo: bool) 
             push(w.pool, w.heap, d, ((0 if fifo else key[v]) << BITS) | v)
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def narrow(key: IntArray) -> IntArray:
     """Keys of the same order that fit into entries: the same ones, or their ranks if some are too large."""
-    if len(key) == 0 or (key.min() > -LARGEST_KEY and key.max() < LARGEST_KEY):
+    fits = True
+    for v in range(len(key)):
+        fits = fits and -LARGEST_KEY < key[v] < LARGEST_KEY
+    if fits:
         return key
-    order, found = np.argsort(key), np.zeros(len(key), np.int64)
+    order, found = argsort(key, len(key), 1), np.zeros(len(key), np.int64)
     for i in range(1, len(key)):
         found[order[i]] = found[order[i - 1]] + (key[order[i]] > key[order[i - 1]])
     return found
@@ -229,14 +233,35 @@ def _run(t: Tables, w: Work, key: IntArray, fifo: bool, tail: IntArray, limit: i
                 next_kept = due(w.kept, len(t.reads))
 
 
-@njit(cache=True, nogil=True, _nrt=False)
-def _whole(t: Tables, w: Work, device: IntArray, key: IntArray, fifo: bool, tail: IntArray, limit: int) -> int:
-    """A simulation from the beginning."""
-    w.kept.rows[0] = 0
-    for d in range(len(t.gap)):
-        w.kept.opener[d] = LAST
-    _start_all(t, w, device, key, fifo)
-    return _run(t, w, key, fifo, tail, limit, (0, 0, 0, 0, 0), True)
+@njit(part=True, _nrt=False)
+def _from_moment(
+    t: Tables,
+    device: IntArray,
+    key: IntArray,
+    fifo: bool,
+    tail: IntArray,
+    limit: int,
+    w: Work,
+    moved: IntArray,
+    change: Change,
+) -> int:
+    """A simulation with schedule and moments, with keys that fit into entries, from a kept moment or the beginning."""
+    (row, size), mark = change, (0, 0, 0, 0, 0)
+    if row < 0:
+        w.kept.rows[0] = 0
+        for d in range(len(t.gap)):
+            w.kept.opener[d] = LAST
+        _start_all(t, w, device, key, fifo)
+    else:
+        move_kept(t, w, device, moved, size, row)
+        mark = restore(w, row)
+    return _run(t, w, key, fifo, tail, limit, mark, True)
+
+
+@njit(part=True)
+def simulated(t: Tables, device: IntArray, key: IntArray, fifo: bool, tail: IntArray, limit: int, w: Work) -> int:
+    """:func:`simulate` for compiled searches."""
+    return _from_moment(t, device, narrow(key), fifo, tail, limit, w, device, (-1, 0))
 
 
 @njit(cache=True, nogil=True)
@@ -246,10 +271,10 @@ def simulate(t: Tables, device: IntArray, key: IntArray, fifo: bool, tail: IntAr
     ``tail`` [N]: what must follow an operation's end at least. As soon as the step is known to take ``limit`` ns or
     more, it returns :data:`ABORTED`; it returns :data:`NO_ROUTE` where a transfer has none.
     """
-    return _whole(t, w, device, narrow(key), fifo, tail, limit)
+    return simulated(t, device, key, fifo, tail, limit, w)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(part=True, _nrt=False)
 def trial(
     t: Tables, device: IntArray, key: IntArray, tail: IntArray, limit: int, w: Work, moved: IntArray, change: Change
 ) -> int:
@@ -258,24 +283,19 @@ def trial(
     ``change``: (the moment, -1 for the beginning; how many of ``moved`` are on other devices than when it was kept).
     :func:`~chipmap.heuristics.placement.simulation.checkpoints.first_change` says which moment is early enough.
     """
-    row, size = change
+    (row, size), mark = change, (0, 0, 0, 0, 0)
     if row < 0:
         _start_all(t, w, device, key, False)
-        return _run(t, w, key, False, tail, limit, (0, 0, 0, 0, 0), False)
-    mark = restore(w, row)
-    move(t, w, device, moved, size, mark[0])
+    else:
+        mark = restore(w, row)
+        move(t, w, device, moved, size, mark[0])
     return _run(t, w, key, False, tail, limit, mark, False)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(part=True, _nrt=False)
 def take(t: Tables, device: IntArray, key: IntArray, tail: IntArray, w: Work, moved: IntArray, change: Change) -> int:
     """As :func:`trial`, with a schedule; from then on it is this simulation whose moments are kept."""
-    row, size = change
-    if row < 0:
-        return _whole(t, w, device, key, False, tail, NEVER)
-    move_kept(t, w, device, moved, size, row)
-    mark = restore(w, row)
-    return _run(t, w, key, False, tail, NEVER, mark, True)
+    return _from_moment(t, device, key, False, tail, NEVER, w, moved, change)
 
 
 def schedule(problem: PlacementProblem, device: IntArray, w: Work) -> PlacementSolution:

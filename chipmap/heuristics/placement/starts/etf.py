@@ -126,7 +126,7 @@ def _chosen(problem: PlacementProblem, t: Tables, place: IntArray, memory: Room,
     return now.device
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _placed(t: Tables, v: int, d: int, start: int, at: int, now: Progress) -> None:
     """Operation ``v``, at place ``at`` of ``ready``, runs on ``d``."""
     now.size[0] -= 1
@@ -143,7 +143,7 @@ def _placed(t: Tables, v: int, d: int, start: int, at: int, now: Progress) -> No
                 now.size[0] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _arrives(t: Tables, s: int, d: int, now: Progress, sent: IntArray, channel: IntArray) -> int:
     """When storage ``s`` is on device ``d``: made or sent there, or sent now as soon as its channels are free."""
     devices, u = len(t.gap), t.producer[s]
@@ -160,7 +160,7 @@ def _arrives(t: Tables, s: int, d: int, now: Progress, sent: IntArray, channel: 
     return start + t.send[s, t.kind[route]]
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _lacking(t: Tables, v: int, d: int, group: int, b: Room, now: Progress, sent: IntArray) -> int:
     """Bytes that device ``d`` is short of for operation ``v``."""
     wanted = b.resting[group] if now.home[group] < 0 else 0
@@ -173,7 +173,7 @@ def _lacking(t: Tables, v: int, d: int, group: int, b: Room, now: Progress, sent
     return min(b.most, max(0, wanted - b.left[d]))
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _fetch(t: Tables, v: int, d: int, now: Progress, sent: IntArray, channel: IntArray, trial: IntArray) -> int:
     """When all that operation ``v`` reads is on device ``d``, sent one storage after the other.
 
@@ -195,7 +195,7 @@ def _fetch(t: Tables, v: int, d: int, now: Progress, sent: IntArray, channel: In
     return ready
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _send(t: Tables, v: int, d: int, b: Room, now: Progress, sent: IntArray, channel: IntArray) -> None:
     """Send what operation ``v`` reads to device ``d``."""
     devices = len(t.gap)
@@ -209,7 +209,7 @@ def _send(t: Tables, v: int, d: int, b: Room, now: Progress, sent: IntArray, cha
                 channel[t.channels[k]] = sent[s * devices + d] + t.rest[route]
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _release(t: Tables, v: int, b: Room, now: Progress, sent: IntArray) -> None:
     """Operation ``v`` has read its inputs: those that nobody else reads are free, wherever they are."""
     devices = len(t.gap)

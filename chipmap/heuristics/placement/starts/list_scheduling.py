@@ -46,7 +46,7 @@ def list_schedule(
     return _list_schedule(t, order, wish, allowed, unit, need, memory, weights_last)
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def arrival(t: Tables, v: int, d: int, device: IntArray, end: IntArray) -> int:
     """When the inputs of operation ``v`` are on device ``d``; producers without a device (-1) will be there as well."""
     ready = 0
@@ -108,7 +108,7 @@ def _list_schedule(
     return device
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _settle(
     v: int,
     to: int,

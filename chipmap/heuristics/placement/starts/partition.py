@@ -138,7 +138,7 @@ def _fill(n: StorageNets, time: IntArray, now: PartitionState) -> None:
             now.there[net, d] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _shift(n: StorageNets, time: IntArray, now: PartitionState, v: int, to: int) -> int:
     """Move operation ``v``; how many ns of transfers that adds."""
     d, added = now.device[v], 0
@@ -160,7 +160,7 @@ def _shift(n: StorageNets, time: IntArray, now: PartitionState, v: int, to: int)
     return added
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _loads(now: PartitionState, limits: IntArray, weigh: tuple[int, float, float]) -> float:
     """What bytes too many and uneven work weigh; ``weigh``: a share of work, weights of a byte and of work."""
     found, (share, rate, uneven) = 0.0, weigh

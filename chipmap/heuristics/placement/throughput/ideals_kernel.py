@@ -131,7 +131,7 @@ def sweep(
     return total
 
 
-@njit(cache=True)
+@njit(part=True)
 def _open(i: int, upper: int, lattice: Lattice, kinds: Kinds, chains: Chains) -> bool:
     """Whether a chain to ideal i may go on; states whose devices left can't take what is left are closed."""
     found = False
@@ -147,7 +147,7 @@ def _open(i: int, upper: int, lattice: Lattice, kinds: Kinds, chains: Chains) ->
     return found
 
 
-@njit(cache=True)
+@njit(part=True)
 def _load(blocks: Blocks, b: int, k: int, which: int, kinds: Kinds) -> int:
     """The load of block b on a device of kind k with all its transfers (``which`` 1), or with those alone that stay
     whatever is added (0); :data:`NONE` where it doesn't fit.
@@ -161,7 +161,7 @@ def _load(blocks: Blocks, b: int, k: int, which: int, kinds: Kinds) -> int:
     return max(work, moved) if kinds.overlap else work + moved
 
 
-@njit(cache=True)
+@njit(part=True)
 def _extend(
     old: int, new: int, v: int, inside: Any, block_end: Any, units: Units, nets: UnitNets, blocks: Blocks
 ) -> None:

@@ -110,7 +110,7 @@ def _place(graph: LoadGraph) -> Place:
     return Place(unit, unit.copy(), count, touched, device, device.copy(), device.copy())
 
 
-@njit(cache=True)
+@njit(part=True)
 def _put(graph: Graph, place: Place, u: int, d: int, sign: int) -> None:
     """Add unit u to device d (``sign`` 1), or take it away (-1)."""
     place.work[d] += sign * graph.time[u, d]
@@ -145,7 +145,7 @@ def _reset(graph: Graph, place: Place, device: Any) -> None:
         _put(graph, place, u, device[u], 1)
 
 
-@njit(cache=True)
+@njit(part=True)
 def _load(graph: Graph, place: Place, d: int) -> int:
     if not graph.paying[d]:
         return int(place.work[d])
@@ -154,7 +154,7 @@ def _load(graph: Graph, place: Place, d: int) -> int:
     return int(place.work[d] + place.moved[d])
 
 
-@njit(cache=True)
+@njit(part=True)
 def _largest(graph: Graph, place: Place) -> int:
     """T2, or more than any load where a memory is too small."""
     found = 0
@@ -165,7 +165,7 @@ def _largest(graph: Graph, place: Place) -> int:
     return found
 
 
-@njit(cache=True)
+@njit(part=True)
 def _value(graph: Graph, place: Place, target: int) -> float:
     """What loads exceed the target by, and what memories lack: ten targets where one lacks all."""
     found = 0.0
@@ -212,7 +212,8 @@ def _anneal(graph: Graph, place: Place, best: int, aim: int, temperature: float,
                 place.device[other] = old
             if value < devices * (best - aim) and _largest(graph, place) < best:
                 best = _largest(graph, place)
-                place.best[:] = place.device
+                for one in range(units):
+                    place.best[one] = place.device[one]
         else:
             if other >= 0:
                 _put(graph, place, other, old, -1)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.ring.local_search.loads_kernel import MOST_TOGETHER, Net, Place
+from chipmap.heuristics.ring.local_search.loads_kernel import MOST_TOGETHER, Net, Place, ascending
 from chipmap.kernels import njit
 from chipmap.kernels.annealing import uniform
 
@@ -31,7 +31,7 @@ class Levels(NamedTuple):
 NO_LEVELS = Levels(*np.zeros((3, 0), dtype=np.int64))
 
 
-@njit(cache=True)
+@njit(part=True)
 def _where(levels: Levels, here: int, before: int, d: int, reader: bool) -> int:
     """Where a reader (else a producer) on chip ``here`` of an operation has to go when that one goes from chip
     ``before`` to d: ``here`` if it may stay, -1 if no chip is known.
@@ -45,7 +45,7 @@ def _where(levels: Levels, here: int, before: int, d: int, reader: bool) -> int:
     return before if side * (levels.of[before] - levels.of[d]) == 1 else -1
 
 
-@njit(cache=True)
+@njit(part=True)
 def _along(net: Net, place: Place, levels: Levels, v: int, d: int, found: Any) -> int:
     """The operations ``found`` that must move when v moves to chip d, and v: their number, 0 where they are too many or
     contradict each other. ``levels.to`` says where each goes.
@@ -74,11 +74,11 @@ def _along(net: Net, place: Place, levels: Levels, v: int, d: int, found: Any) -
                     place.marked[w], levels.to[w] = mark, to
                     found[count] = w
                     count += 1
-    found[:count].sort()
+    ascending(found, count)
     return count
 
 
-@njit(cache=True)
+@njit(part=True)
 def draw_in_levels(net: Net, place: Place, levels: Levels, random: Any, found: Any, to: Any) -> int:
     """A random move: the operations ``found`` and their chips ``to``; their number, 0 for none."""
     v = int(uniform(random) * len(net.ticks))

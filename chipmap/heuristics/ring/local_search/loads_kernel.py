@@ -79,7 +79,7 @@ class Goal(NamedTuple):
     flow: float
 
 
-@njit(cache=True)
+@njit(part=True)
 def over(place: Place, goal: Goal, c: int) -> float:
     """What chip c and the link after it exceed the goal by, in shares of the target and of the SRAM."""
     more = 0.0
@@ -99,7 +99,7 @@ def over(place: Place, goal: Goal, c: int) -> float:
     return more
 
 
-@njit(cache=True)
+@njit(part=True, forceinline=True)
 def put(net: Net, place: Place, s: int, sign: int) -> bool:
     """Put storage s where its producer and readers are (``sign`` 1), or take it away (-1); whether a pair of chips
     begins or ceases to have flows.
@@ -131,7 +131,7 @@ def put(net: Net, place: Place, s: int, sign: int) -> bool:
     return changed
 
 
-@njit(cache=True)
+@njit(part=True, forceinline=True)
 def hold(net: Net, place: Place, v: int, sign: int) -> None:
     """Add the work and the weights of v to its chip (``sign`` 1), or take them away (-1)."""
     c = place.chip[v]
@@ -145,6 +145,17 @@ def hold(net: Net, place: Place, v: int, sign: int) -> None:
             place.weights[c] += sign * net.shared_bytes[s]
 
 
+@njit(part=True)
+def ascending(items: Any, count: int) -> None:
+    """Sort the first ``count`` (few) of the items; numba's own sort takes a second to compile."""
+    for i in range(1, count):
+        item, at = items[i], i
+        while at > 0 and items[at - 1] > item:
+            items[at] = items[at - 1]
+            at -= 1
+        items[at] = item
+
+
 @njit(cache=True)
 def fill(net: Net, place: Place) -> None:
     """All of the mapping ``place.chip``, where nothing is counted yet."""
@@ -154,25 +165,22 @@ def fill(net: Net, place: Place) -> None:
         put(net, place, s, 1)
 
 
-@njit(cache=True)
+@njit(part=True)
 def shift(net: Net, place: Place, v: int, d: int) -> bool:
     """Move v to chip d; whether a pair of chips begins or ceases to have flows."""
     changed = False
-    for at in range(net.made_first[v], net.made_first[v + 1]):
-        changed |= put(net, place, net.made[at], -1)
-    for at in range(net.reads_first[v], net.reads_first[v + 1]):
-        changed |= put(net, place, net.reads[at], -1)
-    hold(net, place, v, -1)
-    place.chip[v] = d
-    hold(net, place, v, 1)
-    for at in range(net.made_first[v], net.made_first[v + 1]):
-        changed |= put(net, place, net.made[at], 1)
-    for at in range(net.reads_first[v], net.reads_first[v + 1]):
-        changed |= put(net, place, net.reads[at], 1)
+    for sign in range(-1, 2, 2):
+        if sign == 1:
+            place.chip[v] = d
+        hold(net, place, v, sign)
+        for side in range(2):
+            firsts, storages = (net.made_first, net.made) if side == 0 else (net.reads_first, net.reads)
+            for at in range(firsts[v], firsts[v + 1]):
+                changed |= put(net, place, storages[at], sign)
     return changed
 
 
-@njit(cache=True)
+@njit(part=True)
 def broken(place: Place, goal: Goal) -> float:
     """What pairs of chips that break C3 add to the excess: a sends to b, and to a chip from which another sender of b
     is reached.
@@ -205,7 +213,7 @@ def broken(place: Place, goal: Goal) -> float:
     return total
 
 
-@njit(cache=True)
+@njit(part=True)
 def excess(place: Place, goal: Goal) -> float:
     """What all chips, links and pairs exceed the goal by: 0 where the mapping meets it."""
     total = 0.0

@@ -16,6 +16,7 @@ from chipmap.heuristics.ring.local_search.loads_kernel import (
     Goal,
     Net,
     Place,
+    ascending,
     broken,
     excess,
     over,
@@ -42,7 +43,7 @@ class Heat(NamedTuple):
     random: Any
 
 
-@njit(cache=True)
+@njit(part=True)
 def _window(net: Net, place: Place, v: int) -> Any:
     """(first, last chip) that C1 leaves v where its producers and readers are, at most FAR away."""
     first = max(0, place.chip[v] - FAR)
@@ -56,7 +57,7 @@ def _window(net: Net, place: Place, v: int) -> Any:
     return first, last
 
 
-@njit(cache=True)
+@njit(part=True)
 def _forced(net: Net, place: Place, v: int, d: int, found: Any) -> int:
     """The operations ``found`` that C1 forces to move to chip d along with v, and v: their number, 0 where they are too
     many.
@@ -83,11 +84,11 @@ def _forced(net: Net, place: Place, v: int, d: int, found: Any) -> int:
                 place.marked[w] = mark
                 found[count] = w
                 count += 1
-    found[:count].sort()
+    ascending(found, count)
     return count
 
 
-@njit(cache=True)
+@njit(part=True)
 def _swapped(net: Net, place: Place, c: int, found: Any) -> int:
     """The operations ``found`` on the chips c and c + 1: their number, 0 where they are too many, or a flow leads from
     c to c + 1.
@@ -104,7 +105,7 @@ def _swapped(net: Net, place: Place, c: int, found: Any) -> int:
     return count
 
 
-@njit(cache=True)
+@njit(part=True)
 def _draw(net: Net, place: Place, random: Any, found: Any, to: Any) -> int:
     """A random move: the operations ``found`` and their chips ``to``; their number, 0 for none."""
     kind = uniform(random)
@@ -135,7 +136,7 @@ def _draw(net: Net, place: Place, random: Any, found: Any, to: Any) -> int:
     return count
 
 
-@njit(cache=True)
+@njit(part=True)
 def _reach(net: Net, place: Place, v: int) -> Any:
     """(first, last chip) whose loads depend on where v is: those of its producers and of their and its readers."""
     first = last = place.chip[v]
@@ -151,7 +152,7 @@ def _reach(net: Net, place: Place, v: int) -> Any:
     return first, last
 
 
-@njit(cache=True)
+@njit(part=True)
 def _move(net: Net, place: Place, found: Any, to: Any, count: int) -> bool:
     """Move the operations ``found`` (ascending) to the chips ``to``; whether a pair of chips begins or ceases to have
     flows. Readers go onward before producers, and back after them, so that no flow leads back on the way.
@@ -172,8 +173,11 @@ def anneal(net: Net, place: Place, goal: Goal, levels: Levels, heat: Heat, moves
 
     A move that makes it grow by d happens with probability exp(-d / temperature).
     """
-    found, to = np.empty((2, MOST_TOGETHER), dtype=np.int64)
-    before = np.empty(MOST_TOGETHER, dtype=np.int64)
+    found, to, before = (
+        np.empty(MOST_TOGETHER, dtype=np.int64),
+        np.empty(MOST_TOGETHER, dtype=np.int64),
+        np.empty(MOST_TOGETHER, dtype=np.int64),
+    )
     total, bad = excess(place, goal), broken(place, goal)
     for _ in range(moves):
         if total < SMALL:

@@ -10,7 +10,7 @@ from chipmap.heuristics.ring.programs.kernel import Storages, has
 from chipmap.kernels import njit
 
 
-@njit(cache=True)
+@njit(part=True)
 def read_outside(readers: Any, inside: Any) -> bool:
     """Whether some reader isn't in the ideal."""
     outside = False

@@ -107,13 +107,20 @@ class _Pairs(NamedTuple):
     chips: Any
 
 
-@njit(cache=True, inline="always")
+@njit(part=True)
 def has(words: Any, v: int) -> bool:
     """Whether v is in the bit set."""
     return (words[v >> 6] >> np.uint64(v & 63)) & ONE != 0
 
 
-@njit(cache=True)
+@njit(part=True)
+def copy_words(source: Any, target: Any) -> None:
+    """target = source, in a loop: an assignment of one array to another takes seconds to compile."""
+    for w in range(len(source)):
+        target[w] = source[w]
+
+
+@njit(part=True)
 def _crossing(inside: Any, producers: Any, out: Any) -> int:
     """The operations outside the ideal with a producer inside, into ``out``; returns how many."""
     count = 0
@@ -127,7 +134,7 @@ def _crossing(inside: Any, producers: Any, out: Any) -> int:
     return count
 
 
-@njit(cache=True)
+@njit(part=True)
 def _between(inside: Any, v: int, producers: Any, ancestors: Any, descendants: Any, out: Any) -> None:
     """Into ``out``: operations outside the ideal, strictly between v and a producer of v inside the ideal."""
     out[:] = 0
@@ -142,7 +149,7 @@ def _between(inside: Any, v: int, producers: Any, ancestors: Any, descendants: A
             u += 1
 
 
-@njit(cache=True)
+@njit(part=True)
 def _obeys(rule: int, target: Any, crossing: Any, count: int, between: Any) -> bool:
     """Whether the block that ends at ``target`` obeys the rule (see the table of the module ``program``)."""
     for c in range(count):
@@ -155,7 +162,7 @@ def _obeys(rule: int, target: Any, crossing: Any, count: int, between: Any) -> b
     return True
 
 
-@njit(cache=True, inline="always")
+@njit(part=True)
 def in_block(readers: Any, s: int, inside: Any, block_end: Any) -> bool:
     """Whether the block block_end \\ inside has one of the ``readers`` [s, w] of number s."""
     found = False
@@ -164,7 +171,7 @@ def in_block(readers: Any, s: int, inside: Any, block_end: Any) -> bool:
     return found
 
 
-@njit(cache=True)
+@njit(part=True)
 def _fresh_constants(v: int, inside: Any, block_end: Any, constants: Constants) -> int:
     """Bytes of the shared constants that operation v would be the first of the block block_end \\ inside to read."""
     size = 0
@@ -175,7 +182,7 @@ def _fresh_constants(v: int, inside: Any, block_end: Any, constants: Constants) 
     return size
 
 
-@njit(cache=True)
+@njit(part=True)
 def _extend(v: int, inside: Any, block_end: Any, storages: Storages, totals: Any) -> None:
     """Add operation v to the block block_end \\ inside: update ``totals`` = (ticks in, ticks out, boundary bytes).
 
@@ -206,7 +213,7 @@ def _extend(v: int, inside: Any, block_end: Any, storages: Storages, totals: Any
         totals[2] += storages.bytes[storages.made[m]]
 
 
-@njit(cache=True)
+@njit(part=True)
 def _blocks(m: int) -> _Blocks:
     """Room for the blocks from one of ``m`` ideals on."""
     return _Blocks(
@@ -219,12 +226,12 @@ def _blocks(m: int) -> _Blocks:
     )
 
 
-@njit(cache=True)
+@njit(part=True)
 def _pairs(room: int) -> _Pairs:
     return _Pairs(np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int64), np.empty(room, dtype=np.uint64))
 
 
-@njit(cache=True)
+@njit(part=True)
 def _keep(pairs: _Pairs, number: int, count: int, blocks: _Blocks) -> _Pairs:
     """Enter the first ``count`` blocks after ``number`` pairs; the pairs, in new arrays where there was no room."""
     room = len(pairs.target)
@@ -239,7 +246,7 @@ def _keep(pairs: _Pairs, number: int, count: int, blocks: _Blocks) -> _Pairs:
     return pairs
 
 
-@njit(cache=True)
+@njit(part=True)
 def _stay(i: int, cut: int, terms: Terms, best: Any, parent: Any) -> None:
     """Leave a chip empty after the chains to ideal i: what passes it by is all that it costs."""
     idle = 2 * cut if terms.mode == 2 else cut if terms.mode == 0 else 0
@@ -250,7 +257,7 @@ def _stay(i: int, cut: int, terms: Terms, best: Any, parent: Any) -> None:
             parent[i, k + 1] = i
 
 
-@njit(cache=True)
+@njit(part=True)
 def _fewest(values: Any, chips: int) -> int:
     """The least number of blocks with a chain, or ``chips``."""
     for k in range(chips):
@@ -259,7 +266,7 @@ def _fewest(values: Any, chips: int) -> int:
     return chips
 
 
-@njit(cache=True)
+@njit(part=True)
 def _crossings(rule: int, inside: Any, operations: Operations, crossing: Any, between: Any) -> int:
     """What :func:`_obeys` needs to know of the ideal, into ``crossing`` and ``between``; returns how many cross."""
     if rule == 0:
@@ -272,7 +279,7 @@ def _crossings(rule: int, inside: Any, operations: Operations, crossing: Any, be
     return count
 
 
-@njit(cache=True)
+@njit(part=True)
 def _search(i: int, lattice: Lattice, operations: Operations, storages: Storages, terms: Terms, blocks: _Blocks) -> int:
     """All blocks from ideal i on with work, weights and chips as the terms say, into ``blocks`` after an empty one.
 
@@ -301,14 +308,15 @@ def _search(i: int, lattice: Lattice, operations: Operations, storages: Storages
             end[tail], chips[tail] = j, chip_set
             work[tail], weight[tail] = work[head] + operations.ticks[v], heavier
             if terms.mode == 1 or sram >= 0:
-                totals[tail] = totals[head]
+                for x in range(3):
+                    totals[tail, x] = totals[head, x]
                 _extend(v, lattice.words[i], lattice.words[at], storages, totals[tail])
             tail += 1
         head += 1
     return tail
 
 
-@njit(cache=True)
+@njit(part=True)
 def _admit(
     i: int, count: int, lattice: Lattice, terms: Terms, crossing: Any, crossings: int, between: Any, blocks: _Blocks
 ) -> int:
@@ -331,7 +339,7 @@ def _admit(
     return kept
 
 
-@njit(cache=True)
+@njit(part=True)
 def _offer(i: int, low: int, count: int, blocks: _Blocks, best: Any, parent: Any) -> None:
     """Prolong the chains of at least ``low`` blocks to ideal i by each of the first ``count`` blocks."""
     for b in range(count):

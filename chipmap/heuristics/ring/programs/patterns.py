@@ -33,7 +33,7 @@ class Rows(NamedTuple):
     sizes: Any
 
 
-@njit(cache=True)
+@njit(part=True)
 def _hash(words: Any, length: int) -> Any:
     h = np.uint64(1469598103934665603)
     for x in range(length):
@@ -42,7 +42,7 @@ def _hash(words: Any, length: int) -> Any:
     return h
 
 
-@njit(cache=True)
+@njit(part=True)
 def find(row: Any, length: int, rows: Rows) -> int:
     """The number of the state in ``row[:length]``: found (below ``sizes[0]`` before the call), made, or FULL."""
     table, at, pool, sizes = rows
@@ -111,7 +111,7 @@ def keep(rows: Rows, states: Any) -> None:
     _enter(rows)
 
 
-@njit(cache=True)
+@njit(part=True)
 def find_readers(pattern: Any, readers: Any, out: Any) -> None:
     """Into ``out`` [G, w]: the readers of each group's operations."""
     width = readers.shape[1]
@@ -128,7 +128,7 @@ def find_readers(pattern: Any, readers: Any, out: Any) -> None:
                 u += 1
 
 
-@njit(cache=True)
+@njit(part=True)
 def _senders(groups: int, group_readers: Any, inside: Any, target: Any) -> Any:
     """The groups with a reader in the block target \\ inside, as bits."""
     sending = ZERO
@@ -140,7 +140,7 @@ def _senders(groups: int, group_readers: Any, inside: Any, target: Any) -> Any:
     return sending
 
 
-@njit(cache=True)
+@njit(part=True)
 def extend(pattern: Any, group_readers: Any, inside: Any, target: Any, still_open: Any, out: Any) -> int:
     """The pattern after the block target \\ inside, into ``out``: its length, 0 if C3 breaks, or TOO_MANY_GROUPS.
 

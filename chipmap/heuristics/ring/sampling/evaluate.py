@@ -108,7 +108,7 @@ def _evaluate(mappings: Any, tables: Tables, room: Room) -> Any:
     return values
 
 
-@njit(cache=True)
+@njit(part=True)
 def _constants(f: Any, tables: Tables, room: Room) -> None:
     """Each shared constant, once on each chip that reads it."""
     memory, seen = room.memory, room.seen
@@ -121,7 +121,7 @@ def _constants(f: Any, tables: Tables, room: Room) -> None:
                 memory[c] += tables.constants[s]
 
 
-@njit(cache=True)
+@njit(part=True)
 def _transfers(f: Any, tables: Tables, room: Room) -> None:
     """Links (as differences between them), boundary and relay buffers, and in mode ``sum`` the chips' transfers."""
     work, load, memory, seen = room.work, room.load, room.memory, room.seen
@@ -151,7 +151,7 @@ def _transfers(f: Any, tables: Tables, room: Room) -> None:
                 memory[c] += 2 * size if seen[c] != s else 0
 
 
-@njit(cache=True)
+@njit(part=True)
 def _live(f: Any, tables: Tables, room: Room) -> None:
     """The most bytes that storages made and read on one chip only take there at one step, added to its memory."""
     live, most = room.live, room.seen
@@ -167,7 +167,7 @@ def _live(f: Any, tables: Tables, room: Room) -> None:
         room.memory[c] += most[c]
 
 
-@njit(cache=True)
+@njit(part=True)
 def _worst(work: Any, load: Any, memory: Any, mode: int, sram: int) -> int:
     """The objective; ``load`` holds differences between links on entry."""
     worst, before = 0, 0

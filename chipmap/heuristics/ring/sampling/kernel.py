@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.ring.sampling.propagate_kernel import place
+from chipmap.heuristics.ring.sampling.propagate_kernel import place, propagate
 from chipmap.heuristics.ring.sampling.propagate_state import Net, PropagationState, undo
 from chipmap.kernels import njit
 from chipmap.kernels.annealing import next_bits, uniform
@@ -55,7 +55,7 @@ class Task(NamedTuple):
     budgets: Any
 
 
-@njit(cache=True)
+@njit(part=True)
 def _shuffle(order: Any, random: Any) -> None:
     """A random order of 0 … n - 1."""
     for i in range(len(order)):
@@ -64,7 +64,7 @@ def _shuffle(order: Any, random: Any) -> None:
         order[j] = i
 
 
-@njit(cache=True)
+@njit(part=True)
 def _draw(net: Net, state: PropagationState, u: int, weights: Any, tried: Any, random: Any) -> int:
     """A chip from the domain of u less what was tried, by ``weights`` [C] (uniform if they are all 0); -1 if none."""
     allowed, lo, hi = net.allowed[0, u], state.box[u, 0], state.box[u, 1]
@@ -88,7 +88,7 @@ def _draw(net: Net, state: PropagationState, u: int, weights: Any, tried: Any, r
     return last
 
 
-@njit(cache=True)
+@njit(part=True)
 def _choose(
     net: Net, state: PropagationState, u: int, wish: int, first_pass: bool, weights: Any, tried: Any, random: Any
 ) -> int:
@@ -101,7 +101,7 @@ def _choose(
     return chips if not tried[chips] else -1
 
 
-@njit(cache=True, long=True)
+@njit(part=True)
 def search(net: Net, state: PropagationState, levels: Levels, task: Task, wish: Any, limit: int, random: Any) -> int:
     """Algorithms 1 and 2 from the state's intervals: FOUND, NONE_LEFT or GAVE_UP (more than ``limit`` failures)."""
     order, weights, fixing = task.order, task.weights, task.fixing
@@ -148,21 +148,22 @@ def search(net: Net, state: PropagationState, levels: Levels, task: Task, wish: 
     return FOUND
 
 
-@njit(cache=True)
+@njit(part=True)
 def _enter(levels: Levels, level: int) -> None:
     """Nothing has been tried on this level."""
     levels.tried[level] = False
     levels.changed[level] = False
 
 
-@njit(cache=True)
+@njit(part=True)
 def _one(rules: Rules, state: PropagationState, levels: Levels, task: Task, wish: Any, random: Any) -> int:
     """Searches with growing budgets, each from the root and (if ``shuffled``) in a new order."""
     status = GAVE_UP
     for limit in task.budgets:
         if status != GAVE_UP:
             break
-        state.box[:, :2] = rules.root
+        for v in range(len(rules.root)):
+            state.box[v, 0], state.box[v, 1] = rules.root[v, 0], rules.root[v, 1]
         state.trail[0, 0] = 0
         if task.shuffled:
             _shuffle(task.order, random)
@@ -174,7 +175,13 @@ def _one(rules: Rules, state: PropagationState, levels: Levels, task: Task, wish
 def many(
     first: int, seed: int, rules: Rules, spare: Rules, state: PropagationState, levels: Levels, task: Task, out: Any
 ) -> Any:
-    """Samples ``first`` … into ``out`` [k, n]; the status [k] of each. ``spare`` rules come after ``rules``."""
+    """Samples ``first`` … into ``out`` [k, n]; the status [k] of each. ``spare`` rules come after ``rules``.
+
+    For no samples it tightens the state by what waits in its queue: the status [1] is FOUND or NONE_LEFT. (One function
+    for both, as the propagator takes seconds to compile.)
+    """
+    if not len(out):
+        return np.full(1, FOUND if propagate(rules.net, state) else NONE_LEFT)
     random = np.empty(1, dtype=np.uint64)
     status = np.empty(len(out), dtype=np.int64)
     for i in range(len(out)):
@@ -187,5 +194,19 @@ def many(
             done = _one(spare, state, levels, task, wish, random)
             status[i] = FELL_BACK if done == FOUND else GAVE_UP
         if status[i] >= FOUND:
-            out[i] = state.box[:, 0]
+            for v in range(len(state.box)):
+                out[i, v] = state.box[v, 0]
     return status
+
+
+def tighten(net: Net, state: PropagationState) -> bool:
+    """Tighten the state's intervals, with a look at each operation; False if no valid mapping is left."""
+    n = len(state.box)
+    state.box[:, 2] = 1
+    state.queue[:2] = 0, n
+    state.queue[2:] = np.arange(n)
+    none, rules = np.zeros(0, dtype=np.int64), Rules(net, np.zeros((0, 2), dtype=np.int64))
+    levels = Levels(none, none, none, np.zeros((0, 0), dtype=np.bool_), np.zeros(0, dtype=np.bool_))
+    rows = np.zeros((0, 0), dtype=np.int64)
+    task = Task(none, False, np.zeros((0, 0)), rows, False, none)
+    return bool(many(0, 0, rules, rules, state, levels, task, rows)[0] == FOUND)

@@ -26,8 +26,9 @@ from typing import Literal
 import numpy as np
 
 from chipmap.heuristics.ring.incidence import incidence
-from chipmap.heuristics.ring.sampling.propagate_kernel import COUNT, LEAST, NO_PREFIX, propagate
-from chipmap.heuristics.ring.sampling.propagate_state import Constants, Net, PropagationState, Room, Sizes, push
+from chipmap.heuristics.ring.sampling.kernel import tighten
+from chipmap.heuristics.ring.sampling.propagate_kernel import COUNT, LEAST, NO_PREFIX
+from chipmap.heuristics.ring.sampling.propagate_state import Constants, Net, PropagationState, Room, Sizes
 from chipmap.instances.ring.contraction import computing_only
 from chipmap.instances.ring.precedence import between, flow_reachable, skips
 from chipmap.instances.ring.problem import IntArray, RingProblem
@@ -72,9 +73,7 @@ def propagator(problem: RingProblem, rule: SampleRule = "full") -> Propagator:
     net = _net(problem, rule)
     state = _state(net, None)
     inside = bool((state.box[:, 0] <= state.box[:, 1]).all())  # else pins and forbidden chips leave nothing
-    for v in range(problem.n):
-        push(state.box, state.queue, v)
-    root = state.box[:, :2].copy() if inside and propagate(net, state) else None
+    root = state.box[:, :2].copy() if inside and tighten(net, state) else None
     return Propagator(problem, rule, net, root)
 
 

@@ -20,7 +20,7 @@ ZERO = np.uint64(0)
 NO_PREFIX, LEAST, COUNT = 0, 1, 2
 
 
-@njit(cache=True, inline="always")
+@njit(part=True)
 def _flows(ends_at: Any, ends: Any, allowed: Any, box: Any, trail: Any, queue: Any, v: int) -> bool:
     """0 <= f(y) - f(x) <= cap on the flows (x, y) of operation v."""
     lo, hi = box[v, 0], box[v, 1]
@@ -39,7 +39,7 @@ def _flows(ends_at: Any, ends: Any, allowed: Any, box: Any, trail: Any, queue: A
     return True
 
 
-@njit(cache=True, inline="always")
+@njit(part=True)
 def _one_of(allowed: Any, box: Any, trail: Any, queue: Any, u: int, w: int, v: int) -> bool:
     """f(w) is f(u) or f(v), where f(u) <= f(w) <= f(v)."""
     if box[w, 0] > box[u, 1]:
@@ -54,7 +54,7 @@ def _one_of(allowed: Any, box: Any, trail: Any, queue: Any, u: int, w: int, v: i
     return True
 
 
-@njit(cache=True)
+@njit(part=True)
 def _skips(skips_at: Any, skips: Any, allowed: Any, box: Any, trail: Any, queue: Any, x: int) -> bool:
     """The skips of which operation x is an end or lies between the ends."""
     for s in range(skips_at[x], skips_at[x + 1]):
@@ -63,7 +63,7 @@ def _skips(skips_at: Any, skips: Any, allowed: Any, box: Any, trail: Any, queue:
     return True
 
 
-@njit(cache=True)
+@njit(part=True)
 def _quotient(flows: Any, box: Any, sets: Any) -> bool:
     """Edges and reachability between chips that the placed operations make; False if they break C3."""
     chips = sets.shape[1]
@@ -91,7 +91,7 @@ def _quotient(flows: Any, box: Any, sets: Any) -> bool:
     return True
 
 
-@njit(cache=True)
+@njit(part=True)
 def _breaks(sets: Any, a: int, b: int) -> bool:
     """Whether an edge from chip a to chip b > a would break C3, given the edges of the placed operations."""
     sends, heard, after, before = sets[0], sets[1], sets[2], sets[3]
@@ -107,7 +107,7 @@ def _breaks(sets: Any, a: int, b: int) -> bool:
     return False
 
 
-@njit(cache=True)
+@njit(part=True)
 def _trim(sets: Any, allowed: Any, box: Any, trail: Any, queue: Any, w: int, a: int, forward: bool) -> bool:
     """Narrow operation w, which reads from (``forward``) or feeds a placed operation on chip a, by C3."""
     while True:
@@ -124,7 +124,7 @@ def _trim(sets: Any, allowed: Any, box: Any, trail: Any, queue: Any, w: int, a: 
             return False
 
 
-@njit(cache=True)
+@njit(part=True)
 def _triangle(flows: Any, sets: Any, allowed: Any, box: Any, trail: Any, queue: Any) -> bool:
     """C3 on the placed operations, and on those with one placed neighbour."""
     if not _quotient(flows, box, sets):
@@ -139,7 +139,7 @@ def _triangle(flows: Any, sets: Any, allowed: Any, box: Any, trail: Any, queue: 
     return True
 
 
-@njit(cache=True)
+@njit(part=True)
 def _least(box: Any) -> bool:
     """C2 by the least solution: some operation can be on chip 0."""
     for v in range(len(box)):
@@ -148,7 +148,7 @@ def _least(box: Any) -> bool:
     return len(box) == 0
 
 
-@njit(cache=True)
+@njit(part=True)
 def _count(counts: Any, allowed: Any, box: Any, trail: Any, queue: Any) -> bool:
     """C2 by counting: chips a … b, if all in use, need b - a + 1 operations that can be there."""
     chips = counts.shape[1] - 1
@@ -170,7 +170,7 @@ def _count(counts: Any, allowed: Any, box: Any, trail: Any, queue: Any) -> bool:
     return True
 
 
-@njit(cache=True)
+@njit(part=True)
 def _all_below(allowed: Any, box: Any, trail: Any, queue: Any, b: int) -> bool:
     """No operation on chip b or a later one."""
     for v in range(len(box)):  # noqa: SIM110
@@ -179,7 +179,7 @@ def _all_below(allowed: Any, box: Any, trail: Any, queue: Any, b: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@njit(part=True)
 def _fill(allowed: Any, box: Any, trail: Any, queue: Any, c: int) -> bool:
     """Put the only operation that can be on chip c there (the counts stay as they were: too high at worst)."""
     for v in range(len(box)):
@@ -190,7 +190,7 @@ def _fill(allowed: Any, box: Any, trail: Any, queue: Any, c: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@njit(part=True)
 def _settle(net: Net, state: PropagationState) -> bool:
     box, trail, queue, allowed = state.box, state.trail, state.queue, net.allowed
     ends_at, ends, skips_at, skips = net.ends_at, net.ends, net.skips_at, net.skips
@@ -216,7 +216,7 @@ def _settle(net: Net, state: PropagationState) -> bool:
                 return True
 
 
-@njit(cache=True)
+@njit(part=True)
 def propagate(net: Net, state: PropagationState) -> bool:
     """Tighten until nothing changes; False (and an empty queue) if no valid mapping is left."""
     if _settle(net, state):
@@ -226,7 +226,7 @@ def propagate(net: Net, state: PropagationState) -> bool:
     return False
 
 
-@njit(cache=True)
+@njit(part=True)
 def place(net: Net, state: PropagationState, v: int, c: int) -> bool:
     """f(v) = c, a chip of its domain, and what follows from it."""
     at_least(net.allowed, state.box, state.trail, state.queue, v, c)

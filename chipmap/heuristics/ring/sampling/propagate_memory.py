@@ -14,7 +14,7 @@ from chipmap.heuristics.ring.sampling.propagate_state import Room, Sizes, at_lea
 from chipmap.kernels import njit
 
 
-@njit(cache=True)
+@njit(part=True)
 def memory(sizes: Sizes, room: Room, allowed: Any, box: Any, trail: Any, queue: Any) -> bool:
     """C4 on all intervals of chips."""
     slack, least, lowest = room.slack, room.least, room.lowest
@@ -34,7 +34,7 @@ def memory(sizes: Sizes, room: Room, allowed: Any, box: Any, trail: Any, queue: 
     return not len(sizes.constants.bytes) or _trim(sizes, slack, room.rests, allowed, box, trail, queue)
 
 
-@njit(cache=True)
+@njit(part=True)
 def _resting(sizes: Sizes, held: Any, rests: Any, box: Any) -> None:
     """Shared constants that rest somewhere for certain, into ``held``; ``rests`` [k, C]: on the chip of a reader.
 
@@ -53,12 +53,21 @@ def _resting(sizes: Sizes, held: Any, rests: Any, box: Any) -> None:
         end = -1
         for r in range(first, last):
             lo, hi = box[constants.readers[r], 0], box[constants.readers[r], 1]
-            if lo > end and not rests[s, lo : hi + 1].any():
+            if lo > end and not _rests(rests[s], lo, hi):
                 held[lo, hi] += size
                 end = hi
 
 
-@njit(cache=True)
+@njit(part=True)
+def _rests(rests: Any, lo: int, hi: int) -> bool:
+    """Whether one of the chips lo … hi is counted."""
+    for c in range(lo, hi + 1):  # noqa: SIM110 - any() does not compile
+        if rests[c]:
+            return True
+    return False
+
+
+@njit(part=True)
 def _lacks(sizes: Sizes, rests: Any, v: int, c: int) -> int:
     """Bytes that operation v would add to chip c: its weights, and its constants that don't rest there yet."""
     constants, added = sizes.constants, sizes.weights[v]
@@ -68,7 +77,7 @@ def _lacks(sizes: Sizes, rests: Any, v: int, c: int) -> int:
     return added
 
 
-@njit(cache=True)
+@njit(part=True)
 def _trim(sizes: Sizes, slack: Any, rests: Any, allowed: Any, box: Any, trail: Any, queue: Any) -> bool:
     """No open reader of a shared constant on an end of its interval that has no room for it."""
     in_at = sizes.constants.in_at
@@ -83,7 +92,7 @@ def _trim(sizes: Sizes, slack: Any, rests: Any, allowed: Any, box: Any, trail: A
     return True
 
 
-@njit(cache=True)
+@njit(part=True)
 def _crossing(sizes: Sizes, held: Any, room: Room, box: Any) -> None:
     """Storages that cross a chip's boundary for certain, into ``held[c, c]``; their ``counted`` is set."""
     seen, counted = room.seen, room.counted
@@ -103,7 +112,7 @@ def _crossing(sizes: Sizes, held: Any, room: Room, box: Any) -> None:
                     held[c, c] += twice
 
 
-@njit(cache=True)
+@njit(part=True)
 def _paths(sizes: Sizes, held: Any, room: Room, box: Any) -> None:
     """What leaves chip a and what enters chip b for the sake of a path from an operation on a to one on b > a.
 
@@ -133,7 +142,7 @@ def _paths(sizes: Sizes, held: Any, room: Room, box: Any) -> None:
         held[c, c] += 2 * (out[c] + into[c])
 
 
-@njit(cache=True)
+@njit(part=True)
 def _slack(held: Any, sram: int) -> bool:
     """From certain bytes to the bytes (b - a + 1) · S - E(a, b) that are left, in place; False if any are short."""
     chips = len(held)
@@ -148,7 +157,7 @@ def _slack(held: Any, sram: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@njit(part=True)
 def _raise(weights: Any, slack: Any, least: Any, lowest: Any, allowed: Any, box: Any, trail: Any, queue: Any) -> bool:
     """f(v) > b for every operation v that chips a … b have no room for, for some a <= its least chip."""
     chips = len(slack)
@@ -171,7 +180,7 @@ def _raise(weights: Any, slack: Any, least: Any, lowest: Any, allowed: Any, box:
     return True
 
 
-@njit(cache=True)
+@njit(part=True)
 def _lower(weights: Any, slack: Any, least: Any, lowest: Any, allowed: Any, box: Any, trail: Any, queue: Any) -> bool:
     """f(v) < a for every operation v that chips a … b have no room for, for some b >= its greatest chip."""
     chips = len(slack)

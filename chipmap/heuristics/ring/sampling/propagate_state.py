@@ -97,8 +97,8 @@ class PropagationState(NamedTuple):
     room: Room
 
 
-@njit(cache=True, inline="always")
-def push(box: Any, queue: Any, v: int) -> None:
+@njit(part=True)
+def _push(box: Any, queue: Any, v: int) -> None:
     """Have operation v looked at."""
     if not box[v, 2]:
         box[v, 2] = 1
@@ -108,7 +108,7 @@ def push(box: Any, queue: Any, v: int) -> None:
         queue[1] += 1
 
 
-@njit(cache=True, inline="always")
+@njit(part=True)
 def pop(box: Any, queue: Any) -> int:
     """The operation that has waited longest."""
     v = queue[2 + queue[0]]
@@ -118,14 +118,14 @@ def pop(box: Any, queue: Any) -> int:
     return v
 
 
-@njit(cache=True, inline="always")
+@njit(part=True)
 def _remember(box: Any, trail: Any, v: int) -> None:
     at = trail[0, 0] + 1
     trail[at, 0], trail[at, 1], trail[at, 2] = v, box[v, 0], box[v, 1]
     trail[0, 0] = at
 
 
-@njit(cache=True)
+@njit(part=True)
 def at_least(allowed: Any, box: Any, trail: Any, queue: Any, v: int, c: int) -> bool:
     """f(v) >= c."""
     if c <= box[v, 0]:
@@ -137,11 +137,11 @@ def at_least(allowed: Any, box: Any, trail: Any, queue: Any, v: int, c: int) -> 
         return False
     _remember(box, trail, v)
     box[v, 0] = c
-    push(box, queue, v)
+    _push(box, queue, v)
     return True
 
 
-@njit(cache=True)
+@njit(part=True)
 def at_most(allowed: Any, box: Any, trail: Any, queue: Any, v: int, c: int) -> bool:
     """f(v) <= c."""
     if c >= box[v, 1]:
@@ -153,11 +153,11 @@ def at_most(allowed: Any, box: Any, trail: Any, queue: Any, v: int, c: int) -> b
         return False
     _remember(box, trail, v)
     box[v, 1] = c
-    push(box, queue, v)
+    _push(box, queue, v)
     return True
 
 
-@njit(cache=True)
+@njit(part=True)
 def undo(state: PropagationState, mark: int) -> None:
     """Take back everything since the trail had length ``mark``."""
     box, trail = state.box, state.trail

@@ -125,7 +125,7 @@ class Sampler:
         out = np.full((count, n), -1, dtype=np.int64)
         visited = np.arange(n, dtype=np.int64) if order is None else self._order(order)
         root = self.propagator.root
-        if root is None:
+        if root is None or not count:
             return Samples(out, np.full(count, NONE_LEFT, dtype=np.int64))
         task = Task(visited, order is None, weights, wishes, fixing, np.array(BUDGETS, dtype=np.int64))
         rules = Rules(self.propagator.net, root)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from chipmap.heuristics.ring.programs.kernel import ONE, ZERO
+from chipmap.heuristics.ring.programs.kernel import ONE, ZERO, copy_words
 from chipmap.kernels import njit
 
 #: The flow graph as bit sets [4, n, w]: what comes directly or at all before and after each operation. (One array: each
@@ -14,7 +14,7 @@ from chipmap.kernels import njit
 PRODUCERS, READERS, ANCESTORS, DESCENDANTS = 0, 1, 2, 3
 
 
-@njit(cache=True)
+@njit(part=True)
 def dead(pattern: Any, ideal: Any, relations: Any) -> bool:
     """Whether some group reaches another before which it has no reader to come: C3 breaks whatever follows.
 
@@ -46,7 +46,7 @@ def dead(pattern: Any, ideal: Any, relations: Any) -> bool:
     return False
 
 
-@njit(cache=True)
+@njit(part=True)
 def _spread(words: Any, table: Any, out: Any) -> None:
     """Into ``out`` [w]: the union of the rows of ``table`` that the bits of ``words`` name."""
     for w in range(len(words)):
@@ -60,7 +60,7 @@ def _spread(words: Any, table: Any, out: Any) -> None:
             u += 1
 
 
-@njit(cache=True)
+@njit(part=True)
 def _merge(sets: Any, count: int, new: Any) -> int:
     """Enter ``new`` into the disjoint ``sets``, one with all that it meets; returns how many there are then."""
     x = 0
@@ -69,17 +69,18 @@ def _merge(sets: Any, count: int, new: Any) -> int:
         for w in range(len(new)):
             meets = meets or sets[x, w] & new[w] != 0
         if meets:
-            new |= sets[x]
-            sets[x] = sets[count - 1]
+            for w in range(len(new)):
+                new[w] |= sets[x, w]
+            copy_words(sets[count - 1], sets[x])
             count -= 1
             x = 0
         else:
             x += 1
-    sets[count] = new
+    copy_words(new, sets[count])
     return count + 1
 
 
-@njit(cache=True)
+@njit(part=True)
 def _total(words: Any, amounts: Any) -> int:
     """The sum of the amounts that the bits of ``words`` name."""
     total = 0
@@ -94,7 +95,7 @@ def _total(words: Any, amounts: Any) -> int:
     return total
 
 
-@njit(cache=True)
+@njit(part=True)
 def together(pattern: Any, ideal: Any, limit: int, ticks: Any, relations: Any, sets: Any) -> bool:
     """Whether what the open groups force onto one chip can be there: work <= ``limit``, and C3 for its senders.
 
@@ -119,7 +120,7 @@ def together(pattern: Any, ideal: Any, limit: int, ticks: Any, relations: Any, s
     return True
 
 
-@njit(cache=True)
+@njit(part=True)
 def _forced_sets(pattern: Any, ideal: Any, relations: Any, sent: Any, sets: Any) -> int:
     """Into ``sets``: operations that must share a chip; into ``sent`` [G, w]: each group's readers outside the ideal.
 
@@ -131,22 +132,24 @@ def _forced_sets(pattern: Any, ideal: Any, relations: Any, sent: Any, sets: Any)
     readers, ancestors, descendants = relations[READERS], relations[ANCESTORS], relations[DESCENDANTS]
     below = np.empty(width, dtype=np.uint64)
     above = np.empty(width, dtype=np.uint64)
+    new = np.empty(width, dtype=np.uint64)
     count = 0
     for g in range(len(sent)):
         _spread(pattern[1 + g * width : 1 + (g + 1) * width], readers, sent[g])
-        sent[g] &= ~ideal
+        for w in range(width):
+            sent[g, w] &= ~ideal[w]
         below[:] = 0
         _spread(sent[g], descendants, below)
-        below &= sent[g]  # readers with another before them
         for w in range(width):
-            word = below[w]
+            word = below[w] & sent[g, w]  # readers with another before them
             x = w * 64
             while word != 0:
                 if word & ONE:
-                    first = sent[g] & ancestors[x]
-                    new = first.copy()
-                    _spread(first, descendants, new)
-                    new &= ancestors[x] & ~ideal
+                    for y in range(width):
+                        new[y] = above[y] = sent[g, y] & ancestors[x, y]
+                    _spread(above, descendants, new)
+                    for y in range(width):
+                        new[y] &= ancestors[x, y] & ~ideal[y]
                     new[x >> 6] |= ONE << np.uint64(x & 63)
                     count = _merge(sets, count, new)
                 word >>= ONE
@@ -157,17 +160,20 @@ def _forced_sets(pattern: Any, ideal: Any, relations: Any, sent: Any, sets: Any)
         above[:] = 0
         _spread(sets[at], descendants, below)
         _spread(sets[at], ancestors, above)
-        new = sets[at] | (below & above)
-        if (new == sets[at]).all():
+        grown = False
+        for w in range(width):
+            new[w] = sets[at, w] | (below[w] & above[w])
+            grown = grown or new[w] != sets[at, w]
+        if not grown:
             at += 1
         else:
-            sets[at] = sets[count - 1]
+            copy_words(sets[count - 1], sets[at])
             count = _merge(sets, count - 1, new)
             at = 0
     return count
 
 
-@njit(cache=True)
+@njit(part=True)
 def force(
     pending: Any,
     limit: int,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.ring.programs.kernel import ONE, ZERO, has
+from chipmap.heuristics.ring.programs.kernel import ONE, ZERO, copy_words, has
 from chipmap.heuristics.ring.programs.patterns import (
     MAX_GROUPS,
     Rows,
@@ -75,7 +75,7 @@ class _Stack(NamedTuple):
     below: Any
 
 
-@njit(cache=True)
+@njit(part=True)
 def _canonical(raw: Any, width: int, out: Any) -> None:
     """The pattern ``raw`` with its groups in order of their first operation, into ``out``."""
     groups = int(np.int64(raw[0]))
@@ -108,7 +108,7 @@ def _canonical(raw: Any, width: int, out: Any) -> None:
         out[1 + groups * width + place] = row
 
 
-@njit(cache=True)
+@njit(part=True)
 def _cut(ideal: Any, producer: Any, readers: Any, ticks: Any) -> int:
     """Ticks of the storages made inside the ideal and read outside it."""
     cut = 0
@@ -121,7 +121,7 @@ def _cut(ideal: Any, producer: Any, readers: Any, ticks: Any) -> int:
     return cut
 
 
-@njit(cache=True)
+@njit(part=True)
 def _closed(v: int, block_end: Any, readers: Any) -> bool:
     rest = ZERO
     for w in range(len(block_end)):
@@ -129,7 +129,7 @@ def _closed(v: int, block_end: Any, readers: Any) -> bool:
     return bool(rest == 0)
 
 
-@njit(cache=True)
+@njit(part=True)
 def _still_open(pattern: Any, inside: Any, block_end: Any, readers: Any, out: Any) -> None:
     """Into ``out``: the operations of the groups and of the block that have readers outside ``block_end``."""
     width = len(inside)
@@ -148,7 +148,7 @@ def _still_open(pattern: Any, inside: Any, block_end: Any, readers: Any, out: An
             u += 1
 
 
-@njit(cache=True)
+@njit(part=True)
 def _groups(inside: Any, pattern: Any, readers: Any) -> Any:
     """The groups' readers [64, w], and what :func:`force` needs to know of them: ``signals`` and ``sent``."""
     n, width = readers.shape
@@ -167,11 +167,13 @@ def _groups(inside: Any, pattern: Any, readers: Any) -> Any:
             if has(group_readers[g], v):
                 signals[v, 0] |= ONE << np.uint64(g)
                 signals[v, 1] |= conflict
-        sent[g, :width], sent[g, width] = group_readers[g] & ~inside, reach[g]
+        for w in range(width):
+            sent[g, w] = group_readers[g, w] & ~inside[w]
+        sent[g, width] = reach[g]
     return group_readers, signals, sent
 
 
-@njit(cache=True)
+@njit(part=True)
 def _stack(n: int, width: int) -> _Stack:
     return _Stack(
         np.empty((n + 1, n), dtype=np.int32),
@@ -186,7 +188,7 @@ def _stack(n: int, width: int) -> _Stack:
     )
 
 
-@njit(cache=True)
+@njit(part=True)
 def _insert(waiting: Any, count: int, v: int, rank: Any) -> None:
     """Enter v into the ``count`` waiting operations, in order of rank."""
     place = count
@@ -196,7 +198,7 @@ def _insert(waiting: Any, count: int, v: int, rank: Any) -> None:
     waiting[place] = v
 
 
-@njit(cache=True)
+@njit(part=True)
 def _ready(inside: Any, producers: Any, rank: Any, waiting: Any, missing: Any) -> int:
     """Into ``missing`` [n]: how many producers outside the ideal an operation has; those with none are ``waiting``."""
     count = 0
@@ -213,7 +215,7 @@ def _ready(inside: Any, producers: Any, rank: Any, waiting: Any, missing: Any) -
     return count
 
 
-@njit(cache=True)
+@njit(part=True)
 def _take(v: int, depth: int, waiting: Any, position: Any, count: Any, readers: Any, rank: Any, missing: Any) -> None:
     """Put v into the block: those after it in the order, and those that it makes ready, wait at the next depth."""
     deeper, left = depth + 1, count[depth] - position[depth] - 1
@@ -233,7 +235,7 @@ def _take(v: int, depth: int, waiting: Any, position: Any, count: Any, readers: 
     count[deeper], position[deeper] = left, 0
 
 
-@njit(cache=True)
+@njit(part=True)
 def _release(v: int, block_end: Any, readers: Any, missing: Any) -> None:
     """Take v out of the block again."""
     block_end[v >> 6] &= ~(ONE << np.uint64(v & 63))
@@ -247,7 +249,7 @@ def _release(v: int, block_end: Any, readers: Any, missing: Any) -> None:
             x += 1
 
 
-@njit(cache=True)
+@njit(part=True)
 def _follow(
     block_end: Any,
     inside: Any,
@@ -272,12 +274,12 @@ def _follow(
         return length
     if dead(raw, block_end, relations) or not together(raw, block_end, limit, ticks, relations, room):
         return 0
-    row[:width] = block_end
+    copy_words(block_end, row)
     _canonical(raw, width, row[width:])
     return width + length
 
 
-@njit(cache=True)
+@njit(part=True)
 def _enter(row: Any, length: int, parent: int, done: int, level: Level) -> bool:
     """Enter a state into the level, unless it is there; False: there is no room."""
     states = level.rows.sizes[0]
@@ -287,7 +289,7 @@ def _enter(row: Any, length: int, parent: int, done: int, level: Level) -> bool:
     return bool(s >= 0)
 
 
-@njit(cache=True)
+@njit(part=True)
 def _with(
     v: int,
     depth: int,
@@ -307,7 +309,8 @@ def _with(
     ``pending`` [w] is room.
     """
     deeper = depth + 1
-    block[deeper], below[deeper] = block[depth], below[depth]
+    copy_words(block[depth], block[deeper])
+    copy_words(below[depth], below[deeper])
     total[deeper], sending[deeper] = total[depth], sending[depth]
     if has(block[depth], v):
         return True
@@ -340,7 +343,7 @@ def expand(
     waiting, count, position, chosen, work, total, sending, block, below = _stack(n, width)
     # block[0]: the ideal, and all that the block must hold because its station window ends here
     pending = must.copy()
-    block[0] = inside
+    copy_words(inside, block[0])
     total[0], sending[0] = force(pending, limit, 0, ZERO, block[0], below[0], late, relations, signals, sent)
     if total[0] < 0:
         return COMPLETE
@@ -382,7 +385,7 @@ def expand(
     return stopped
 
 
-@njit(cache=True)
+@njit(part=True)
 def _within(some: Any, words: Any) -> bool:
     """Whether the bit set ``some`` is part of the other."""
     for w in range(len(words)):  # noqa: SIM110 - any() does not compile

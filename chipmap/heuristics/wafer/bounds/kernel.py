@@ -59,7 +59,7 @@ def boxes(convs: Any, triples: Any, tau: int, memory: int, limit: int) -> Any:
     return widths
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _project(values: Any, x: Any, y: Any, groups: Any, coefficients: Any, table: Any, where: Any) -> None:
     """table[e, g] = min over the states s of group g of values[s] + coefficients[e] · (x, y)[s]; where = argmin.
 
@@ -77,7 +77,7 @@ def _project(values: Any, x: Any, y: Any, groups: Any, coefficients: Any, table:
                     where[e, g] = s
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _combine(state: Any, root: Any, chosen: Any, masks: Any, table: Any, best: float, pick: Any) -> float:
     """The cheapest case and mask for one state of the root; ``pick`` receives (case, mask)."""
     x, y, groups = state

@@ -62,7 +62,7 @@ class Search(NamedTuple):
     seen: IntArray
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _fill(course: Course, boxes: Boxes, i: int, cap: int, width: int) -> tuple[int, int]:
     """(first kernel that no longer fits, height) of the row of kernels i.. that are at most ``cap`` high."""
     idle, top, j = width, 0, i
@@ -76,13 +76,13 @@ def _fill(course: Course, boxes: Boxes, i: int, cap: int, width: int) -> tuple[i
     return j, top
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _adapters(a: Any, b: Any) -> int:
     """Adapters of an edge from a kernel with ports ``a`` to one with ports ``b``."""
     return int(a[0] != b[0]) + int(a[1] != b[1]) + int(a[3] != b[2])
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _lay(course: Course, boxes: Boxes, span: Any, box: Any, x: Any, y: Any, caps: Any) -> int:
     """Lay kernels span[0]..span[1] in a row and return the cost of their edges to those from span[2] on.
 
@@ -171,7 +171,7 @@ def least_costs(course: Course, boxes: Boxes, rows: Rows, least: IntArray, heigh
     return bound
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _key(course: Course, search: Search, i: int, floor: int, left: int) -> Any:
     """A hash of what kernels i.. cost depends on: the floor, its direction, the kernels still connected."""
     key = np.uint64(i * 4099 + floor * 2 + left + 1) * np.uint64(0x9E3779B97F4A7C15)
@@ -183,7 +183,7 @@ def _key(course: Course, search: Search, i: int, floor: int, left: int) -> Any:
     return np.int64(key >> np.uint64(1))
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _seen(table: IntArray, key: int, cost: int) -> bool:
     """Whether the state was reached before at no more cost; else it is remembered."""
     size = table.shape[0]

@@ -69,7 +69,7 @@ class Room(NamedTuple):
     y: IntArray
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def intervals(tree: Any, n: int, span: Any, stack: Any) -> None:
     """First and last leaf below each node 1..n: the leaves 0..n lie between the nodes in order."""
     root = 1
@@ -88,7 +88,7 @@ def intervals(tree: Any, n: int, span: Any, stack: Any) -> None:
             depth += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def rotate(tree: Any, x: int, side: int) -> None:
     """Rotate the child y of ``x`` on that side (1 left, 2 right) above it; the subtree between them changes hands."""
     other = 3 - side
@@ -102,7 +102,7 @@ def rotate(tree: Any, x: int, side: int) -> None:
         tree[1 if tree[1, above] == x else 2, above] = y
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def turn(tree: Any, which: int, x: int, side: int) -> int:
     """A rotation that keeps the trees twins: 0 impossible, 1 in one tree, 2 in both.
 
@@ -147,7 +147,7 @@ def pack(state: TwinTreeState, fronts: Fronts, room: Room) -> tuple[int, int]:
     return int(room.line[0, n]), int(room.line[1, 0])
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def cost(task: Task, state: TwinTreeState, fronts: Fronts, room: Room) -> tuple[float, bool]:
     """(ticks of wire, adapters and tiles beyond the fabric; whether the floorplan fits it)."""
     width, height = pack(state, fronts, room)
@@ -163,7 +163,7 @@ def cost(task: Task, state: TwinTreeState, fronts: Fronts, room: Room) -> tuple[
     return float(total), over == 0
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _copy(target: TwinTreeState, source: TwinTreeState) -> None:
     for i in range(source.tree.shape[2]):
         target.order[i] = source.order[i]
@@ -174,7 +174,7 @@ def _copy(target: TwinTreeState, source: TwinTreeState) -> None:
         target.shape[k] = source.shape[k]
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _move(task: Task, state: TwinTreeState, fronts: Fronts, random: Any) -> bool:
     """A random move: a shape near the present one or any, a swap of two kernels, or a rotation."""
     n = len(task.types)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.heuristics.wafer.rows.kernel import INF, Wire
+from chipmap.heuristics.wafer.slicing.kernel import copy
 from chipmap.instances.wafer.problem import IntArray
 from chipmap.kernels import njit
 
@@ -36,7 +37,7 @@ def scratch(entries: int, pairs: int, hs: int, ws: int, cs: int) -> Scratch:
     return Scratch(*(np.empty((2, *size), np.int64) for size in sizes))
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def fill(s: Scratch, options: IntArray, cost: IntArray) -> None:
     """Projects the options' costs on every set of shared arguments."""
     s.entry[:] = INF
@@ -59,7 +60,7 @@ def fill(s: Scratch, options: IntArray, cost: IntArray) -> None:
         s.least[p] = min(s.least[p], value)
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _others(s: Scratch, o: IntArray, p: int, adapter: int) -> int:
     """The least cost at parity p plus ``adapter`` per argument that differs, one at least counted as differing."""
     one = min(s.pair[p, o[PAIR]], s.hc[p, o[H], o[C]], s.wc[p, o[W], o[C]])
@@ -67,7 +68,7 @@ def _others(s: Scratch, o: IntArray, p: int, adapter: int) -> int:
     return min(one + adapter, two + 2 * adapter, s.least[p] + 3 * adapter)
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def query(s: Scratch, o: IntArray, wire: Wire) -> int:
     """The least cost of an option that was filled in plus what a wire between it and ``o`` costs."""
     p = o[PARITY]
@@ -129,7 +130,7 @@ class Inner(NamedTuple):
     behind: Wire
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def add_inner(s: Scratch, first: IntArray, inner: Inner, after: IntArray, total: IntArray) -> None:
     """Adds to ``total`` [end options] the least cost of the inner kernel given the block's first kernel's option."""
     cost = np.empty(len(inner.options), np.int64)
@@ -182,7 +183,7 @@ def trace_block(
                 break
         if total < best:
             best, first = total, f
-            chosen[:] = at
+            copy(at, chosen)
     return best, first, chosen
 
 

@@ -26,7 +26,7 @@ class Tables(NamedTuple):
     cuts: IntArray
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _wires(t: Tables, h: int, a: int, b: int) -> int:
     """Wires of a row of positions a to b - 1 of height h, those that turn at its ends left out."""
     cost = t.cost[h, b] - t.cost[h, a]
@@ -37,7 +37,7 @@ def _wires(t: Tables, h: int, a: int, b: int) -> int:
     return cost
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _turn(t: Tables, width: int, before: tuple[int, int, int], row: tuple[int, int, int]) -> int:
     """Half tiles along the rows that a turn from row ``before`` to ``row`` (first, end, height) costs.
 
@@ -122,7 +122,7 @@ def tails(t: Tables, width: int, height: int) -> tuple[IntArray, IntArray]:
         for w in range(1, width + 1):
             if best[i, w - 1] <= best[i, w]:
                 best[i, w] = best[i, w - 1]
-                how[i, w] = how[i, w - 1]
+                how[i, w, 0], how[i, w, 1] = how[i, w - 1, 0], how[i, w - 1, 1]
     return best, how
 
 

@@ -57,7 +57,7 @@ def columns(convs: IntArray, h: IntArray, w: IntArray, c: IntArray, tau: int, me
     return table
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _project(message: IntArray, g: Grid) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, int]:
     side = g.limit + 1
     by_pair = np.full(len(g.pairs), INF, np.int64)
@@ -76,7 +76,7 @@ def _project(message: IntArray, g: Grid) -> tuple[IntArray, IntArray, IntArray, 
     return by_pair, by_hc, by_wc, by_h, by_w, by_c, by_h.min()
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _spread(message: IntArray, g: Grid, adapter: int) -> IntArray:
     """For each (h, w, c) the least of message(h', w', c') + adapter · number of arguments that differ."""
     by_pair, by_hc, by_wc, by_h, by_w, by_c, least = _project(message, g)
@@ -123,7 +123,7 @@ class Level(NamedTuple):
     fixed: int
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _inner(ks: IntArray, at: int) -> int:
     """Σ k of the convolutions between the first and the last at grid entry ``at``; -1 where one has none."""
     total = 0
@@ -134,7 +134,7 @@ def _inner(ks: IntArray, at: int) -> int:
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _level(arrived: IntArray, ks: IntArray, start: int, level: Level, out: IntArray) -> None:
     """Adds a level's choices to ``out``: the last c rises, so its k falls and smaller first c become affordable."""
     inner = _inner(ks, start + level.highest - 1)
@@ -158,20 +158,20 @@ def _level(arrived: IntArray, ks: IntArray, start: int, level: Level, out: IntAr
             out[j] = min(out[j], best + level.fixed + level.per_k * (inner + ks[last, j]))
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def upright(tiles: int, highest: int, strip: Strip) -> Level:
     """The level of an unrotated kernel: its width 3 Σ k lies along the row."""
     return Level(highest, strip.width // 3, 3 * strip.price, 0)
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def lying(tiles: int, highest: int, parity: int, strip: Strip) -> Level:
     """The level of a rotated kernel: its width 3 Σ k stands upright; k may be enlarged to reach either parity."""
     budget = strip.height // 3
     return Level(highest, budget - (budget + parity) % 2, 0, strip.price * tiles * (highest + 1))
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def upright_levels(tiles: int, entries: int, count: int, strip: Strip) -> tuple[int, int]:
     """Range of c_max (first, last) worth taking unrotated: all for one convolution, else the tallest of each parity."""
     top = min(strip.height // tiles - 1, entries)
@@ -202,7 +202,7 @@ def node_step(arrived: IntArray, ks: IntArray, g: Grid, strip: Strip) -> IntArra
     return out
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _trace_level(arrived: IntArray, ks: IntArray, start: int, level: Level, j: int, value: int) -> int:
     """The first c of a level's choice whose last c is that of ``j`` and whose cost is ``value``; 0 where none is."""
     inner, last = _inner(ks, start + level.highest - 1), len(ks) - 1

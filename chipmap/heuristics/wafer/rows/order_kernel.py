@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from chipmap.heuristics.wafer.slicing.kernel import copy
 from chipmap.instances.wafer.problem import IntArray
 from chipmap.kernels import njit
 from chipmap.kernels.annealing import temperature, uniform
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def row_wires(order: IntArray, widths: IntArray, edges: IntArray, centres: IntArray) -> int:
     """Wire length in half tiles of kernels side by side in ``order``; fills ``centres`` [n], in half tiles."""
     x = 0
@@ -24,7 +25,7 @@ def row_wires(order: IntArray, widths: IntArray, edges: IntArray, centres: IntAr
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _move(order: IntArray, kind: int, i: int, j: int) -> None:
     """Swaps the entries i and j (kind 0), moves entry i to j (1), or reverses what lies between them (2)."""
     if kind == 0:
@@ -53,13 +54,13 @@ def anneal_order(order: IntArray, widths: IntArray, edges: IntArray, moves: int,
     for step in range(moves):
         heat = temperature(hot, 0.5, step / moves)
         i, j = int(uniform(random) * n), int(uniform(random) * n)
-        trial[:] = now
+        copy(now, trial)
         _move(trial, int(uniform(random) * 3), i, j)
         cost = row_wires(trial, widths, edges, centres)
         if cost <= value or uniform(random) < np.exp((value - cost) / heat):
             value = cost
-            now[:] = trial
+            copy(trial, now)
             if value < least:
                 least = value
-                best[:] = now
+                copy(now, best)
     return best

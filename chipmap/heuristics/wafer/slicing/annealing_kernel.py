@@ -16,7 +16,7 @@ from chipmap.kernels import njit
 from chipmap.kernels.annealing import temperature, uniform
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _want(state: SlicingTreeState, node: int, axis: int) -> None:
     """Make a node's curve along ``axis`` known."""
     version = state.work[mk.VERSION, node]
@@ -26,7 +26,7 @@ def _want(state: SlicingTreeState, node: int, axis: int) -> None:
         state.work[mk.KNOWN + version, node] = 3
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _changed(state: SlicingTreeState, node: int, move: int) -> None:
     work = state.work
     work[mk.VERSION, node] = 1 - work[mk.VERSION, node]
@@ -35,7 +35,7 @@ def _changed(state: SlicingTreeState, node: int, move: int) -> None:
     work[mk.CHANGED, -1] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _refresh(state: SlicingTreeState, node: int, move: int) -> bool:
     """Compute a cut's curve anew; whether it may differ from that before the move."""
     work, tree = state.work, state.tree
@@ -62,7 +62,7 @@ def _refresh(state: SlicingTreeState, node: int, move: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _paths(tree: Ints, plan: Ints, work: Ints, count: int) -> tuple[int, int]:
     """Add the nodes on the ways from the plan's first and second node to the root to the stack, children first.
 
@@ -97,7 +97,7 @@ def _paths(tree: Ints, plan: Ints, work: Ints, count: int) -> tuple[int, int]:
     return count, needed
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def refresh(state: SlicingTreeState, floor: Floor, move: int) -> None:
     """Compute anew what the plan names; with the root as a whole the kernels' curves are loaded as well.
 
@@ -124,7 +124,7 @@ def refresh(state: SlicingTreeState, floor: Floor, move: int) -> None:
             break
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _least(curve: SideArray, bound: int) -> int:
     """The least index at which ``curve`` is ``bound`` or less; its length where there is none."""
     low, high = 0, len(curve)
@@ -137,7 +137,7 @@ def _least(curve: SideArray, bound: int) -> int:
     return low
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _side(state: SlicingTreeState, node: int, axis: int, length: int) -> int:
     """The least width within height ``length`` (axis 0), or the least height within width ``length`` (axis 1)."""
     version = state.work[mk.VERSION, node]
@@ -181,7 +181,7 @@ def lay_out(state: SlicingTreeState, width: int, height: int) -> None:
         count += 2
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def wire_of(work: Ints, edges: Ints) -> int:
     """The wire length of the kernels' boxes, half tiles."""
     wire = 0
@@ -192,7 +192,7 @@ def wire_of(work: Ints, edges: Ints) -> int:
     return wire
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def adapters_of(work: Ints, time: int, floor: Floor) -> int:
     """The adapters of the kernels' boxes with the options behind them."""
     count = 0
@@ -206,7 +206,7 @@ def adapters_of(work: Ints, time: int, floor: Floor) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def value(state: SlicingTreeState, floor: Floor) -> int:
     """The score (ticks) of the tree at its time, with a penalty per tile that it is too high. Sets its height.
 

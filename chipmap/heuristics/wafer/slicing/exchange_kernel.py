@@ -42,7 +42,7 @@ class Plan(NamedTuple):
     random: NDArray[np.uint64]
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def own(boxes: IntArray, start: IntArray, near: IntArray, ticks: IntArray, i: int, both: bool) -> int:
     """Ticks of the wires and adapters of kernel ``i``; unless ``both``, of those to its consumers only."""
     x, y = 2 * boxes[i, X] + boxes[i, W], 2 * boxes[i, Y] + boxes[i, H]
@@ -58,7 +58,7 @@ def own(boxes: IntArray, start: IntArray, near: IntArray, ticks: IntArray, i: in
     return int(ticks[0] * length + ticks[1] * differ)
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def total(graph: Graph, boxes: IntArray) -> int:
     """Ticks of all wires and adapters."""
     start, near, ticks = graph.start, graph.near, graph.ticks
@@ -68,14 +68,14 @@ def total(graph: Graph, boxes: IntArray) -> int:
     return cost
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _swap(boxes: IntArray, i: int, j: int) -> None:
     """Kernels ``i`` and ``j`` change boxes."""
     for column in range(boxes.shape[1]):
         boxes[i, column], boxes[j, column] = boxes[j, column], boxes[i, column]
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _mirror(boxes: IntArray, leaves: IntArray, begin: int, end: int, axis: int) -> None:
     """Mirror the kernels at leaves begin .. end - 1 within their common box, along ``axis`` (0: x, 1: y)."""
     low, high = np.int64(1) << 40, np.int64(0)

@@ -68,14 +68,14 @@ def leaf_curve(options: Options, kind: int, tau: int, curve: SideArray, choice: 
             curve[h], choice[h] = curve[h - 1], choice[h - 1]
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def copy(source: SideArray, target: SideArray) -> None:
     """target = source, in a loop: the assignment of slices takes seconds to compile."""
     for h in range(len(source)):
         target[h] = source[h]
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def invert(curve: SideArray, out: SideArray) -> None:
     """Into ``out``: the least height within each width, from the least width within each height (or back)."""
     limit = len(curve) - 1
@@ -90,14 +90,14 @@ def invert(curve: SideArray, out: SideArray) -> None:
         out[w] = NONE
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def add(a: SideArray, b: SideArray, out: SideArray) -> None:
     """out = min(a + b, NONE)."""
     for h in range(len(out)):
         out[h] = min(a[h] + b[h], np.int32(NONE))
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def add_least(a: SideArray, b: SideArray, out: SideArray) -> None:
     """out = min(out, a + b)."""
     for h in range(len(out)):

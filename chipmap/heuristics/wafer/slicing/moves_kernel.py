@@ -79,13 +79,13 @@ class SlicingTreeState(NamedTuple):
     random: NDArray[np.uint64]
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def below(random: NDArray[np.uint64], bound: int) -> int:
     """A number in 0 .. bound - 1."""
     return int(uniform(random) * bound)
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def copy_tree(source: Ints, target: Ints) -> None:
     """Make ``target`` the same tree as ``source``."""
     for row in range(len(source)):
@@ -93,7 +93,7 @@ def copy_tree(source: Ints, target: Ints) -> None:
             target[row, node] = source[row, node]
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _replace(tree: Ints, parent: int, old: int, new: int) -> None:
     """Make ``new`` the child of ``parent`` (-1: the root) in the place of ``old``."""
     if parent < 0:
@@ -105,7 +105,7 @@ def _replace(tree: Ints, parent: int, old: int, new: int) -> None:
     tree[PARENT, new] = parent
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _inside(tree: Ints, node: int, ancestor: int) -> bool:
     while node >= 0:
         if node == ancestor:
@@ -114,7 +114,7 @@ def _inside(tree: Ints, node: int, ancestor: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def swap(tree: Ints, a: int, b: int) -> None:
     """Exchange two subtrees, neither within the other."""
     pa, pb = tree[PARENT, a], tree[PARENT, b]
@@ -125,7 +125,7 @@ def swap(tree: Ints, a: int, b: int) -> None:
     _replace(tree, pb, b, a)
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def graft(tree: Ints, a: int, b: int, cut: int, first: bool) -> None:
     """Cut subtree ``a`` off and put it beside ``b`` (not within it, not its parent), before or after it."""
     p = tree[PARENT, a]
@@ -139,7 +139,7 @@ def graft(tree: Ints, a: int, b: int, cut: int, first: bool) -> None:
     tree[CUT, p] = cut
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def within(tree: Ints, node: int, stack: Ints) -> int:
     """Put the nodes within ``node`` on the stack, parents first; returns how many."""
     stack[0] = node
@@ -153,7 +153,7 @@ def within(tree: Ints, node: int, stack: Ints) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def mirror(tree: Ints, node: int, axis: int, stack: Ints) -> None:
     """Exchange the parts of every cut of kind ``axis`` within ``node``, and low with high across it."""
     for at in range(within(tree, node, stack)):
@@ -168,7 +168,7 @@ def mirror(tree: Ints, node: int, axis: int, stack: Ints) -> None:
             tree[ALIGN, b] = 2 - tree[ALIGN, b]
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _neighbour(state: SlicingTreeState, floor: Floor, a: int) -> int:
     """A node near a graph neighbour of kernel ``a``: the neighbour or a rectangle round it."""
     if floor.start[a + 1] == floor.start[a]:
@@ -179,7 +179,7 @@ def _neighbour(state: SlicingTreeState, floor: Floor, a: int) -> int:
     return b
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _move_part(state: SlicingTreeState, floor: Floor, grafted: bool) -> bool:
     """Move a part of the tree elsewhere or exchange two, often a kernel to its neighbour in the graph."""
     tree, random, plan = state.tree, state.random, state.plan
@@ -200,7 +200,7 @@ def _move_part(state: SlicingTreeState, floor: Floor, grafted: bool) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def propose(state: SlicingTreeState, floor: Floor) -> bool:
     """Change the tree by one random move and plan what to compute anew; False where nothing changed."""
     tree, random, plan = state.tree, state.random, state.plan
@@ -231,7 +231,7 @@ def propose(state: SlicingTreeState, floor: Floor) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def step_time(state: SlicingTreeState, times: int) -> None:
     """Change the target time by some steps of the grid, few more often than many."""
     tree, random = state.tree, state.random

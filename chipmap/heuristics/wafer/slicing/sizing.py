@@ -34,7 +34,7 @@ def _entry(convs: IntArray, h: int, w: int, c: int, memory: int, out: IntArray) 
         out[4 + MOST + i] = memory_k(conv, h, w, c, memory)
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def _superfluous(kept: IntArray, first: int, count: int) -> bool:
     """Whether entry ``count`` demands nowhere less than one of those from ``first`` on."""
     for o in range(count - 1, first - 1, -1):

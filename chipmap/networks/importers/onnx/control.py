@@ -2,13 +2,13 @@
 
 An ``If`` whose condition is known is its branch. A ``Loop`` whose number of iterations and condition are known is its
 body, once per iteration, and so is a ``Scan``, whose number of iterations is the length of what it scans. What depends
-on the inputs of the model is refused: no one program stands for it.
+on the inputs of the model is refused: no one program stands for it. Of an ``If`` the user may choose the branch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,50 +17,61 @@ from chipmap.networks.importers.onnx.folding import Array
 from chipmap.networks.importers.onnx.shapes import shape_of
 from chipmap.networks.importers.onnx.state import Place, ProgramState
 from chipmap.networks.importers.program import Step
+from chipmap.networks.importers.steps import MAX_UNROLLED
 from chipmap.records import InputError, counted
 
 if TYPE_CHECKING:
     import onnx
 
-#: Loops that become more operators are taken for mistakes (or for loops that a condition ends, which isn't known).
-MAX_UNROLLED = 20_000
-
 Graphs = Mapping[str, "onnx.GraphProto"]
-#: Adds nodes to the program and what they make to a scope.
-Nodes = Callable[[Iterable["onnx.NodeProto"], dict[str, str], Place], None]
 
 
-def control(
-    state: ProgramState, nodes: Nodes, node: onnx.NodeProto, graphs: Graphs, place: Place, scope: dict[str, str]
-) -> None:
+def control(state: ProgramState, node: onnx.NodeProto, graphs: Graphs, place: Place, scope: dict[str, str]) -> None:
     """Add a node with graphs inside; :class:`InputError` if what happens depends on the model's inputs."""
     if node.op_type == "If" and {"then_branch", "else_branch"} <= graphs.keys() and any(node.input):
-        _branch(state, nodes, node, graphs, place, scope)
+        _branch(state, node, graphs, place, scope)
     elif node.op_type == "Loop" and "body" in graphs and len(node.input) > 1 and graphs["body"].output:
-        _loop(state, nodes, node, graphs["body"], place, scope)
+        _loop(state, node, graphs["body"], place, scope)
     elif node.op_type == "Scan" and "body" in graphs:
-        _scan(state, nodes, node, graphs["body"], place, scope)
+        _scan(state, node, graphs["body"], place, scope)
+    elif node.op_type == "SequenceMap" and "body" in graphs and node.input and scope[node.input[0]] in state.sequences:
+        _map(state, node, graphs["body"], place, scope)
     else:
         what = f"control flow: node {place.name(node)!r} is a {node.op_type}, with a graph inside the graph"
         remedy = "Only straight programs are read: export the model with its loops unrolled and its branches fixed."
         raise InputError(what, state.where, remedy)
 
 
-def _branch(
-    state: ProgramState, nodes: Nodes, node: onnx.NodeProto, graphs: Graphs, place: Place, scope: dict[str, str]
-) -> None:
+def _branch(state: ProgramState, node: onnx.NodeProto, graphs: Graphs, place: Place, scope: dict[str, str]) -> None:
     name, condition = place.name(node), _scalar(state, scope.get(node.input[0], ""))
+    inside = place.inside(node)
+    branches = graphs["else_branch"], graphs["then_branch"]
+    if condition is None:
+        condition = state.counting.chosen(
+            lambda value: _weight(state, branches[value], scope, inside, value), state.branches, name
+        )
     if condition is None:
         raise _unknown(state, node, name, scope.get(node.input[0], ""), "BOOL", "True")
-    branch = graphs["then_branch" if condition else "else_branch"]
-    inside = place.inside(node)
+    branch = branches[bool(condition)]
     inner = _stored(state, branch, scope, inside)
-    nodes(branch.node, inner, inside)
+    state.nodes(branch.node, inner, inside)
     _results(state, node, place, [_made(state, inner, output.name, name) for output in branch.output], scope)
 
 
+def _weight(
+    state: ProgramState, branch: onnx.GraphProto, scope: dict[str, str], inside: Place, which: bool
+) -> tuple[int, int]:
+    """FLOP and bytes of a branch, which is read on trial; those of a branch inside a loop are asked once."""
+    key = inside.path, which
+    if key not in state.weights:
+        trial = state.trial()
+        trial.nodes(branch.node, _stored(trial, branch, scope, inside), inside)
+        state.weights[key] = state.counting.weight(trial.program, state.where)
+    return state.weights[key]
+
+
 def _loop(
-    state: ProgramState, nodes: Nodes, node: onnx.NodeProto, body: onnx.GraphProto, place: Place, scope: dict[str, str]
+    state: ProgramState, node: onnx.NodeProto, body: onnx.GraphProto, place: Place, scope: dict[str, str]
 ) -> None:
     name = place.name(node)
     trips, going = (scope[one] if one else "" for one in node.input[:2])
@@ -80,7 +91,7 @@ def _loop(
         inside = _iteration(state, node, place, i)
         iteration = state.constant(f"{inside.prefix}iteration", np.asarray(i, np.int64))
         inner = _with_inputs(state, outer, body, [iteration, condition, *carried], name)
-        nodes(body.node, inner, inside)
+        state.nodes(body.node, inner, inside)
         condition, *made = [_made(state, inner, output.name, name) for output in body.output]
         carried, scanned = made[: len(carried)], made[len(carried) :]
         for row, one in zip(gathered, scanned, strict=True):
@@ -90,7 +101,7 @@ def _loop(
 
 
 def _scan(
-    state: ProgramState, nodes: Nodes, node: onnx.NodeProto, body: onnx.GraphProto, place: Place, scope: dict[str, str]
+    state: ProgramState, node: onnx.NodeProto, body: onnx.GraphProto, place: Place, scope: dict[str, str]
 ) -> None:
     name, plain = place.name(node), attributes(node)
     if state.versions.get("", 9) < 9:
@@ -98,14 +109,14 @@ def _scan(
         remedy = "Write the model of a batch of one anew by `onnx.version_converter.convert_version(model, 11)`."
         raise InputError(what, state.where, remedy)
     scans = whole(plain, "num_scan_inputs", 0)
-    plain.pop("num_scan_inputs", None)
     states = len(node.input) - scans
-    if any(any(value) if isinstance(value, list) else value for value in plain.values()) or min(scans, states + 1) < 1:
-        what = f"control flow: node {name!r} is a Scan backwards or along other axes than the first"
-        raise InputError(what, state.where, "Export the model with this loop unrolled.")
+    if min(scans, states + 1) < 1:
+        what = f"the Scan {name!r} has {counted(scans, 'input')} to scan of {len(node.input)} in all"
+        raise InputError(what, state.where, "Check the model with onnx.checker.")
     carried, sources = ([scope.get(one, "") for one in part] for part in (node.input[:states], node.input[states:]))
     shapes = [shape_of(state.types.get(source)) or () for source in sources]
-    counts = {shape[0] if shape else -1 for shape in shapes}
+    axes = _axes(plain, "scan_input_axes", [len(shape) for shape in shapes])
+    counts = {shape[axis] if 0 <= axis < len(shape) else -1 for shape, axis in zip(shapes, axes, strict=True)}
     if len(counts) > 1 or min(counts) < 0:
         what = f"what the Scan {name!r} reads differs in length: {sorted(counts)}"
         raise InputError(what, state.where, "Check the model with onnx.checker.")
@@ -113,15 +124,54 @@ def _scan(
     gathered: list[list[str]] = [[] for _ in body.output[states:]]
     for i in range(counts.pop()):
         inside = _iteration(state, node, place, i)
-        parts = [_part(state, node, f"{inside.prefix}part{j}", source) for j, source in enumerate(sources)]
+        parts = [
+            _part(state, node, f"{inside.prefix}part{j}", source, axis)
+            for j, (source, axis) in enumerate(zip(sources, axes, strict=True))
+        ]
         inner = _with_inputs(state, outer, body, [*carried, *parts], name)
-        nodes(body.node, inner, inside)
+        state.nodes(body.node, inner, inside)
         made = [_made(state, inner, output.name, name) for output in body.output]
         carried = made[:states]
         for row, one in zip(gathered, made[states:], strict=True):
             row.append(one)
-    rows = [_stacked(state, node, f"{name}/stack{j}", row) for j, row in enumerate(gathered)]
+    ranks = [len(state.shape(row[0])) + 1 if row else 1 for row in gathered]
+    out = _axes(plain, "scan_output_axes", ranks)
+    rows = [_stacked(state, node, f"{name}/stack{j}", row, out[j]) for j, row in enumerate(gathered)]
     _results(state, node, place, [*carried, *rows], scope)
+
+
+def _map(state: ProgramState, node: onnx.NodeProto, body: onnx.GraphProto, place: Place, scope: dict[str, str]) -> None:
+    """Add the body once per item of a sequence; other sequences give an item each time, tensors are the same."""
+    name, read = place.name(node), [scope[one] for one in node.input]
+    outer = _stored(state, body, scope, place.inside(node))
+    fresh = [f"{place.prefix}{one}" for one in node.output]
+    for one, local in zip(fresh, node.output, strict=True):
+        state.sequences[one], scope[local] = [], one
+        state.makers[one] = f"made by {node.op_type} {name!r}"
+    count = len(state.sequences[read[0]])
+    if any(len(state.sequences.get(one, ())) not in (0, count) for one in read):
+        raise InputError(
+            f"the sequences that {name!r} reads differ in length", state.where, "Check the model with onnx.checker."
+        )
+    for i in range(count):
+        inside = _iteration(state, node, place, i)
+        items = [state.sequences[one][i] if one in state.sequences else one for one in read]
+        inner = _with_inputs(state, outer, body, items, name)
+        state.nodes(body.node, inner, inside)
+        for one, output in zip(fresh, body.output, strict=False):
+            state.sequences[one].append(_made(state, inner, output.name, name))
+
+
+def _axes(plain: Mapping[str, Any], name: str, ranks: list[int]) -> list[int]:
+    """The axis of each tensor that a Scan takes apart or puts together: the first unless the node says another.
+
+    Which end it begins at changes neither shapes nor costs.
+    """
+    said = plain.get(name)
+    axes = [0] * len(ranks)
+    if isinstance(said, list) and len(said) == len(ranks) and all(isinstance(axis, int) for axis in said):
+        axes = said
+    return [axis + rank if axis < 0 else axis for axis, rank in zip(axes, ranks, strict=True)]
 
 
 def _iteration(state: ProgramState, node: onnx.NodeProto, place: Place, i: int) -> Place:
@@ -145,6 +195,8 @@ def _unknown(state: ProgramState, node: onnx.NodeProto, name: str, tensor: str, 
         f"append(onnx.helper.make_tensor({tensor!r}, onnx.TensorProto.{kind}, [], [{value}]))`. Or export the model "
         "with its loops unrolled and its branches fixed."
     )
+    if node.op_type == "If":
+        remedy = f"Add --branch heavier (or true, false) to the command. Or: {remedy[0].lower()}{remedy[1:]}"
     return InputError(what, state.where, remedy)
 
 
@@ -174,20 +226,22 @@ def _made(state: ProgramState, inner: dict[str, str], output: str, name: str) ->
     return inner[output]
 
 
-def _part(state: ProgramState, node: onnx.NodeProto, name: str, source: str) -> str:
+def _part(state: ProgramState, node: onnx.NodeProto, name: str, source: str, axis: int) -> str:
     """What one iteration of a Scan gets of a tensor."""
     shape = state.shape(source)
-    state.add(Step(name, node.op_type, (source,), (name,), view=True), state.types[source], shape[1:])
+    rest = (*shape[:axis], *shape[axis + 1 :])
+    state.add(Step(name, node.op_type, (source,), (name,), view=True), state.types[source], rest)
     return name
 
 
-def _stacked(state: ProgramState, node: onnx.NodeProto, name: str, parts: list[str]) -> str:
+def _stacked(state: ProgramState, node: onnx.NodeProto, name: str, parts: list[str], axis: int = 0) -> str:
     """The tensor of what all iterations made."""
     if not parts:
         return ""
     for part in parts:
         state.readable(part)
-    shape = (len(parts), *state.shape(parts[0]))
+    shape = state.shape(parts[0])
+    shape = (*shape[:axis], len(parts), *shape[axis:])
     elements = sum(state.program.values[part].elements for part in parts)
     state.add(Step(name, node.op_type, tuple(parts), (name,), flop=elements), state.types[parts[0]], shape)
     return name
@@ -205,6 +259,9 @@ def _results(state: ProgramState, node: onnx.NodeProto, place: Place, made: list
         if not source:  # what all of no iterations made
             scope[result] = f"{place.prefix}{result}"
             state.makers[scope[result]] = f"made by {name!r} in no iteration"
+            continue
+        if source in state.sequences:
+            scope[result] = source
             continue
         fresh = scope[result] = f"{place.prefix}{result}"
         state.view(f"{name}:{result}" if i else name, node.op_type, source, fresh)

@@ -114,8 +114,12 @@ def _elementwise(function: Callable[..., Any]) -> Callable[[list[Any], Arguments
 
 
 def _split(read: list[Any], arguments: Arguments) -> tuple[Array, ...]:
-    sizes = read[1] if len(read) > 1 else arguments["split"]
-    return tuple(np.split(read[0], np.cumsum(sizes)[:-1].tolist(), axis=arguments.get("axis", 0)))
+    axis = arguments.get("axis", 0)
+    sizes = read[1] if len(read) > 1 else arguments.get("split")
+    if sizes is None:  # so many parts of one size, but for the last
+        extent, parts = read[0].shape[axis], arguments["num_outputs"]
+        sizes = _small([-(-extent // parts)] * min(parts, extent))
+    return tuple(np.split(read[0], np.cumsum(sizes)[:-1].tolist(), axis=axis))
 
 
 #: NumPy's types by the numbers that ONNX gives them.

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from chipmap.networks.importers.onnx.arguments import whole
-from chipmap.networks.importers.program import Step
+from chipmap.networks.importers.program import Step, words
 from chipmap.records import InputError, counted
 
 if TYPE_CHECKING:
@@ -20,7 +22,25 @@ if TYPE_CHECKING:
 #: Longer sequences aren't read.
 MAX_ITEMS = 10**4
 #: Operators of sequences that are read.
-KINDS = frozenset({"SplitToSequence", "SequenceConstruct", "SequenceAt", "ConcatFromSequence", "SequenceEmpty"})
+KINDS = words(
+    """SplitToSequence SequenceConstruct SequenceAt ConcatFromSequence SequenceEmpty SequenceInsert SequenceErase
+    SequenceLength"""
+)
+#: Operators that hand on what they read, a sequence too.
+PASSING = words("Identity Optional OptionalGetElement OptionalHasElement")
+
+
+def passed(state: ProgramState, node: onnx.NodeProto, place: Place, scope: dict[str, str]) -> bool:
+    """Let an operator of ``PASSING`` hand on a sequence, or say that there is one; False if it reads none."""
+    source = scope.get(node.input[0], "") if node.input else ""
+    if source not in state.sequences or not node.output:
+        return False
+    made = node.output[0]
+    if node.op_type == "OptionalHasElement":
+        scope[made] = state.constant(f"{place.prefix}{made}", np.asarray(True))
+    else:
+        scope[made] = source
+    return True
 
 
 def sequence(
@@ -48,11 +68,27 @@ def sequence(
             raise InputError(what, state.where, "Check the model with onnx.checker.")
         item = lists[0][place_in_list]
         state.view(name, node.op_type, item, fresh)
+    elif node.op_type in ("SequenceInsert", "SequenceErase") and lists and _changed(state, node, fresh, read, lists[0]):
+        pass
+    elif node.op_type == "SequenceLength" and lists:
+        state.constant(fresh, np.asarray(len(lists[0]), np.int64))
     elif node.op_type == "ConcatFromSequence" and lists and lists[0]:
         _concatenated(state, node, name, fresh, lists[0], plain)
     else:
         what = f"which items the {node.op_type} {name!r} takes depends on the inputs"
         raise InputError(what, state.where, "Export the model with sequences whose lengths and items are fixed.")
+
+
+def _changed(state: ProgramState, node: onnx.NodeProto, fresh: str, read: list[str], items: list[str]) -> bool:
+    """Let ``fresh`` be the sequence with an item more or less; False if it isn't known where."""
+    inserts = node.op_type == "SequenceInsert"
+    at = read[2 if inserts else 1 :]
+    places = _numbers(state, at[0]) if at else [len(items) if inserts else -1]
+    if not places or not -len(items) <= places[0] < len(items) + inserts:
+        return False
+    place = places[0] % len(items) if places[0] < 0 else places[0]
+    state.sequences[fresh] = [*items[:place], *(read[1:2] if inserts else ()), *items[place + (not inserts) :]]
+    return True
 
 
 def _view(state: ProgramState, node: onnx.NodeProto, name: str, fresh: str, i: int, source: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
+from chipmap.networks.importers.counting import Counting
 from chipmap.networks.importers.onnx.folding import DTYPES, MAX_ELEMENTS, Array
 from chipmap.networks.importers.onnx.shapes import BITS, shape_of, tensor_type
 from chipmap.networks.importers.onnx.wire import KEPT_BYTES
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 EXTERNAL = 1  # TensorProto.EXTERNAL
 #: Characters of the name of an operator with graphs in it, with which all names in these begin.
 LONGEST = 2_000
-_STRINGS = "Tensors of numbers are read: leave out what handles text."
+STRINGS = "Tensors of numbers are read: leave out what handles text, and make what it hands on an input."
 
 
 @dataclass(frozen=True)
@@ -49,23 +51,47 @@ class Place:
         return Place(f"{own}/{count}", f"{self.path}{own[len(self.prefix) :]}/")
 
 
+#: Where nodes of the model itself stand.
+TOP = Place()
+
+
 class ProgramState:
     """What is known of a program so far. ``types`` and ``known`` are by the program's names of tensors.
 
     ``given`` are shapes that the user gave, ``declared`` types that the file states: of results whose shapes nothing
-    else tells.
+    else tells. ``counting`` says which branches are read where the inputs decide.
     """
 
     def __init__(
-        self, program: Program, versions: dict[str, int], given: Mapping[str, Shape], declared: Types, where: str
+        self,
+        program: Program,
+        versions: dict[str, int],
+        given: Mapping[str, Shape],
+        declared: Types,
+        where: str,
+        counting: Counting,
     ) -> None:
-        self.program, self.versions, self.where = program, versions, where
+        self.program, self.versions, self.where, self.counting = program, versions, where, counting
         self.given, self.declared = given, declared
         self.types: Types = {}
         self.known: dict[str, Array] = {}
         self.sequences: dict[str, list[str]] = {}  # a sequence -> the tensors in it
         self.makers: dict[str, str] = {}  # tensor -> what makes it, in words
         self.reasons: dict[str, str] = {}  # tensor -> why its shape isn't known
+        self.branches: list[str] = []  # those that were read where the inputs decide, in words
+        self.weights: dict[tuple[str, bool], tuple[int, int]] = {}  # path of a branch, which -> FLOP, bytes
+
+    def nodes(self, nodes: Iterable[onnx.NodeProto], scope: dict[str, str], place: Place = TOP) -> None:
+        """Add nodes and put what they make into ``scope``; at the top, tensors keep their names."""
+        raise NotImplementedError
+
+    def trial(self) -> Self:
+        """A copy without steps, which knows the same tensors; what is added to it leaves this one as it is."""
+        made = copy(self)
+        made.program = replace(self.program, values={**self.program.values}, parameters=[], steps=[])
+        made.types, made.known, made.sequences = {**self.types}, {**self.known}, {**self.sequences}
+        made.makers, made.reasons, made.branches = {**self.makers}, {**self.reasons}, []
+        return made
 
     def stored(self, tensor: onnx.TensorProto, name: str) -> None:
         """Add an initializer."""
@@ -83,7 +109,10 @@ class ProgramState:
         self.program.inputs.append(name)
 
     def output(self, name: str) -> None:
-        """Mark an output."""
+        """Mark an output, or each tensor of a sequence that is one."""
+        if name in self.sequences:
+            self.program.outputs += self.sequences[name]
+            return
         if name in self.makers:
             self.readable(name)
         self.program.outputs.append(name)
@@ -125,10 +154,10 @@ class ProgramState:
         number = kind.tensor_type.elem_type if kind is not None and kind.HasField("tensor_type") else 0
         if number not in BITS and (number or shape_of(kind) is not None):
             said = "holds strings" if number == 8 else f"has the unknown type {number}"
-            raise InputError(f"tensor {name!r} {said}", self.where, _STRINGS)
+            raise InputError(f"tensor {name!r} {said}", self.where, STRINGS)
         reason = f": {self.reasons[name]}" if name in self.reasons else ""
         what = f"the shape of tensor {name!r} ({self.makers[name]}) is not known{reason}"
-        given = shlex.quote(f"{name}=1x64")
+        given = shlex.quote(f"{name}={_example(kind)}")
         remedy = f"Give it one: add --dim {given} to the command, or save the model with its shape."
         if reason:
             remedy = "Give the inputs shapes that fit each other (`--dim`), or check the model with onnx.checker."
@@ -150,6 +179,13 @@ class ProgramState:
     def append(self, step: Step) -> None:
         """Add a step whose results have types."""
         self.program.steps.append(step)
+
+
+def _example(kind: onnx.TypeProto | None) -> str:
+    """A shape as `--dim` takes it, of the rank and with the sizes that are known."""
+    if kind is None or not kind.HasField("tensor_type") or not kind.tensor_type.shape.dim:
+        return "1x64"
+    return "x".join(str(d.dim_value) if d.HasField("dim_value") else "8" for d in kind.tensor_type.shape.dim)
 
 
 def data_of(tensor: onnx.TensorProto) -> Array | None:

@@ -18,9 +18,9 @@ import numpy as np
 from chipmap.networks.importers.onnx.arguments import arguments
 from chipmap.networks.importers.onnx.control import control
 from chipmap.networks.importers.onnx.folding import DTYPES, MAX_ELEMENTS, Array, folded
-from chipmap.networks.importers.onnx.sequences import KINDS, sequence
+from chipmap.networks.importers.onnx.sequences import KINDS, PASSING, passed, sequence
 from chipmap.networks.importers.onnx.shapes import STANDARD, inferred, shape_of, tensor_type
-from chipmap.networks.importers.onnx.state import Place, ProgramState, data_of
+from chipmap.networks.importers.onnx.state import TOP, Place, ProgramState, data_of
 from chipmap.networks.importers.operators import onnx as operators
 from chipmap.networks.importers.program import Step
 from chipmap.records import InputError
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from chipmap.networks.importers.onnx.shapes import Types
 
 _FLOAT = 1
-#: Where the nodes of the model itself stand.
-TOP = Place()
+#: Operators that take a sequence of tensors.
+TAKING = KINDS | PASSING | operators.CONTROL
 
 
 class Walk(ProgramState):
@@ -49,13 +49,15 @@ class Walk(ProgramState):
                 if read not in scope:
                     what = f"{place.name(node)!r} reads {read!r}, which nothing before it makes"
                     raise InputError(what, self.where, "Check the model with onnx.checker.")
-                if not (scope[read] in self.sequences and node.op_type in KINDS and node.domain in STANDARD):
+                if not (scope[read] in self.sequences and node.op_type in TAKING and node.domain in STANDARD):
                     self.readable(scope[read])
             graphs = {a.name: a.g for a in node.attribute if a.HasField("g")}
             if node.op_type in operators.WITH_FUNCTIONS:
                 self._step(node, scope, place, _captured(graphs, scope))
+            elif node.op_type in PASSING and passed(self, node, place, scope):
+                continue
             elif graphs or node.op_type in operators.CONTROL or any(a.graphs for a in node.attribute):
-                control(self, self.nodes, node, graphs, place, scope)
+                control(self, node, graphs, place, scope)
             elif place.path and node.op_type == "Constant" and node.output:
                 once = Place(place.path, place.path)  # the same one in all iterations
                 if f"{once.prefix}{node.output[0]}" not in self.makers:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from chipmap.networks.importers.counting import Counting
 from chipmap.networks.importers.dimensions import Dimensions, value_of
 from chipmap.networks.importers.operators import aten
 from chipmap.networks.importers.program import checked_shape
@@ -33,6 +34,8 @@ CALLERS = words(
 )
 #: Higher-order operators whose graphs are elementwise parts of one kernel.
 KERNELS = words("flex_attention flex_attention_backward foreach_map")
+#: Higher-order operators with branches or loops.
+CONTROL = words("associative_scan cond map_impl scan while_loop")
 #: Operators that check or declare something and make no tensor.
 BOOKKEEPING = words(
     """_assert_async _assert_scalar _assert_tensor_metadata _functional_assert_async _functional_assert_scalar
@@ -45,19 +48,11 @@ _HIGHER = "torch.ops.higher_order."
 _DEEPEST = 100
 #: Characters of a wrapper's name, which begins the name of everything in it.
 _LONGEST = 2_000
-#: What to write instead of control flow.
-_REMEDIES = {
-    "cond": "Fix the branch: export the model with a Python bool in place of the predicate (torch.cond(True, ...)).",
-    "while_loop": "Unroll it: export the model with a Python loop of a fixed number of rounds (for _ in range(3)).",
-    "map_impl": "Unroll it: export the model with torch.stack([f(x) for x in xs]) in place of map.",
-    "scan": "Unroll it: export the model with a Python loop over the rows, and torch.stack of what it yields.",
-    "associative_scan": "Unroll it: export the model with a Python loop over the rows.",
-}
 _DECOMPOSE = "Save program.run_decompositions() (or .run_decompositions({}) to keep the operators) instead."
 
 
 @dataclass
-class _Scope:
+class Scope:
     """Where names are resolved: ``prefix`` begins those of the graph itself, ``env`` holds what others stand for."""
 
     graph: TorchGraph
@@ -71,23 +66,34 @@ class _Scope:
             return self.env.get(value.name, Ref(self.prefix + value.name))
         return [self.resolved(item) for item in value] if isinstance(value, list) else value
 
+    def passed(self, call: Call) -> list[Any]:
+        """What a call passes to the graphs among its arguments, which stand before it, resolved."""
+        values = [value for _, value in call.arguments]
+        last = max(i for i, value in enumerate(values) if isinstance(value, TorchGraph))
+        return [self.resolved(value) for value in values[last + 1 :]]
+
 
 class Steps:
-    """Adds the calls of a graph to ``program``; ``given`` are the values of its symbols."""
+    """Adds the calls of a graph to ``program``; ``given`` are the values of its symbols.
 
-    def __init__(self, program: Program, given: Dimensions, where: str) -> None:
-        self.program, self.given, self.where = program, given, where
+    ``counting`` says which branches are read where the inputs decide.
+    """
+
+    def __init__(self, program: Program, given: Dimensions, where: str, counting: Counting) -> None:
+        self.program, self.given, self.where, self.counting = program, given, where, counting
+        self.branches: list[str] = []  # those that were read where the inputs decide, in words
+        self.weights: dict[int, tuple[int, int]] = {}  # a branch (its id) -> FLOP, bytes
         self.numbers: dict[str, int | None] = {}  # symbolic numbers -> value, where it can be told
         self.known: dict[str, int | None] = {}  # expressions -> value
         self.types: dict[str, str] = {}  # tensor -> its element type
         self.changes = Changes(program)
         self.lasting: set[str] = set()  # inputs, parameters and buffers
 
-    def run(self, graph: TorchGraph) -> None:
-        """Add inputs, steps and outputs of the program's graph."""
-        scope = _Scope(graph)
+    def run(self, graph: TorchGraph, depth: int = 0) -> None:
+        """Add inputs, steps and outputs of the program's graph, which stands ``depth`` graphs deep."""
+        scope = Scope(graph, depth=depth)
         for ref in (ref for value in graph.inputs for ref in refs(value)):
-            self._declare(ref.name, ref.name, scope)
+            self.declare(ref.name, ref.name, scope)
             (self.program.parameters if ref.name in graph.stored else self.program.inputs).append(ref.name)
         self.program.buffers |= graph.buffers
         self.program.states |= graph.states
@@ -96,7 +102,7 @@ class Steps:
         outputs = [self.changes.read(ref.name) for value in graph.outputs for ref in refs(scope.resolved(value))]
         self.program.outputs += dict.fromkeys([*outputs, *self.changes.kept()])
 
-    def _calls(self, scope: _Scope) -> None:
+    def _calls(self, scope: Scope) -> None:
         known = scope.graph.scopes.items()
         self.program.scopes |= {scope.prefix + name: module for name, module in known if module}
         for call in scope.graph.calls:
@@ -104,42 +110,59 @@ class Steps:
             inner = [value for _, value in call.arguments if isinstance(value, TorchGraph)]
             if kind in WRAPPERS and kind != call.target and len(inner) == 1:
                 self._inline(call, inner[0], scope)
-            elif (inner and kind not in KERNELS) or kind in _REMEDIES:
-                what = f"control flow: node {scope.prefix + call.name!r} ({kind}) has graphs inside the graph"
-                remedy = _REMEDIES.get(kind, "Export the model with its branches fixed and its loops unrolled.")
-                raise InputError(what, self.where, remedy)
+            elif (inner and kind not in KERNELS) or kind in CONTROL:
+                self.control(call, kind, inner, scope)
             else:
                 called = (value.target for _, value in call.arguments if isinstance(value, Operator))
                 self._step(call, next(called, call.target) if kind in CALLERS else call.target, scope)
 
-    def _inline(self, call: Call, graph: TorchGraph, scope: _Scope) -> None:
+    def _inline(self, call: Call, graph: TorchGraph, scope: Scope) -> None:
         """Add the calls of a wrapper's graph; its results stand for those of the wrapper."""
+        name = self.entered(call, scope)
+        self.results(call, scope, self.inline(graph, list(operands(scope.passed(call))), name, scope.depth + 1))
+
+    def control(self, call: Call, kind: str, graphs: list[TorchGraph], scope: Scope) -> None:
+        """Add a call with branches or loops, for which :mod:`.control` has a class."""
+        raise NotImplementedError
+
+    def entered(self, call: Call, scope: Scope) -> str:
+        """The name of a call with a graph inside; :class:`InputError` if it is too deep or too long."""
         name = scope.prefix + call.name
         if scope.depth >= _DEEPEST:
             raise InputError(f"wrappers in wrappers, {_DEEPEST} deep, at {name[-60:]!r}", self.where, _DECOMPOSE)
         if len(name) > _LONGEST:
             what = f"a wrapper's name has more than {_LONGEST:,} characters"
             raise InputError(what, self.where, "Give it a shorter one: the names of its nodes begin with it.")
-        after = [value for _, value in call.arguments]
-        after = after[next(i for i, value in enumerate(after) if isinstance(value, TorchGraph)) + 1 :]
-        passed = list(operands(scope.resolved(after)))
+        return name
+
+    def inline(self, graph: TorchGraph, passed: list[Any], name: str, depth: int, stored_in: str = "") -> list[Any]:
+        """Add the calls of a graph inside the graph, whose names begin with ``name``; its results.
+
+        What the graph itself stores is there once in all graphs of the same ``stored_in``.
+        """
         if len(passed) < len(graph.inputs):
             given = counted(len(passed), "operand")
             what = f"the wrapper {name!r} passes {given} to a graph with {counted(len(graph.inputs), 'input')}"
             raise InputError(what, self.where, _DECOMPOSE)
-        inner = _Scope(graph, f"{name}.", scope.depth + 1)
+        inner = Scope(graph, f"{name}.", depth)
         for own, value in zip(graph.inputs, passed, strict=False):
             if isinstance(own, Ref):
                 inner.env[own.name] = value
         for stored in sorted(graph.stored):
-            self._declare(stored, inner.prefix + stored, inner)
-            self.program.parameters.append(inner.prefix + stored)
+            once = f"{stored_in or name}.{stored}"
+            inner.env[stored] = Ref(once)
+            if once not in self.program.values:
+                self.declare(stored, once, inner)
+                self.program.parameters.append(once)
         self._calls(inner)
-        results = [inner.resolved(value) for value in graph.outputs]
-        for own, result in zip(call.makes, results, strict=False):
+        return [inner.resolved(value) for value in graph.outputs]
+
+    def results(self, call: Call, scope: Scope, made: list[Any]) -> None:
+        """Let what was made stand for the results of ``call``."""
+        for own, result in zip(call.makes, made, strict=False):
             scope.env[own] = result
 
-    def _declare(self, name: str, everywhere: str, scope: _Scope) -> Value:
+    def declare(self, name: str, everywhere: str, scope: Scope) -> Value:
         """Say what is known of a tensor or a symbolic number that ``scope`` calls ``name``."""
         meta = scope.graph.tensors.get(name)
         if meta is not None:
@@ -181,7 +204,7 @@ class Steps:
             return None if any(item is None or isinstance(item, list) for item in items) else items
         return value if isinstance(value, bool | int | float | str) else None
 
-    def _step(self, call: Call, target: str, scope: _Scope) -> None:
+    def _step(self, call: Call, target: str, scope: Scope) -> None:
         """Add a call of ``target``."""
         if any(part in target for part in _VMAP):
             what = f"node {scope.prefix + call.name!r} is part of a vmap, whose shapes lack a dimension"
@@ -195,14 +218,14 @@ class Steps:
                 raise InputError(what, self.where, "Write the file again: operators must stand in order.")
         makes = [own for own in call.makes if own in scope.graph.tensors or own in scope.graph.numbers]
         if call.single and len(makes) < len(call.makes):
-            self._declare(call.makes[0], name, scope)  # raises
+            self.declare(call.makes[0], name, scope)  # raises
         counts = not any(own in scope.graph.tensors for own in makes)  # it makes numbers, or nothing
         kept = {key: value for key, argument in arguments if key and (value := self._plain(argument)) is not None}
         shown = [self.program.values[read] for read in named if read not in self.numbers]
         reads = [self.changes.read(read) for read in named]
         if counts:  # a number counts as a view of what moves, a constant may stand before that
             reads.sort(key=lambda read: read not in self.changes.moving)
-        made = [self._declare(own, scope.prefix + own, scope) for own in makes]
+        made = [self.declare(own, scope.prefix + own, scope) for own in makes]
         if not made and kind not in BOOKKEEPING and shown:
             what = f"{name!r} ({kind}) returns nothing, so that what it changes can't be told"
             raise InputError(what, self.where, _DECOMPOSE)
