@@ -21,7 +21,7 @@ _REFRESH_SECONDS = 0.2
 #: Characters of a bar.
 _WIDTH = 20
 #: What is said, once, where there is no bar.
-BEFORE = "compiling the programs of family {}, once (one to three minutes; --time-limit starts after it)"
+BEFORE = "compiling the programs of family {}, once (a minute or two; --time-limit starts after it)"
 MEANWHILE = "compiling what family {} needs, once, while it is solved without"
 
 
