@@ -57,7 +57,7 @@ def _layer(mapping: Mapping, one: Plan, last: bool) -> Fraction:
             after += time
             continue
         payer = move.payer
-        if last and "+" in move.tensor and move.change.before.kind == "sum":
+        if last and move.change.before.kind == "sum" and move.tensor != payer:
             payer = max((u for u in one.layer.step(payer).sources), key=order.__getitem__)
         network[partition[payer]] += time
     longest = (max(Fraction(times.compute[p]), Fraction(times.memory[p]), network[p]) for p in network)
