@@ -60,7 +60,7 @@ def judged(instance: DataflowInstance, solution: DataflowSolution, layer: Layer)
     unsaid = sum(
         (abs(found.get(key, Fraction(0)) - said.get(key, Fraction(0))) for key in {*found, *said}), Fraction(0)
     )
-    return Judged(timed(instance, solution, layer, own), unsaid, sum(found.values(), Fraction(0)))
+    return Judged(timed(instance, solution, layer, own, found), unsaid, sum(found.values(), Fraction(0)))
 
 
 def schemes_of(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, Scheme]:
