@@ -133,6 +133,21 @@ def test_relaxations_hold(monkeypatch: pytest.MonkeyPatch, own: int) -> None:
     assert closed >= 10
 
 
+def test_what_is_no_better_than_a_known_mapping_is_only_bounded() -> None:
+    """Below a limit the best mapping; at it a bound, which holds."""
+    alone = 0
+    for problem, least in cases()[:60]:
+        for below in (1, least, least + 1) if least is not None else ():
+            with plainly():
+                found = [UnfusedProgram(case, Deadline()).best(below) for case in handover_cases(problem)]
+            bound = min(one.bound for one in found if one.bound is not None)
+            assert least is not None and bound <= least
+            alone += bound < least
+            if below > least and problem.instance.system.memory.capacity_bytes is None:
+                assert min(one.ticks for one in found if one.ticks is not None) == least == bound
+    assert alone >= 5
+
+
 def test_rough_costs_have_no_further_variables() -> None:
     """Each kernel pays for itself; what a choice of options takes is exact all the same."""
     for problem, _ in cases()[:20]:

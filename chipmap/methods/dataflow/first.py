@@ -26,6 +26,7 @@ from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, use
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.sizes import chip_weights
 from chipmap.methods.dataflow.cases import has_no_room, mapping_of
+from chipmap.methods.dataflow.unfused import one_by_one, solve_one_by_one
 from chipmap.records import InputError
 from chipmap.run import Run
 
@@ -35,8 +36,9 @@ FEW = 20
 #: Seconds after which no further choice of degrees is tried once there is a mapping; choices that are tried at most, of
 #: those that have room for what rests in DRAM, and for each kernel in SRAM.
 ENOUGH, CHOICES = 0.2, 8
-#: Choices of degrees and plan from which on each choice of degrees gets a mapping before the program begins.
-MANY = 200
+#: Choices of degrees and plan from which on each choice of degrees gets a mapping before the program begins; and where
+#: chips don't fuse, which makes that mapping the best one.
+MANY, SEVERAL = 200, 24
 #: Micro-batches per stage of a pipeline that a first mapping has if it can: bubbles are a quarter then.
 ROUNDS = 4
 #: Cells of the tables that schemes come from; cases of the hand-over that are looked at.
@@ -71,20 +73,27 @@ def first_mappings(instance: DataflowInstance, run: Run, deadline: Deadline) -> 
 
 
 def each_degrees(instance: DataflowInstance, run: Run, deadline: Deadline) -> None:
-    """Where there are more than :data:`MANY` choices of degrees and plan, a mapping at each choice of degrees that can
-    be better than the incumbent: the program below states choices by their bound, and good mappings may come late."""
-    if (
-        instance.task.stages != "layers"
-        or sum(len(useful_plans(instance, one)) for one in allowed_degrees(instance)) <= MANY
-    ):
+    """Where there are many choices of degrees and plan, a mapping at each choice of degrees that can be better than the
+    incumbent: the program below states choices by their bound, and good mappings may come late."""
+    choices = sum(len(useful_plans(instance, one)) for one in allowed_degrees(instance))
+    if instance.task.stages != "layers" or choices <= (MANY if instance.asked[2] else SEVERAL):
         return
     for degrees in promising(instance):
         for plan in dict.fromkeys((plan_of(instance, degrees), *_smallest(instance, degrees))):
             deadline.check()
             with suppress(InputError, TooWideError):
-                problem = dataflow_problem(instance, degrees, *plan)
-                if not has_no_room(problem) and (run.upper is None or first_ticks(problem) < run.upper):
+                problem = dataflow_problem(instance, degrees, *_keeping(instance, degrees, plan))
+                if has_no_room(problem) or (run.upper is not None and first_ticks(problem) >= run.upper):
+                    continue
+                if one_by_one(problem):
+                    solve_one_by_one(problem, run, deadline)
+                else:
                     _try(problem, run, deadline)
+
+
+def _keeping(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan) -> BatchPlan:
+    """The same plan with layouts kept as long as they may be, which spares most changes of layout."""
+    return [one for one in allowed_plans(instance, degrees) if one._replace(keep=plan.keep) == plan][-1]
 
 
 def _smallest(instance: DataflowInstance, degrees: Degrees) -> list[BatchPlan]:

@@ -31,7 +31,7 @@ from chipmap.heuristics.dataflow.unfused.elimination import (
 )
 from chipmap.heuristics.dataflow.unfused.running_order import least_waiting, running_order
 from chipmap.heuristics.dataflow.unfused.tables import edges_of, extra, over, own_tables, scopes, stated
-from chipmap.instances.dataflow.batch import layers_per_stage
+from chipmap.instances.dataflow.batch import layers_per_stage, waited_hops
 from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.problem import (
     BESIDE,
@@ -84,8 +84,8 @@ class UnfusedProgram:
         found, self.large = scopes(singles)
         self.order, self.widest = elimination_order(singles.sizes, edges_of(singles, found, self.large))
 
-    def best(self) -> Found:
-        """The mapping of least batch time.
+    def best(self, below: int | None = None) -> Found:
+        """The mapping of least batch time, or a bound of ``below`` or more.
 
         Where no order is found in which its tensors fit DRAM, the bound stands without a mapping.
         """
@@ -94,7 +94,7 @@ class UnfusedProgram:
         plain = self._quick()
         if plain is None:
             return Found(None)
-        if plain.proved:
+        if plain.proved or (below is not None and plain.bound is not None and plain.bound >= below):
             return plain
         if self.widest > CELLS:
             raise TooWideError(f"the schemes of kernels that hang together make {self.widest:.3g} choices")
@@ -106,8 +106,8 @@ class UnfusedProgram:
         return Found(self._ticks(layer, sums)) if found is None else found
 
     def _quick(self) -> Found | None:
-        """The mapping that takes least but for transfers between stages and sums over replicas, and whether it is the
-        best one; None where nothing fits SRAM."""
+        """The mapping that takes least but for transfers between stages and sums over replicas, with a bound; None
+        where nothing fits SRAM."""
         factor, after = batch_factor(self.problem), list(self._beyond(("after",)))
         weights = (factor.numerator, factor.denominator) if after else (1, 0)
         most, more = _most(self.singles), sum(int(values.max()) for _, values in after)
@@ -123,16 +123,25 @@ class UnfusedProgram:
         each = self.singles.ticks(chosen, self.problem.places)
         assert each is not None, "a mapping that the tables have fits"
         layer = sum(each)
-        found = self.mapping(layer, chosen)
+        bound, found = self._bound(layer, chosen if weights[1] else None), self.mapping(layer, chosen)
         if found is None:
-            return Found(0)
+            return Found(bound)
         least = all(outside(self.problem, f, chosen) == outside(self.problem, f) for f in ("hop", "summed"))
         if weights[1]:  # no mapping takes less, as later micro-batches don't wait for transfers under this one
             hop = self.problem.instance.task.parts * outside(self.problem, "hop")
             least = least and hop <= layers_per_stage(self.problem.instance, self.problem.degrees) * layer
         else:
             least = least and outside(self.problem, "after", chosen) == outside(self.problem, "after")
-        return found if least else found._replace(bound=0)
+        return found if least else found._replace(bound=bound)
+
+    def _bound(self, layer: int, chosen: tuple[int, ...] | None) -> int:
+        """Picoseconds that the batch takes at least: the options ``chosen`` have the least sum of T4 and T6; or where
+        none are, no T4 is below that of the ``layer``."""
+        if chosen is None:
+            return total_ticks(self.problem, layer)
+        hop, _, summed = (outside(self.problem, field) for field in BESIDE)
+        waited = waited_hops(self.problem.instance, self.problem.degrees) * hop
+        return batch_ticks(self.problem, layer, 0, outside(self.problem, "after", chosen), summed) + waited
 
     def _alone(self, weights: tuple[int, int]) -> tuple[int, ...] | None:
         """The options of least T4 · ``weights[0]`` + T6 · ``weights[1]``, where every kernel has a table of its own."""
