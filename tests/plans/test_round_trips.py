@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from chipmap.family import FAMILY_NAMES, family_of, get_family, resolve
+from chipmap.known import registry
 from chipmap.plans.emission import unsuited
 from chipmap.plans.plan import EmitOptions
 from chipmap.plans.reading import read_plan, recognised
