@@ -131,7 +131,10 @@ FAMILY = Family(
     from_graph="chipmap.instances.placement.from_graph:from_graph",
     equip="chipmap.instances.placement.from_graph:equip",
     describe="chipmap.instances.placement.describe:describe",
-    transforms={"training": "chipmap.instances.placement.from_graph:training_step"},
+    transforms={
+        "training": "chipmap.instances.placement.from_graph:training_step",
+        "cut": "chipmap.instances.grain:cut",
+    },
     shipped="chipmap.instances.placement.shipped:SHIPPED",
     mapping="chipmap.inputs.by_name:devices",
     named="chipmap.inputs.plain:devices_by_name",

@@ -119,6 +119,7 @@ FAMILY = Family(
     },
     explain="chipmap.explaining.ring.explain:explain",
     transforms={
+        "cut": "chipmap.instances.grain:cut",
         "clone": "chipmap.instances.ring.transforms:clone",
         "relay": "chipmap.instances.ring.transforms:relay",
         "split": "chipmap.instances.ring.splitting:split",
