@@ -13,7 +13,7 @@ Operations that a file leaves out go with those that they share a device with (C
 inside a module, operations that stand between these (a residual sum) go where the first of their operands is, as
 frameworks compute them there; gradients go where the forward operation is.
 
-With objective ``step_time`` starts are still to be made (:mod:`chipmap.methods.placement.plans`).
+With objective ``step_time`` starts are still to be made (:mod:`chipmap.plans.devices`).
 """
 
 from __future__ import annotations
@@ -47,18 +47,29 @@ def read_split(data: bytes, where: str, instance: PlacementInstance | None) -> P
     if instance is None:
         raise InputError("names no instance", where, "Give the instance as well.")
     problem = placement_problem(instance)
+    return completed(problem, named_in(given, where, problem), where)
+
+
+def named_in(given: dict[str, Any], where: str, problem: PlacementProblem) -> dict[str, str]:
+    """The devices of the operations that a plan in JSON says something of, and of those that they decide."""
     if "fpgas" in given:
-        return _completed(problem, _by_hand(given, where, problem), where)
+        return _grouped(problem, _by_hand(given, where, problem))
     if given and given.keys() <= set(problem.names):
         by_name = _grouped(problem, {name: _device(value, where, problem) for name, value in given.items()})
         if len(by_name) == problem.operations:
-            return _completed(problem, by_name, where)
-    return _completed(problem, _between(problem, _grouped(problem, _mapped(given, where, problem)), given), where)
+            return by_name
+    return _grouped(problem, _between(problem, _grouped(problem, _mapped(given, where, problem)), given))
 
 
 def read_table(data: bytes, where: str, instance: PlacementInstance) -> PlacementSolution:
     """The placement in a table with a line per operation; other columns, and lines of transfers, say nothing."""
-    problem, found = placement_problem(instance), dict[str, str]()
+    problem = placement_problem(instance)
+    return completed(problem, named_in_table(data, where, problem), where)
+
+
+def named_in_table(data: bytes, where: str, problem: PlacementProblem) -> dict[str, str]:
+    """The devices of the operations that a table names, and of those that share one with them (C1)."""
+    found = dict[str, str]()
     remedy = f"Give a table with the columns {_NAMES[0]} and {_PLACES[0]}."
     try:
         text = data.decode()
@@ -83,8 +94,7 @@ def read_table(data: bytes, where: str, instance: PlacementInstance) -> Placemen
             raise InputError(f"no operation is called {name!r}", here, "Use names of the graph's operations.")
         if found.setdefault(name, row[place_at]) != row[place_at]:
             raise InputError(f"operation {name!r} is on {found[name]!r} already", here, "Name it once.")
-    placed = {name: _device(device, f"{where}: {name!r}", problem) for name, device in found.items()}
-    return _completed(problem, placed, where)
+    return _grouped(problem, {name: _device(device, f"{where}: {name!r}", problem) for name, device in found.items()})
 
 
 def write_table(instance: PlacementInstance, solution: PlacementSolution) -> bytes:
@@ -92,9 +102,8 @@ def write_table(instance: PlacementInstance, solution: PlacementSolution) -> byt
     return csv_text((_NAMES[0], _PLACES[0]), solution.devices.items()).encode()
 
 
-def _completed(problem: PlacementProblem, named: dict[str, str], where: str) -> PlacementSolution:
-    """The plan, with what shares a device with what it names."""
-    named = _grouped(problem, named)
+def completed(problem: PlacementProblem, named: dict[str, str], where: str) -> PlacementSolution:
+    """The plan of all operations; :class:`InputError` where one has no device."""
     for name in problem.names:
         if name not in named:
             raise InputError(f"operation {name!r} is on no device", where, "Name each operation, or one of its group.")

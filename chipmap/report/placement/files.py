@@ -6,7 +6,7 @@
   the pieces of its critical chain, which add up to T1. Another one has a track per device: operations, inside stretches
   of their scope without a pause. The last one has a track per channel with its transfers, and arrows to where they are
   read first. Memory is a curve per device. What takes no time is left out.
-- ``device_map.json``: scope -> device (:mod:`chipmap.report.placement.device_map`).
+- ``device_map.json``: scope -> device (:mod:`chipmap.plans.device_map.placement`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from chipmap.instances.placement.instance import PlacementInstance, PlacementSol
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.instances.placement.timeline import Piece, Timeline, timeline
 from chipmap.instances.trace_events import Event, arrow, counter, span, trace, tracks
+from chipmap.plans.device_map.placement import device_map, scope_of
 from chipmap.records import InputError, csv_text
-from chipmap.report.placement.device_map import device_map, scope_of
 from chipmap.validation.placement.memory import curve, memory
 
 #: The processes of a trace; the track of the step.
