@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chipmap.families.plan_formats import OF_DEGREES
 from chipmap.family import Family, Formulation, generators, methods
 
 PAPER = "DFModel: Design Space Optimization of Large-Scale Systems Exploiting Dataflow Mappings, sections III to VIII"
@@ -90,6 +91,7 @@ FAMILY = Family(
     describe="chipmap.instances.dataflow.describe:describe",
     mapping="chipmap.inputs.by_name:schemes",
     files="chipmap.instances.dataflow.describe:files",
+    plan_formats=OF_DEGREES,
     sweeps="chipmap.instances.dataflow.sweeps.shipped:SWEEPS",
     measures="chipmap.bench.dataflow.measures:measures",
 )

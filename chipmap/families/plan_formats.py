@@ -22,3 +22,20 @@ DEVICE_MAP = PlanFormat(
     adopt="chipmap.plans.device_map.format:adopt",
     recognise="chipmap.plans.device_map.format:recognise",
 )
+
+
+def _layers(name: str, title: str, file: str) -> PlanFormat:
+    where = f"chipmap.plans.layers.{name}"
+    functions = {one: f"{where}:{one}" for one in ("emit", "suits", "adopt", "recognise")}
+    return PlanFormat(name, title, file, inside=True, **functions)
+
+
+MEGATRON = _layers(
+    "megatron", "options of Megatron-LM: layout of the layers, degrees, how a batch is run", "megatron.sh"
+)
+VLLM = _layers("vllm", "a script that starts vLLM with the layers of each stage, and degrees", "vllm.sh")
+TORCHTITAN = _layers(
+    "torchtitan", "the modules of each part of the network, as torchtitan lists them", "torchtitan.toml"
+)
+#: Plans of layers: of graphs, and of degrees.
+OF_GRAPHS, OF_DEGREES = (MEGATRON, VLLM, TORCHTITAN), (MEGATRON, VLLM)

@@ -80,8 +80,8 @@ def adopt(
 ) -> Adoption:
     """The plan in the file ``plan`` (``-``: standard input) for ``instance``, judged within ``time_limit`` seconds.
 
-    ``instance`` as of :func:`chipmap.solve`. ``name``: its format, by its content where that is empty. Raises :class:`InputError` for what is no plan of this
-    instance.
+    ``instance`` as of :func:`chipmap.solve`. ``name``: its format, by its content where that is empty. Raises
+    :class:`InputError` for what is no plan of this instance.
     """
     ends = time.monotonic() + time_limit
     instance = instance_of(instance)
@@ -94,6 +94,7 @@ def adopt(
         notes.append(f"a partial plan: it says {read.covered}; the rest is solved with these kept")
         completed = solve(read.pinned, options=options.replace(time_limit=time_limit * _COMPLETING), isolate=isolate)
         solution = _solution(family, completed)
+        solution = solution if solution is None or read.finish is None else read.finish(solution)
     certificate = None if solution is None else check(instance, solution)
     valid = certificate is not None and certificate.feasible
     left = max(ends - time.monotonic(), 0.1 * time_limit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
@@ -96,7 +97,8 @@ class Plan:
     ``solution``: the mapping, where the plan says all of it. ``pinned``: the instance whose mappings are those of the
     instance that the plan admits, where it leaves something open (one of the two is there). ``covered``: how much it
     says, in words (``"12 of 40 operations"``); ``left``: the first thing that it leaves open (``"operation 'a' is on no
-    chip"``). ``notes``: what was assumed, as sentences.
+    chip"``). ``notes``: what was assumed, as sentences. ``finish``: (a mapping of ``pinned``) -> that of the
+    instance, where they differ in what they say.
     """
 
     solution: Any = None
@@ -104,3 +106,4 @@ class Plan:
     covered: str = ""
     left: str = ""
     notes: tuple[str, ...] = ()
+    finish: Callable[[Any], Any] | None = None

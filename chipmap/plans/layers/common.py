@@ -11,6 +11,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.plans import chips, devices
 from chipmap.plans.layers import dataflow, graphs
+from chipmap.plans.layers.graphs import Layers
 from chipmap.plans.layers.plan import LayerPlan
 from chipmap.plans.plan import EmitOptions, Plan
 from chipmap.records import InputError, counted
@@ -51,8 +52,8 @@ def names_said(text: str) -> tuple[str, ...]:
     return tuple(one.strip() for one in found[1].split(",")) if found else ()
 
 
-def adopted(instance: Any, plan: LayerPlan, where: str) -> Plan:
-    """The plan for ``instance``: pins of operations, or what a task asks for."""
+def adopted(instance: Any, plan: LayerPlan, where: str, of: Layers | None = None) -> Plan:
+    """The plan for ``instance``: pins of operations (of the parts ``of``), or what a task asks for."""
     if isinstance(instance, DataflowInstance):
         made, notes = dataflow.pinned(instance, plan, where)
         said = "degrees, stages and how a batch is run, not how kernels are split and fused"
@@ -66,7 +67,7 @@ def adopted(instance: Any, plan: LayerPlan, where: str) -> Plan:
         if plan.stages > len(stages):
             what = f"has {plan.stages} stages, the system {counted(len(known), 'device')}"
             raise InputError(what, where, f"Judge it on as many: --set or --system with {plan.stages} devices.")
-        placed = graphs.named(instance, plan, stages[: plan.stages], where)
+        placed = graphs.named(instance, plan, stages[: plan.stages], where, of)
         return devices.plan_of(instance, {name: str(place) for name, place in placed.items()}, where)
     if plan.parts > 1:
         what = f"has {plan.parts} parts of each stage, but tensors go round a ring of chips once"
@@ -74,5 +75,5 @@ def adopted(instance: Any, plan: LayerPlan, where: str) -> Plan:
     if plan.stages > instance.package.chips:
         what = f"has {plan.stages} stages, the package {counted(instance.package.chips, 'chip')}"
         raise InputError(what, where, f"Judge it on as many: --set package.chips={plan.stages}")
-    placed = graphs.named(instance, plan, range(plan.stages), where)
+    placed = graphs.named(instance, plan, range(plan.stages), where, of)
     return chips.plan_of(instance, {name: int(place) for name, place in placed.items()}, where)

@@ -8,7 +8,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSoluti
 from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.sharding import schemes
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.plans.layers.plan import LayerPlan, even
+from chipmap.plans.layers.plan import LayerPlan, chunks_of, even
 from chipmap.records import InputError, counted
 
 
@@ -67,9 +67,7 @@ def _chunks(instance: DataflowInstance, solution: DataflowSolution) -> tuple[tup
             remedy = f"This finds one that it can: chipmap solve {instance.name} --set task.stages=layers"
             raise InputError(what, instance.name, f"{remedy} --set task.across_layers=false")
         held[stages.pop()] += 1
-    chunks = ["t" * count for count in held]
-    chunks[0], chunks[-1] = f"E{chunks[0]}", f"{chunks[-1]}L"
-    return tuple(chunks), 1
+    return chunks_of(held), 1
 
 
 def _tokens(instance: DataflowInstance, solution: DataflowSolution) -> bool:

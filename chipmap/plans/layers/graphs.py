@@ -9,9 +9,9 @@ is the loss, or the head; modules called ``mtp`` there are layers of multi-token
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from chipmap.instances import grain
 from chipmap.instances.grain import Modules, Path, modules
@@ -26,20 +26,47 @@ Place = str | int
 SMALL = 1e-4
 
 
-@dataclass(frozen=True)
-class Layers:
-    """A graph by layers. ``symbols`` of a layout, each with its operations; ``again``: those that each stage makes
-    again. All compute, and are live."""
+class Part(NamedTuple):
+    """A part of the network: a layout's ``symbol``, its operations, and the module that it is (empty: it is none)."""
 
-    symbols: tuple[tuple[str, tuple[int, ...]], ...]
-    again: tuple[int, ...]
-    found: Modules
-    blocks: tuple[Path, ...]
+    symbol: str
+    operations: tuple[int, ...]
+    module: Path = ()
 
     @property
-    def count(self) -> int:
-        """How many layers there are."""
-        return len(self.blocks)
+    def text(self) -> str:
+        """The part in words."""
+        words = {
+            "E": "what comes before the layers",
+            "m": "multi-token prediction",
+            "L": "what comes behind the layers",
+        }
+        return ".".join(self.module) or words[self.symbol]
+
+
+@dataclass(frozen=True)
+class Layers:
+    """A graph by layers: its ``parts`` in order, and ``again``: the operations that each stage makes again. All
+    operations compute, and are live."""
+
+    parts: tuple[Part, ...]
+    again: tuple[int, ...]
+    found: Modules
+
+    @property
+    def blocks(self) -> list[str]:
+        """The names of the layers."""
+        return [part.text for part in self.parts if part.symbol == "t"]
+
+    def fine(self) -> Layers:
+        """The same with a part for each module before and behind the layers."""
+        made: list[Part] = []
+        for part in self.parts:
+            units: dict[Path, list[int]] = {}
+            for v in part.operations if not part.module else ():
+                units.setdefault(self.found.unit(v, "blocks"), []).append(v)
+            made += [Part(part.symbol, tuple(each), unit) for unit, each in units.items()] if units else [part]
+        return replace(self, parts=tuple(made))
 
 
 def layers(instance: Any) -> Layers:
@@ -71,13 +98,12 @@ def _layers(instance: Any) -> Layers:
             what = f"{graph.operations[v].name!r} lies {where}, in none of them"
             raise InputError(what, str(instance.name), "Use a format of operations, such as csv.")
     again = _again(graph, [v for v in rest if v in before], members)
-    first = tuple(v for v in rest if v in before and v not in again)
-    last = [v for v in rest if v in behind]
-    more = [v for v in last if any("mtp" in part.lower() for part in found.path[v])]
-    symbols = [("E", first), *(("t", tuple(members[block])) for block in blocks)]
-    symbols += [("m", tuple(more))] if more else []
-    symbols += [("L", tuple(v for v in last if v not in set(more)))]
-    return Layers(tuple(symbols), tuple(v for v in rest if v in again), found, blocks)
+    more = [v for v in rest if v in behind and any("mtp" in part.lower() for part in found.path[v])]
+    parts = [Part("E", tuple(v for v in rest if v in before and v not in again))]
+    parts += [Part("t", tuple(members[block]), block) for block in blocks]
+    parts += [Part("m", tuple(more))] if more else []
+    parts += [Part("L", tuple(v for v in rest if v in behind and v not in set(more)))]
+    return Layers(tuple(parts), tuple(v for v in rest if v in again), found)
 
 
 def _live(graph: OperationGraph) -> list[int]:
@@ -121,25 +147,23 @@ def _again(graph: OperationGraph, before: Sequence[int], members: dict[Path, lis
     return found
 
 
-def plan_of(instance: Any, places: Sequence[Place | None]) -> LayerPlan:
-    """The plan of layers that puts each operation on its place. Raises :class:`InputError` where it is none: it says
-    with which command there is one."""
-    parts = layers(instance)
-    graph, at = instance.graph, list[tuple[str, Place]]()
-    for i, (symbol, operations) in enumerate(parts.symbols):
-        here = {places[v] for v in operations}
+def plan_of(instance: Any, places: Sequence[Place | None], of: Layers | None = None) -> LayerPlan:
+    """The plan of layers that puts each operation on its place; ``of``: the parts (those of :func:`layers`).
+
+    Raises :class:`InputError` where it is none: it says with which command there is one.
+    """
+    parts = (of or layers(instance)).parts
+    at: list[tuple[str, Place]] = []
+    for part in parts:
+        here = sorted({str(places[v]): v for v in part.operations}.items())
         if len(here) > 1:
-            name = "layer " + ".".join(parts.blocks[i - 1]) if symbol == "t" else _WORDS[symbol]
-            some = listed([str(one) for one in sorted(here, key=str)])
-            what = f"{name} runs on {some}: a plan of layers can't say so"
-            ends = [next(v for v in operations if places[v] == place) for place in here]
-            raise InputError(what, instance.name, cut_command(instance, *([] if symbol == "t" else [ends])))
-        at += [(symbol, place) for place in here if place is not None]
-        if not here:
-            at.append((symbol, ""))
-    at = _placed(at)
+            what = f"{part.text} runs on {listed([place for place, _ in here])}: a plan of layers can't say so"
+            ends = [v for _, v in here]
+            raise InputError(what, instance.name, cut_command(instance, *([] if part.symbol == "t" else [ends])))
+        place = places[here[0][1]] if here else None
+        at.append((part.symbol, "" if place is None else place))
     chunks, order = list[str](), list[Place]()
-    for symbol, place in at:
+    for symbol, place in _placed(at):
         if order and order[-1] == place:
             chunks[-1] += symbol
         else:
@@ -149,15 +173,12 @@ def plan_of(instance: Any, places: Sequence[Place | None]) -> LayerPlan:
     if stages is None:
         what = f"its layers run on {listed([str(one) for one in order[:12]])} in this order: stages don't take turns"
         raise InputError(what, instance.name, _contiguous(instance))
-    others = {places[v] for v in _live(graph)} - {*stages}
+    others = {str(places[v]) for v in _live(instance.graph)} - {str(one) for one in stages}
     if others:
-        what = f"{listed([str(one) for one in sorted(others, key=str)])} runs none of the layers, but other operations"
+        what = f"{listed(sorted(others))} runs none of the layers, but other operations"
         raise InputError(what, instance.name, cut_command(instance))
-    names = tuple(stages) if isinstance(instance, PlacementInstance) else ()
-    return LayerPlan(stages=len(stages), chunks=tuple(chunks), parts=len(chunks) // len(stages), names=names)  # type: ignore[arg-type]
-
-
-_WORDS = {"E": "what comes before the layers", "m": "multi-token prediction", "L": "what comes behind the layers"}
+    names = tuple(str(one) for one in stages) if isinstance(instance, PlacementInstance) else ()
+    return LayerPlan(stages=len(stages), chunks=tuple(chunks), parts=len(chunks) // len(stages), names=names)
 
 
 def _placed(at: list[tuple[str, Place]]) -> list[tuple[str, Place]]:
@@ -195,29 +216,23 @@ def places_of(instance: RingInstance | PlacementInstance, solution: Any) -> list
     return [solution.devices.get(operation.name) for operation in instance.graph.operations]
 
 
-def named(instance: Any, plan: LayerPlan, stages: Sequence[Place], where: str) -> dict[str, Place]:
-    """Operation -> place, as ``plan`` says; what each stage makes again is left out.
+def named(
+    instance: Any, plan: LayerPlan, stages: Sequence[Place], where: str, of: Layers | None = None
+) -> dict[str, Place]:
+    """Operation -> place, as ``plan`` says of the parts ``of``; what each stage makes again is left out.
 
     Raises :class:`InputError` where the plan has more or fewer layers than the network.
     """
-    parts = layers(instance)
-    chunks = plan.chunks
-    mine = "".join(symbol for symbol, _ in parts.symbols)
-    its = "".join(chunks)
-    if its.count("t") != parts.count:
-        first, last = ".".join(parts.blocks[0]), ".".join(parts.blocks[-1])
-        what = f"has {counted(its.count('t'), 'layer')}, the network {parts.count:,} ({first} to {last})"
+    parts = of or layers(instance)
+    mine, its = "".join(part.symbol for part in parts.parts), "".join(plan.chunks)
+    names = parts.blocks
+    if its.count("t") != len(names):
+        what = f"has {counted(its.count('t'), 'layer')}, the network {len(names):,} ({names[0]} to {names[-1]})"
         raise InputError(what, where, "Give the plan of this network, whose stages have all of its layers.")
     if its.count("m") != mine.count("m"):
         what = f"has {its.count('m')} layers of multi-token prediction, the network {mine.count('m')}"
         raise InputError(what, where, "Leave m out, or name the network's modules for it mtp.")
-    return dict(_pairs(instance.graph, parts, chunks, stages))
-
-
-def _pairs(
-    graph: OperationGraph, parts: Layers, chunks: Sequence[str], stages: Sequence[Place]
-) -> Iterator[tuple[str, Place]]:
-    where = [stages[i % len(stages)] for i, chunk in enumerate(chunks) for _ in chunk]
-    for (_, operations), place in zip(parts.symbols, where, strict=True):
-        for v in operations:
-            yield graph.operations[v].name, place
+    on = [stages[i % len(stages)] for i, chunk in enumerate(plan.chunks) for _ in chunk]
+    operations = instance.graph.operations
+    pairs = zip(parts.parts, on, strict=True)
+    return {operations[v].name: place for part, place in pairs for v in part.operations}

@@ -13,7 +13,7 @@ from typing import Any
 from chipmap.instances.dataflow.instance import DataflowInstance, Recompute, Shard
 from chipmap.plans.layers import dataflow, graphs
 from chipmap.plans.layers.common import adopted, comments, names_said, reason
-from chipmap.plans.layers.plan import LayerPlan, even
+from chipmap.plans.layers.plan import LayerPlan, chunks_of, even
 from chipmap.plans.layers.strings import number, read_layout, read_options, write_layout
 from chipmap.plans.plan import EmitOptions, Plan
 from chipmap.records import InputError, Record
@@ -62,7 +62,7 @@ def adopt(instance: Any, data: bytes, where: str) -> Plan:
 
 
 def _layers(instance: Any) -> int:
-    return instance.workload.layers if isinstance(instance, DataflowInstance) else graphs.layers(instance).count
+    return instance.workload.layers if isinstance(instance, DataflowInstance) else len(graphs.layers(instance).blocks)
 
 
 def _plan(instance: Any, solution: Any) -> LayerPlan:
@@ -154,11 +154,8 @@ def _uneven(first: int | None, last: int | None, where: str, stages: int, layers
     if middle < 0 or left < 0 or (left % middle if middle else left):
         what = f"leave {left} layers for {middle} stages"
         raise InputError(what, f"{where}: {_FIRST}, {_LAST}", "Give numbers that leave equal stages between them.")
-    counts = [*([first] if first is not None else []), *([left // middle] * middle if middle else [])]
-    counts += [last] if last is not None else []
-    chunks = ["t" * (count or 0) for count in counts]
-    chunks[0], chunks[-1] = f"E{chunks[0]}", f"{chunks[-1]}L"
-    return tuple(chunks)
+    between = [left // middle] * middle if middle else []
+    return chunks_of([*([] if first is None else [first]), *between, *([] if last is None else [last])])
 
 
 def _recompute(options: dict[str, list[str]], where: str) -> Recompute | None:

@@ -49,8 +49,12 @@ class LayerPlan:
 
 def even(layers: int, stages: int, parts: int = 1) -> tuple[str, ...]:
     """The chunks of a network whose stages, and their parts, have equally many layers."""
-    each = layers // (stages * parts)
-    chunks = ["t" * each for _ in range(stages * parts)]
+    return chunks_of([layers // (stages * parts)] * (stages * parts))
+
+
+def chunks_of(counts: Sequence[int]) -> tuple[str, ...]:
+    """The chunks with so many layers each, the embedding in the first, the loss in the last."""
+    chunks = ["t" * count for count in counts]
     chunks[0] = f"E{chunks[0]}"
     chunks[-1] += "L"
     return tuple(chunks)

@@ -15,7 +15,6 @@ import re
 import tomllib
 from typing import Any
 
-from chipmap.instances.grain import Path
 from chipmap.plans.layers import graphs
 from chipmap.plans.layers.common import adopted, comments, names_said, reason
 from chipmap.plans.layers.graphs import Layers, layers
@@ -34,8 +33,8 @@ def suits(instance: Any, solution: Any) -> str | None:
 
 def emit(instance: Any, solution: Any, options: EmitOptions) -> dict[str, str | bytes]:
     """A part of a job's configuration."""
-    plan, parts = _plan(instance, solution), layers(instance)
-    names = _listed(parts, plan)
+    plan = _plan(instance, solution)
+    names = _listed(layers(instance).fine(), plan)
     lines = comments(instance, plan, options, "a part of torchtitan's job configuration")
     if max(name.count(".") for each in names for name in each) > 1:
         lines.append("# names lie deeper than torchtitan's own splitter looks: it takes children of the model alone")
@@ -57,40 +56,32 @@ def adopt(instance: Any, data: bytes, where: str) -> Plan:
     if len(listed) % stages:
         what = f"has {len(listed)} parts, which {stages} ranks ({DEGREE}) can't share out evenly"
         raise InputError(what, where, "Give a multiple of them.")
-    chunks = _chunks(layers(instance), listed, where)
+    parts = layers(instance).fine()
+    chunks = _chunks(parts, listed, where)
     plan = LayerPlan(stages=stages, chunks=chunks, parts=len(chunks) // stages, names=names_said(text))
-    return adopted(instance, plan, where)
+    return adopted(instance, plan, where, parts)
 
 
 def _plan(instance: Any, solution: Any) -> LayerPlan:
-    parts = layers(instance)
-    for symbol, operations in parts.symbols:
-        free = [v for v in operations if symbol != "t" and not parts.found.unit(v, "blocks")]
-        if free:
-            what = f"{instance.graph.operations[free[0]].name!r} is part of no module that could be listed"
-            raise InputError(what, instance.name, "Use a format of operations, such as csv.")
-    return graphs.plan_of(instance, graphs.places_of(instance, solution))
+    parts = layers(instance).fine()
+    free = next((v for part in parts.parts if not part.module for v in part.operations), None)
+    if free is not None:
+        what = f"{instance.graph.operations[free].name!r} is part of no module that could be listed"
+        raise InputError(what, instance.name, "Use a format of operations, such as csv.")
+    return graphs.plan_of(instance, graphs.places_of(instance, solution), parts)
 
 
-def _modules(parts: Layers) -> list[tuple[str, tuple[Path, ...]]]:
-    """The modules of each symbol of the layout, in order."""
-    found = []
-    for i, (symbol, operations) in enumerate(parts.symbols):
-        if symbol == "t":
-            found.append((symbol, (parts.blocks[i - 1],)))
-        else:
-            units = (parts.found.unit(v, "blocks") for v in operations)
-            found.append((symbol, tuple(dict.fromkeys(unit for unit in units if unit))))
-    return found
+def _again(parts: Layers) -> dict[str, None]:
+    """The names of the modules that each stage makes again."""
+    units = (parts.found.unit(v, "blocks") for v in parts.again)
+    return dict.fromkeys(".".join(unit) for unit in units if unit)
 
 
 def _listed(parts: Layers, plan: LayerPlan) -> list[list[str]]:
     """The names of the modules of each chunk."""
-    again = dict.fromkeys(unit for v in parts.again if (unit := parts.found.unit(v, "blocks")))
-    of = iter(_modules(parts))
+    of, again = iter(parts.parts), _again(parts)
     return [
-        [".".join(unit) for unit in dict.fromkeys([*again, *(u for _ in chunk for u in next(of)[1])])]
-        for chunk in plan.chunks
+        list(again | dict.fromkeys(name for _ in chunk if (name := ".".join(next(of).module)))) for chunk in plan.chunks
     ]
 
 
@@ -120,8 +111,7 @@ def _lists(text: str, where: str) -> tuple[list[list[str]], int | None]:
 
 def _chunks(parts: Layers, listed: list[list[str]], where: str) -> tuple[str, ...]:
     """The layout that lists of modules are: each module stands in one, and they follow in the network's order."""
-    known = {".".join(unit): i for i, (_, units) in enumerate(_modules(parts)) for unit in units}
-    again = {".".join(unit) for v in parts.again if (unit := parts.found.unit(v, "blocks"))}
+    known, again = {".".join(part.module): i for i, part in enumerate(parts.parts) if part.module}, _again(parts)
     chunk: dict[int, int] = {}
     for c, names in enumerate(listed):
         for name in names:
@@ -140,11 +130,11 @@ def _chunks(parts: Layers, listed: list[list[str]], where: str) -> tuple[str, ..
         raise InputError(what, where, "Name all modules that compute.")
     found = [""] * len(listed)
     last = 0
-    for i, (symbol, _) in enumerate(parts.symbols):
+    for i, part in enumerate(parts.parts):
         here = chunk.get(i, last)
         if here < last:
             what = f"part {here} has what comes behind part {last}"
             raise InputError(what, where, "List parts in the order in which the network runs.")
-        found[here] += symbol
+        found[here] += part.symbol
         last = here
     return tuple(found)

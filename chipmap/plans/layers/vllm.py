@@ -16,7 +16,7 @@ from typing import Any
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.plans.layers import dataflow, graphs
 from chipmap.plans.layers.common import adopted, comments, names_said, reason
-from chipmap.plans.layers.plan import LayerPlan
+from chipmap.plans.layers.plan import LayerPlan, chunks_of
 from chipmap.plans.layers.strings import counts, number, read_options
 from chipmap.plans.plan import EmitOptions, Plan
 from chipmap.records import InputError, Record
@@ -58,7 +58,7 @@ def adopt(instance: Any, data: bytes, where: str) -> Plan:
     """The plan that variables and options say, for ``instance``."""
     if isinstance(instance, DataflowInstance) and dataflow.trains(instance):
         raise InputError("is a plan for serving, and this workload trains", where, "Give a workload of inference.")
-    layers = instance.workload.layers if isinstance(instance, DataflowInstance) else graphs.layers(instance).count
+    layers = instance.workload.layers if isinstance(instance, DataflowInstance) else len(graphs.layers(instance).blocks)
     return adopted(instance, read(data.decode(errors="replace"), where, layers), where)
 
 
@@ -87,7 +87,7 @@ def _plan(instance: Any, solution: Any) -> LayerPlan:
 def _with_layers(instance: Any) -> str:
     if isinstance(instance, DataflowInstance):
         return "Give fewer stages: --set 'task.degrees={...}'"
-    parts = [operations for _, operations in graphs.layers(instance).symbols]
+    parts = [one.operations for one in graphs.layers(instance).parts]
     ends = [(parts[0], parts[1]), (parts[-2], parts[-1])]
     return graphs.cut_command(instance, *([one[0], other[0]] for one, other in ends if one and other))
 
@@ -112,14 +112,12 @@ def read(text: str, where: str, layers: int) -> LayerPlan:
     else:
         each = default(layers, stages or 1)
     tensor, data = number(options, _TENSOR, where, 1) or 1, number(options, _DATA, where)
-    chunks = ["t" * count for count in each]
-    chunks[0], chunks[-1] = f"E{chunks[0]}", f"{chunks[-1]}L"
     shares = tensor * (data or 1) if _EXPERT in options else 1
     at_once = number(options, _AT_ONCE, where)
     names = names_said(text)
     return LayerPlan(
         stages=len(each),
-        chunks=tuple(chunks),
+        chunks=chunks_of(each),
         tensor=tensor,
         data=data,
         expert=shares,
