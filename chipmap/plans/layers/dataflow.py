@@ -24,11 +24,6 @@ def why_no_layers(instance: DataflowInstance) -> str | None:
     return f"no kernel of {instance.workload.name!r} is attention, so that its layers are none of a transformer"
 
 
-def trains(instance: DataflowInstance) -> bool:
-    """Whether the workload has a backward phase."""
-    return any(kernel.phase == "backward" for kernel in instance.workload.kernels)
-
-
 def plan_of(instance: DataflowInstance, solution: DataflowSolution) -> LayerPlan:
     """The plan of layers of a mapping. Raises :class:`InputError` where no string can say it."""
     task, degrees = instance.task, solution.degrees

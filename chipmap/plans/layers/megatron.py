@@ -39,6 +39,8 @@ _CORE = ("MHA1", "Softmax", "Dropout1", "MHA2")
 
 def suits(instance: Any, solution: Any) -> str | None:
     """Why no options of Megatron-LM say the mapping; None: they do."""
+    if isinstance(instance, DataflowInstance) and instance.task.purpose != "training":
+        return f"Megatron-LM trains, and this task doesn't (task.purpose {instance.task.purpose})"
     return reason(instance, solution, _plan)
 
 
@@ -57,6 +59,8 @@ def recognise(data: bytes, where: str, instance: Record) -> bool:
 
 def adopt(instance: Any, data: bytes, where: str) -> Plan:
     """The plan that options say, for ``instance``."""
+    if isinstance(instance, DataflowInstance) and instance.task.purpose != "training":
+        raise InputError("is a plan for training, and this task is inference", where, "Give a task that trains.")
     text = data.decode(errors="replace")
     return adopted(instance, read(text, where, _layers(instance)), where)
 

@@ -40,10 +40,10 @@ class LayerPlan:
     @property
     def text(self) -> str:
         """The plan in words."""
-        each = ", ".join(str(chunk.count("t")) for chunk in self.chunks[:16]) + (
-            ", ..." if len(self.chunks) > 16 else ""
-        )
-        stages = counted(self.stages, "stage") + (f" of {each} layers" if self.chunks else "")
+        counts = [chunk.count("t") for chunk in self.chunks]
+        each = ", ".join(map(str, counts[:16])) + (", ..." if len(counts) > 16 else "")
+        each = f"{counts[0]}" if len(set(counts)) == 1 else each
+        stages = counted(self.stages, "stage") + (f" of {each} layers" if counts else "")
         return f"{stages}, tensor {self.tensor}" + (f", context {self.context}" if self.context > 1 else "")
 
 

@@ -20,7 +20,7 @@ from chipmap.plans.layers.common import adopted, comments, names_said, reason
 from chipmap.plans.layers.graphs import Layers, layers
 from chipmap.plans.layers.plan import LayerPlan
 from chipmap.plans.plan import EmitOptions, Plan
-from chipmap.records import InputError, Record, choices, nearest
+from chipmap.records import InputError, Record, choices, nearest, shown
 
 FILE = "torchtitan.toml"
 FIELD, DEGREE = "module_fqns_per_model_part", "pipeline_parallel_degree"
@@ -87,26 +87,29 @@ def _listed(parts: Layers, plan: LayerPlan) -> list[list[str]]:
 
 def _lists(text: str, where: str) -> tuple[list[list[str]], int | None]:
     """The lists, and the number of ranks, if it is said."""
-    try:
-        plain = (
-            json.loads(text) if text.lstrip()[:2] in ("[[", "{") or text.lstrip()[:1] == "{" else tomllib.loads(text)
-        )
-    except (ValueError, RecursionError):
-        try:
-            plain = json.loads(text)
-        except (ValueError, RecursionError):
-            raise InputError("is neither TOML nor JSON", where, f"Give {FIELD} = [[...], ...].") from None
+    plain = _decoded(text, where)
     degree = None
     if isinstance(plain, dict):
         table = plain.get("parallelism", plain)
         table = table if isinstance(table, dict) else {}
         degree, plain = table.get(DEGREE), table.get(FIELD)
-    good = isinstance(plain, list) and plain and all(isinstance(each, list) for each in plain)
-    if not good or not all(isinstance(name, str) for each in plain for name in each):
+    listed = plain if isinstance(plain, list) else []
+    good = listed and all(isinstance(each, list) and all(isinstance(name, str) for name in each) for each in listed)
+    if not good:
         raise InputError("has no list of lists of module names", f"{where}: {FIELD}", 'Give [["layers.0"], ...].')
     if degree is not None and (not isinstance(degree, int) or isinstance(degree, bool) or degree < 1):
-        raise InputError(f"is {degree!r}", f"{where}: {DEGREE}", "Give a number from 1 on.")
-    return plain, degree
+        raise InputError(f"is {shown(degree)}", f"{where}: {DEGREE}", "Give a number from 1 on.")
+    return listed, degree
+
+
+def _decoded(text: str, where: str) -> Any:
+    """What a file in JSON or TOML holds."""
+    for read in (json.loads, tomllib.loads):
+        try:
+            return read(text)
+        except (ValueError, RecursionError):
+            continue
+    raise InputError("is neither TOML nor JSON", where, f"Give {FIELD} = [[...], ...].")
 
 
 def _chunks(parts: Layers, listed: list[list[str]], where: str) -> tuple[str, ...]:

@@ -31,8 +31,8 @@ _SHORT = {"-tp": _TENSOR, "-pp": _PIPELINE, "-dp": _DATA}
 
 def suits(instance: Any, solution: Any) -> str | None:
     """Why vLLM can't run the mapping; None: it can."""
-    if isinstance(instance, DataflowInstance) and dataflow.trains(instance):
-        return "vLLM serves, and this workload trains"
+    if isinstance(instance, DataflowInstance) and instance.task.purpose == "training":
+        return "vLLM serves, and this task trains (task.purpose)"
     return reason(instance, solution, _plan)
 
 
@@ -56,8 +56,9 @@ def recognise(data: bytes, where: str, instance: Record) -> bool:
 
 def adopt(instance: Any, data: bytes, where: str) -> Plan:
     """The plan that variables and options say, for ``instance``."""
-    if isinstance(instance, DataflowInstance) and dataflow.trains(instance):
-        raise InputError("is a plan for serving, and this workload trains", where, "Give a workload of inference.")
+    if isinstance(instance, DataflowInstance) and instance.task.purpose == "training":
+        what = "is a plan for serving, and this task trains"
+        raise InputError(what, where, "Give a task of inference: --set task.purpose=prefill")
     layers = instance.workload.layers if isinstance(instance, DataflowInstance) else len(graphs.layers(instance).blocks)
     return adopted(instance, read(data.decode(errors="replace"), where, layers), where)
 
