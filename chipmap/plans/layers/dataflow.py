@@ -111,13 +111,14 @@ def pinned(instance: DataflowInstance, plan: LayerPlan, where: str) -> tuple[Dat
     _even(instance, plan, where)
     changes: dict[str, Any] = {}
     for field, value in (("micro_batch", plan.micro_batch), ("recompute", plan.recompute), ("shard", plan.shard)):
-        if value is not None and (given := getattr(task, field)) is None:
+        is_open = getattr(task, field) is None
+        if is_open and value is None:
+            notes.append(f"the plan doesn't say {field}: the best is taken")
+        elif is_open:
             changes[field] = value
         elif value is not None and _chosen(task, field) != value:
             what = f"says {field} {value}, the instance {_chosen(task, field)}"
             raise InputError(what, where, f"Leave it to the plan: --set task.{field}=null")
-        elif value is None and given is None:
-            notes.append(f"the plan doesn't say {field}: the best is taken")
     changes |= _parts(instance, plan, where)
     degrees, more = _degrees(instance, plan, where)
     notes += more

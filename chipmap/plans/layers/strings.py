@@ -95,6 +95,7 @@ def read_options(text: str, where: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     values: list[str] = []
     for word in words:
+        word = word.removesuffix(")") if word.count(")") > word.count("(") else word  # the end of an array
         name, equals, value = word.partition("=")
         if word.startswith("--") and len(word) > 2:
             values = found[name] = [value] if equals else []
@@ -102,7 +103,7 @@ def read_options(text: str, where: str) -> dict[str, list[str]]:
             values = []
             if not value.startswith("("):
                 found[name] = [value]
-        elif word.strip("()"):
+        elif word.strip("()"):  # the value of an option, or a word before the first one
             values.append(word)
     return found
 

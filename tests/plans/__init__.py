@@ -1,0 +1,1 @@
+"""Plans: out to runtimes, in from runtimes."""
