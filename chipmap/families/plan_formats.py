@@ -22,6 +22,14 @@ DEVICE_MAP = PlanFormat(
     adopt="chipmap.plans.device_map.format:adopt",
     recognise="chipmap.plans.device_map.format:recognise",
 )
+CHROME_TRACE = PlanFormat(
+    "chrome-trace",
+    "the mapping in time, for Perfetto and chrome://tracing: tracks, transfers, memory",
+    "trace.json",
+    emit="chipmap.plans.chrome_trace.format:emit",
+    suits="chipmap.plans.chrome_trace.format:suits",
+    inside=True,
+)
 
 
 def _layers(name: str, title: str, file: str) -> PlanFormat:

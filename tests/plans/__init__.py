@@ -1,1 +1,1 @@
-"""Plans: out to runtimes, in from runtimes."""
+"""Plans: emitted, read again, judged."""
