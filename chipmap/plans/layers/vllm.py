@@ -1,7 +1,7 @@
 """Format ``vllm``: a plan as variables and options of ``vllm serve``.
 
 ``VLLM_PP_LAYER_PARTITION`` has the layers of each stage between commas: as many numbers as ``--pipeline-parallel-size``
-says, which add up to the model's layers (vLLM 0.6 to 0.11: ``vllm.envs``, ``get_pp_indices``). The embedding is on the
+says, which add up to the model's layers (vLLM 0.8 to 0.11: ``vllm.envs``, ``get_pp_indices``). The embedding is on the
 first stage, norm and head on the last. Without the variable stages are equal, and what is left over goes to those
 before the last, the last but one first, so that the last has none. ``--enable-expert-parallel`` shares experts among
 all chips of tensor and data parallelism. Stages without layers are neither written nor read: nothing says that they
