@@ -7,6 +7,7 @@ NVLink, objective ``throughput``, memory rule ``static``), for 2 and for 4 stage
 (:mod:`chipmap.instances.grain`), and is solved by the family's best chain on one thread, each in a process of its own.
 The price is the objective at a grain over that at grain ``any``, less 1. Where one of the two isn't proved, it lies
 between the bounds that the row says. ``--kept`` holds rows between calls: what is there isn't solved again.
+Each mapping is written in every format of plans that suits it and is read, and comes back with the same objective.
 ``--write`` writes ``benchmarks/results/grain.md``.
 """
 
@@ -21,7 +22,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from chipmap import SolveOptions, solve
+from chipmap import SolveOptions, check, solve
+from chipmap.family import family_of, resolve
 from chipmap.instances.grain import GRAINS, Grain, cut, modules
 from chipmap.instances.placement import PlacementInstance
 from chipmap.instances.placement.instance import Task
@@ -29,6 +31,9 @@ from chipmap.instances.placement.presets import preset
 from chipmap.instances.ring.instance import Package, RingInstance
 from chipmap.networks import generators
 from chipmap.networks.graph import OperationGraph
+from chipmap.plans.emission import emit, unsuited
+from chipmap.plans.reading import read_plan
+from chipmap.result import Result
 
 #: Network -> its graph.
 NETWORKS: dict[str, Callable[[], OperationGraph]] = {
@@ -70,11 +75,31 @@ def row(family: str, name: str, stages: int, grain: Grain, seconds: float) -> Ro
     instance = cut(make(name, graph, stages), [grain]).instance
     before = _spent()
     result = solve(instance, options=SolveOptions(time_limit=seconds, threads=1), isolate=True)
+    spent = round(_spent() - before, 1)
     return {
         **{"family": family, "network": name, "stages": stages, "grain": grain, "status": result.status},
-        **{"objective": result.objective, "bound": result.bound, "cpu": round(_spent() - before, 1)},
+        **{"objective": result.objective, "bound": result.bound, "cpu": spent},
         **{"blocks": sum(map(len, modules(graph).blocks.values())), "operations": len(graph.operations)},
+        "formats": list(returned(instance, result)),
     }
+
+
+def returned(instance: Any, result: Result) -> Iterator[str]:
+    """The formats that suit the mapping; each is written, read and judged. Raises :class:`AssertionError` where what
+    comes back is another mapping."""
+    if result.solution is None:
+        return
+    family = family_of(instance)
+    solution = resolve(family.solution).make(**result.solution)
+    for form in family.plan_formats:
+        if not form.adopt or unsuited(form, instance, solution) is not None:
+            continue
+        files = emit(result, instance, solution, form.name)
+        file = next(iter(files))
+        _, plan = read_plan(files[file], file, instance, form.name)
+        assert plan.solution is not None, plan
+        assert check(instance, plan.solution).objective == result.objective
+        yield form.name
 
 
 def _spent() -> float:
@@ -91,8 +116,8 @@ def price(one: Row, free: Row) -> tuple[float, float]:
 def page(rows: list[Row], seconds: float) -> str:
     """The results page."""
     by = {(one["family"], one["network"], one["stages"], one["grain"]): one for one in rows}
-    shown = ["| family | network | blocks | stages | `any` | `modules` | price | `blocks` | price | CPU s |"]
-    shown += ["|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    shown = ["| family | network | blocks | stages | `any` | `modules` | price | `blocks` | price | CPU s | plans of `blocks` |"]
+    shown += ["|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|"]
     prices: dict[tuple[str, str], list[float]] = {}
     for family, unit in (("ring", 1e-5), ("placement", 1e-3)):
         for name in NETWORKS:
@@ -109,7 +134,7 @@ def page(rows: list[Row], seconds: float) -> str:
                     if proved:
                         prices.setdefault((family, one["grain"]), []).append(least)
                 cpu = "/".join(f"{one['cpu']:.0f}" for one in (free, *others))
-                shown.append(f"| {family} | {name} | {free['blocks']} | {stages} | {' | '.join(cells)} | {cpu} |")
+                shown.append(f"| {family} | {name} | {free['blocks']} | {stages} | {' | '.join(cells)} | {cpu} | {_formats(others[-1])} |")
     means = [
         f"| {family} | `{grain}` | {len(each)} | {mean(each):.1%} | {max(each):.1%} | {sum(one == 0 for one in each)} |"
         for (family, grain), each in prices.items()
@@ -120,6 +145,11 @@ def page(rows: list[Row], seconds: float) -> str:
     head = f"# The price of the grain\n\n{said}\n\nMade by `python -m benchmarks.grain --seconds {seconds:g} --write`. "
     head += f"{proved} of {len(rows)} solves are proved. Objectives are in µs; where one isn't proved its gap is said."
     return "\n".join([head, "", *summary, "", *shown, ""])
+
+
+def _formats(one: Row) -> str:
+    """The formats of plans that the mapping was written in, but for tables, which hold any."""
+    return ", ".join(name for name in one.get("formats", ()) if name != "csv")
 
 
 def _time(one: Row, unit: float) -> str:

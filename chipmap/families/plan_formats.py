@@ -33,9 +33,10 @@ CHROME_TRACE = PlanFormat(
 
 
 def _layers(name: str, title: str, file: str) -> PlanFormat:
-    where = f"chipmap.plans.layers.{name}"
-    functions = {one: f"{where}:{one}" for one in ("emit", "suits", "adopt", "recognise")}
-    return PlanFormat(name, title, file, inside=True, **functions)
+    emit, suits, adopt, recognise = (
+        f"chipmap.plans.layers.{name}:{one}" for one in ("emit", "suits", "adopt", "recognise")
+    )
+    return PlanFormat(name, title, file, emit, suits, adopt, recognise, inside=True)
 
 
 MEGATRON = _layers(

@@ -182,8 +182,8 @@ def test_plans_of_graphs_go_out_and_come_back(network: str, stages: int, family:
     names = [one.name for one in graph.operations]
     chips = solution.chips if family == "ring" else [solution.devices.get(name) for name in names]
     place = {names[v]: chips[v] for v in computing}
-    number = {name: found[0] for name in place if (found := re.findall(r"\.(\d+)\.", name))}
-    blocks = [next(place[name] for name, held in number.items() if held == str(i)) for i in range(layers)]
+    number = {name: held[0] for name in place if (held := re.findall(r"\.(\d+)\.", name))}
+    blocks = [next(place[name] for name, one in number.items() if one == str(i)) for i in range(layers)]
     found = 0
     for name in ("megatron", "vllm", "torchtitan"):
         form = family_of(instance).plan_format(name)
@@ -252,7 +252,7 @@ def test_plans_of_degrees_go_out_and_come_back(name: str, tmp_path: Path) -> Non
 def _training(**task: Any) -> Any:
     """A small GPT on eight chips in two dimensions, mode ``physical``."""
     parameters: dict[str, Any] = {"hidden": 256, "heads": 4, "tokens": 64, "layers": 4, "backward": True, "batch": 8}
-    instance = generate("dataflow-gpt", **parameters, sizes=[2, 2, 2], mode="physical")
+    instance: Any = generate("dataflow-gpt", **parameters, sizes=[2, 2, 2], mode="physical")
     return instance.replace(
         task=instance.task.replace(**{"micro_batch": None, "recompute": None, "shard": None, **task})
     )

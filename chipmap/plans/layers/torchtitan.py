@@ -2,10 +2,10 @@
 
 ``module_fqns_per_model_part`` of ``[parallelism]`` is a list of lists of module names, one per part in the network's
 order; part i runs on rank i mod ``pipeline_parallel_degree`` (torchtitan 0.2: ``config/job_config.py``,
-``distributed/pipeline_parallel.py``; in 0.3 these are fields of ``ParallelismConfig``). A name is that of a child of the model, or of a part of a list that is one
-(``layers.3``). Names are written as the network has them: where its layers lie deeper (``model.layers.3``), the file
-says that torchtitan's own splitter doesn't look there. Modules that each stage makes again (rotary tables) stand in
-each list.
+``distributed/pipeline_parallel.py``; in 0.3 these are fields of ``ParallelismConfig``). A name is that of a child of
+the model, or of a part of a list that is one (``layers.3``). Names are written as the network has them: where its
+layers lie deeper (``model.layers.3``), the file says that torchtitan's own splitter doesn't look there. Modules that
+each stage makes again (rotary tables) stand in each list.
 """
 
 from __future__ import annotations
