@@ -87,13 +87,14 @@ def _text(found: Adoption, instance: Record, title: str) -> str:
     else:
         lines += certificate_text(natural_certificate(found.certificate, instance), title)
     facts: list[tuple[str, str, str]] = []
-    if found.result is not None:
-        proved = f"gap {percent(found.result.gap)} to the bound {amount(found.best.bound, unit)}"
-        facts.append(("the plan", amount(found.result.objective, unit), proved if found.best.bound else "no bound"))
-    if found.best.objective is not None:
-        gains = "" if found.gain is None else f"{percent(found.gain)} below the plan" if found.gain else "as the plan"
-        facts.append(
-            ("the best found", amount(found.best.objective, unit), f"{found.best.status}; {gains}".strip("; "))
-        )
+    plan, best = found.result, found.best
+    if plan is not None:
+        proved = f"gap {percent(plan.gap)} to the bound {amount(best.bound, unit)}"
+        facts.append(("the plan", amount(plan.objective, unit), "no bound" if best.bound is None else proved))
+    if best.objective is not None:
+        below = f"{percent(found.gain)} below the plan" if found.gain else "no less than the plan"
+        said = best.status if found.gain is None else f"{best.status}, {below}"
+        facts.append(("the best mapping", amount(best.objective, unit), said))
     lines += columns(facts)
-    return lines + (explained(found.account, units, "why") if found.account is not None else "")
+    names = ("the plan", "the best mapping")
+    return lines + (explained(found.account, units, "why", names) if found.account is not None else "")

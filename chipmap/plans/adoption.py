@@ -1,8 +1,8 @@
 """``adopt``: a plan that somebody has, completed where it leaves something open, judged, and set beside the best one.
 
-The time is shared out: where the plan is partial, a third goes to the best mapping that keeps to it. What is left, but
-for a quarter, goes to the best mapping of the instance as it is, which starts from the plan and proves the bounds. The
-rest is for the account of what holds the plan's objective up.
+The time is shared out. A third goes to the best mapping that keeps to the plan, where this leaves something open. What
+is left, but for a quarter, goes to the best mapping of the instance as it is, which starts from the plan and proves the
+bounds. The rest is for the account of what holds the plan's objective up.
 """
 
 from __future__ import annotations
@@ -90,11 +90,11 @@ def adopt(
     family, source = family_of(instance), source_of(str(plan))
     form, read = read_plan(source.content(), source.where, instance, name)
     solution, notes, completed = read.solution, list(read.notes), None
-    if solution is None:
-        notes.append(f"a partial plan: it says {read.covered}; the rest is solved with these kept")
-        completed = solve(read.pinned, options=options.replace(time_limit=time_limit * _COMPLETING), isolate=isolate)
-        solution = _solution(family, completed)
-        solution = solution if solution is None or read.finish is None else read.finish(solution)
+    if read.pinned is not None:
+        notes.append(f"the plan says {read.covered}: what it leaves open is solved, and what it says is kept")
+        completed = _best(read.pinned, solution, time_limit * _COMPLETING, isolate)
+        found = _solution(family, completed)
+        solution = solution if found is None else found if read.finish is None else read.finish(found)
     certificate = None if solution is None else check(instance, solution)
     valid = certificate is not None and certificate.feasible
     left = max(ends - time.monotonic(), 0.1 * time_limit)
@@ -104,7 +104,7 @@ def adopt(
         assert certificate is not None
         result = attached(_as_result(best, solution, certificate, form.name, notes), instance)
     if solution is not None and family.explain:
-        other = _solution(family, best)
+        other = _solution(family, best) if not valid or best.objective != certificate.objective else None
         left = min(max(ends - time.monotonic(), 0.5), time_limit * _ACCOUNT)
         account = explain(
             instance, solution, other, options.replace(time_limit=left), isolate=bool(isolate), bounds=best.bounds

@@ -9,7 +9,7 @@ from chipmap.instances.placement import splits
 from chipmap.instances.placement.instance import Pin, PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.plans.plan import Plan
-from chipmap.records import counted
+from chipmap.records import InputError, counted
 
 
 def read_split(data: bytes, where: str, instance: PlacementInstance | None) -> PlacementSolution:
@@ -23,18 +23,33 @@ def read_table(data: bytes, where: str, instance: PlacementInstance) -> Placemen
 
 
 def plan_of(instance: PlacementInstance, named: Mapping[str, str], where: str) -> Plan:
-    """The plan that puts the ``named`` operations on devices: a placement where these are all, else pins."""
+    """The plan that puts the ``named`` operations on devices: a placement where these are all, else pins.
+
+    With objective ``step_time`` the starts are open: the decoder's are there, the best ones are to be found.
+    """
     problem = placement_problem(instance)
-    if len(named) == problem.operations:
-        whole = splits.completed(problem, dict(named), where)
-        return Plan(solution=with_starts(whole, where, instance))
+    whole = len(named) == problem.operations
+    solution = with_starts(splits.completed(problem, dict(named), where), where, instance) if whole else None
+    if whole and not problem.timed:
+        return Plan(solution=solution)
     known = {pin.operation for pin in instance.pins}
     pins = (*instance.pins, *(Pin(operation=name, device=d) for name, d in named.items() if name not in known))
     pinned = instance.replace(pins=pins)
+    if whole:
+        return Plan(solution, _valid(pinned), "the devices of all operations and no starts")
     pinned.check()
     first = next(name for name in problem.names if name not in named)
     covered = f"{len(named):,} of {counted(problem.operations, 'operation')}"
     return Plan(pinned=pinned, covered=covered, left=f"operation {first!r} is on no device")
+
+
+def _valid(pinned: PlacementInstance) -> PlacementInstance | None:
+    """The instance, if its pins don't contradict the rest; else the checker says what is wrong with the plan."""
+    try:
+        pinned.check()
+    except InputError:
+        return None
+    return pinned
 
 
 def with_starts(plan: PlacementSolution, where: str, instance: PlacementInstance | None) -> PlacementSolution:

@@ -94,11 +94,11 @@ class EmitOptions:
 class Plan:
     """A plan that was read, for one instance.
 
-    ``solution``: the mapping, where the plan says all of it. ``pinned``: the instance whose mappings are those of the
-    instance that the plan admits, where it leaves something open (one of the two is there). ``covered``: how much it
-    says, in words (``"12 of 40 operations"``); ``left``: the first thing that it leaves open (``"operation 'a' is on no
-    chip"``). ``notes``: what was assumed, as sentences. ``finish``: (a mapping of ``pinned``) -> that of the
-    instance, where they differ in what they say.
+    ``solution``: a mapping that keeps to the plan, where it says so much. ``pinned``: where it leaves something open,
+    the instance whose mappings are those of the instance that keep to it (one of the two is there, or both).
+    ``covered``: how much it says, in words (``"12 of 40 operations"``); ``left``: the first thing that it leaves open
+    (``"operation 'a' is on no chip"``). ``notes``: what was assumed, as sentences. ``finish``: (a mapping of
+    ``pinned``) -> that of the instance, where they differ in what they say.
     """
 
     solution: Any = None

@@ -3,9 +3,9 @@
 - **A split by hand** of the dnn-partitioning inputs: ``{"fpgas": [{"nodes": [1, 2]}], "cpus": [{"nodes": []}]}`` with
   the nodes' ids; the first list is on the first accelerator.
 - **A device map**: ``{"embed": 0, "blocks.0": 0, "blocks.1.attn": 1, "lm_head": "cpu"}``. The longest key that the
-  scope and name of an operation begin with counts, ``""`` for all. A number is the n-th accelerator, ``cpu`` the first
-  host (a class that pays no transfers, or is called ``cpu``), any other text the name of a device. Keys may be the
-  names of parameters and buffers; these are of no operation, but of a weight that is placed.
+  scope and name of an operation begin with counts, ``""`` for all. A number (or ``cuda:1``) is the n-th accelerator,
+  ``cpu`` the first host (a class that pays no transfers, or is called ``cpu``), any other text the name of a device.
+  Keys may be the names of parameters and buffers; these are of no operation, but of a weight that is placed.
 - **A mapping**: the device of each operation by its name, as JSON or as a table with the columns ``operation`` and
   ``device`` (or ``name`` and ``place``, as ``schedule.csv`` has them).
 
@@ -31,6 +31,8 @@ from chipmap.instances.placement.problem import PlacementProblem, placement_prob
 from chipmap.records import InputError, csv_text
 
 CPU = "cpu"
+#: An accelerator as torch names it.
+_INDEXED = re.compile(r"(?:cuda|xpu|npu|hpu|mlu):(\d{1,9})")
 _REMEDY = "Give a device map, a split with fpgas and cpus, or a placement-solution/1."
 #: Columns of a table with the operation, and with its device; the first ones are written.
 _NAMES, _PLACES = ("operation", "name"), ("device", "place")
@@ -147,6 +149,8 @@ def _between(problem: PlacementProblem, named: dict[str, str], given: Mapping[st
 def _device(value: Any, where: str, problem: PlacementProblem) -> str:
     """The name of the device that a file means."""
     accelerators, hosts = accelerators_and_hosts(problem)
+    if isinstance(value, str) and value not in problem.device_names and (found := _INDEXED.fullmatch(value)):
+        value = int(found[1])
     number = isinstance(value, int) and not isinstance(value, bool)
     if number and 0 <= value < len(accelerators):
         return accelerators[value]
