@@ -7,7 +7,8 @@ NVLink, objective ``throughput``, memory rule ``static``), for 2 and for 4 stage
 (:mod:`chipmap.instances.grain`), and is solved by the family's best chain on one thread, each in a process of its own.
 A mapping of a coarser grain is one of each finer grain as well, and a bound of a finer grain one of each coarser
 grain: cells have the best of them. The price is the objective at a grain over that at grain ``any``, less 1. Where one
-of the two isn't proved, it lies between the bounds that the row says. Each mapping is written in every format of plans that suits it and is read, and comes back with the same objective;
+of the two isn't proved, it lies between the bounds that the row says. Each mapping is written in every format of plans
+that suits it and is read, and comes back with the same objective;
 the last column has those of grain ``blocks`` (``csv`` holds any).
 
 ``--kept`` holds rows between calls: what is there isn't solved again. ``--write`` writes
