@@ -93,7 +93,8 @@ def adopt(
     if read.pinned is not None:
         notes.append(f"the plan says {read.covered}: what it leaves open is solved, and what it says is kept")
         completed = _best(read.pinned, solution, time_limit * _COMPLETING, isolate)
-        solution = _solution(family, completed) or solution
+        found = _solution(family, completed)
+        solution = solution if found is None else found if read.finish is None else read.finish(found)
     certificate = None if solution is None else check(instance, solution)
     valid = certificate is not None and certificate.feasible
     left = max(ends - time.monotonic(), 0.1 * time_limit)
