@@ -77,7 +77,7 @@ def test_a_list_in_a_block_is_passed_through() -> None:
 @pytest.mark.parametrize(
     ("names", "grain", "said"),
     [
-        (("a", "b"), "blocks", "no operation says"),
+        (("a", "b"), "blocks", "no operation that is placed says"),
         (("x.a", "y.b"), "modules", "told apart by numbers"),
         (("x.0.a", "x.1.b"), "block", "is 'block'"),
     ],
