@@ -40,6 +40,8 @@ def suits(instance: Record, solution: Record | None) -> str | None:
         if read.get(name) != solution.devices[name]:
             scope = placement.scope_of(problem, v)
             what = f"operation {name!r} is on {solution.devices[name]!r}"
+            if v in problem.backward:
+                return f"{what}, but frameworks compute gradients where the forward operation is; keep the two together"
             if scope:
                 return f"{what}, and module {scope!r}, of which it is, can't be split so; {_REMEDY}"
             return f"{what}, which a map of modules can't say; {_REMEDY}"
