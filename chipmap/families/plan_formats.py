@@ -22,6 +22,17 @@ DEVICE_MAP = PlanFormat(
     adopt="chipmap.plans.device_map.format:adopt",
     recognise="chipmap.plans.device_map.format:recognise",
 )
+TORCH_PIPELINE = PlanFormat(
+    "torch-pipeline",
+    "stages of torch.distributed.pipelining, and a script that runs them",
+    "stages.json, run.py, cutting.py",
+    emit="chipmap.plans.torch_pipeline.format:emit",
+    suits="chipmap.plans.torch_pipeline.format:suits",
+    adopt="chipmap.plans.torch_pipeline.format:adopt",
+    recognise="chipmap.plans.torch_pipeline.format:recognise",
+    model=True,
+    inside=True,
+)
 CHROME_TRACE = PlanFormat(
     "chrome-trace",
     "the mapping in time, for Perfetto and chrome://tracing: tracks, transfers, memory",
