@@ -109,7 +109,7 @@ def groups(
     if grain == "any":
         return ()
     found = modules(graph, scopes)
-    _check(found, grain)
+    _check(found, grain, any(found.path[v] for v, one in enumerate(graph.operations) if one.role in placed))
     units: dict[Path, list[str]] = {}
     for v, operation in enumerate(graph.operations):
         if operation.role in placed and (unit := found.unit(v, grain)):
@@ -145,9 +145,9 @@ def cut(instance: Any, names: Sequence[str]) -> Cut:
     return Cut(changed, {"groups": len(more), "operations in them": sum(map(len, more))})
 
 
-def _check(found: Modules, grain: Grain) -> None:
-    if not any(found.path):
-        what = f"is {grain}, but no operation says what module it is part of"
+def _check(found: Modules, grain: Grain, said: bool) -> None:
+    if not said:
+        what = f"is {grain}, but no operation that is placed says what module it is part of"
         remedy = "Convert a PyTorch program, or an ONNX model whose nodes are named by module; or leave it out."
         raise InputError(what, "--cut", remedy)
     if not found.blocks:

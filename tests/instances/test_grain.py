@@ -13,8 +13,11 @@ from chipmap.inputs.reading import generate, read
 from chipmap.instances.grain import cut, groups, modules, path_of
 from chipmap.instances.placement import PlacementInstance
 from chipmap.instances.placement.presets import preset
+from chipmap.instances.ring import transforms
+from chipmap.instances.ring.from_graph import from_graph
 from chipmap.instances.ring.instance import RingSolution
-from chipmap.networks.graph import Operation, OperationGraph
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
+from chipmap.networks.importers.common import ImportedGraph
 from chipmap.records import InputError
 from chipmap.solve import check, solve
 
@@ -74,7 +77,7 @@ def test_a_list_in_a_block_is_passed_through() -> None:
 @pytest.mark.parametrize(
     ("names", "grain", "said"),
     [
-        (("a", "b"), "blocks", "no operation says"),
+        (("a", "b"), "blocks", "no operation that is placed says"),
         (("x.a", "y.b"), "modules", "told apart by numbers"),
         (("x.0.a", "x.1.b"), "block", "is 'block'"),
     ],
@@ -131,3 +134,24 @@ def test_a_solve_keeps_what_the_grain_says_and_is_the_best(grain: str) -> None:
     result = solve(made, isolate=False)
     assert result.status == "optimal" and result.objective == best
     assert result.solution is not None and check(made, result.solution).feasible
+
+
+def test_modules_that_a_program_names_go_with_the_instance_and_its_changes() -> None:
+    """A ring instance has the scopes of its file; copies stand in the module of their original, relays in none."""
+    graph = _graph("embed", "mm", "add", "head")
+    edges = [(0, 1), (1, 2), (0, 2), (2, 3)]
+    tensors = tuple(Tensor(producer=u, readers=tuple(w for v, w in edges if v == u), bytes=64) for u in range(3))
+    graph = graph.replace(tensors=tensors)
+    scopes = ("", "blocks.0", "blocks.0", "blocks.1")
+    made = from_graph(ImportedGraph(graph, None, "torch program", scopes=scopes), "net")
+    assert made.scopes == scopes and cut(made, ["blocks"]).instance.together == (("mm", "add"),)
+    assert made.replace(scopes=()).content_hash != made.content_hash
+    named = transforms.clone(made, ["embed"]).instance
+    assert dict(zip((one.name for one in named.graph.operations), named.scopes, strict=True)) == {
+        **dict.fromkeys(("embed", "embed@add"), ""),
+        **{"mm": "blocks.0", "add": "blocks.0", "head": "blocks.1"},
+    }
+    assert transforms.relay(made, ["mm"], 1).instance.scopes.count("") == 2
+    assert solve(made, isolate=False).status == "optimal"
+    with pytest.raises(InputError, match="3 entries for 4 operations"):
+        made.replace(scopes=scopes[:3]).check()

@@ -22,6 +22,7 @@ from chipmap.networks import generators
 from chipmap.networks.graph import OperationGraph
 from chipmap.plans.emission import emit, unsuited
 from chipmap.plans.layers import megatron, vllm
+from chipmap.plans.layers.graphs import layers
 from chipmap.plans.layers.plan import LayerPlan
 from chipmap.plans.layers.strings import read_layout, read_options, write_layout
 from chipmap.plans.reading import read_plan
@@ -170,7 +171,7 @@ NETWORKS: dict[str, tuple[OperationGraph, int]] = {
 @pytest.mark.parametrize("stages", [2, 3])
 def test_plans_of_graphs_go_out_and_come_back(network: str, stages: int, family: str, tmp_path: Path) -> None:
     """By the published grammars the files say the stages of the certificate; read, they have the same certificate."""
-    graph, layers = NETWORKS[network]
+    graph, count = NETWORKS[network]
     free = _ring(graph, stages) if family == "ring" else _on_devices(graph, stages)
     if family == "placement":
         free = free.replace(task=free.task.replace(contiguous=True))
@@ -183,7 +184,7 @@ def test_plans_of_graphs_go_out_and_come_back(network: str, stages: int, family:
     chips = solution.chips if family == "ring" else [solution.devices.get(name) for name in names]
     place = {names[v]: chips[v] for v in computing}
     number = {name: held[0] for name in place if (held := re.findall(r"\.(\d+)\.", name))}
-    blocks = [next(place[name] for name, one in number.items() if one == str(i)) for i in range(layers)]
+    blocks = [next(place[name] for name, one in number.items() if one == str(i)) for i in range(count)]
     found = 0
     for name in ("megatron", "vllm", "torchtitan"):
         form = family_of(instance).plan_format(name)
@@ -192,7 +193,7 @@ def test_plans_of_graphs_go_out_and_come_back(network: str, stages: int, family:
             continue
         found += 1
         file = _files(instance, result, name, tmp_path)
-        counts = _stages_said(name, file, layers)
+        counts = _stages_said(name, file, count)
         assert [count for count in counts if count] == [blocks.count(one) for one in dict.fromkeys(blocks)]
         _returned(instance, result, file)
     assert found or len(set(place.values())) == 1
@@ -348,7 +349,7 @@ def test_a_plan_that_cuts_a_layer_is_refused_with_the_command_that_solves() -> N
     chips = [int(one.name.startswith(("layer.1.feedforward", "final", "head"))) for one in graph.operations]
     solution = resolve(family_of(instance).solution).make(chips=chips)
     form = family_of(instance).plan_format("vllm")
-    assert "chipmap solve net --cut blocks" in str(unsuited(form, instance, solution))
+    assert "chipmap solve INSTANCE --cut blocks" in str(unsuited(form, instance, solution))
     assert "layer.1 runs on 0, 1" in str(unsuited(form, instance, solution))
     chips = [int(one.name.startswith("head")) for one in graph.operations]
     why = str(unsuited(form, instance, resolve(family_of(instance).solution).make(chips=chips)))
@@ -373,3 +374,25 @@ def test_a_plan_is_told_in_words() -> None:
     """Equal stages are told once."""
     assert LayerPlan(stages=2, chunks=("Ett", "ttL")).text == "2 stages of 2 layers, tensor 1"
     assert LayerPlan(stages=2, chunks=("Et", "ttL"), context=4).text == "2 stages of 1, 2 layers, tensor 1, context 4"
+
+
+def test_what_each_stage_makes_again_is_in_each_list_and_pinned_nowhere() -> None:
+    """A mask that all layers read is free of pins, and its module stands in each list of torchtitan's."""
+    names = ["embed.a", "mask.a", "mask.b", *(f"layers.{i}.a" for i in range(4)), "head.a"]
+    edges = [("embed.a", "layers.0.a"), ("mask.a", "mask.b"), ("layers.3.a", "head.a")]
+    edges += [("mask.b", f"layers.{i}.a") for i in range(4)] + [
+        (f"layers.{i}.a", f"layers.{i + 1}.a") for i in range(3)
+    ]
+    flop = {name: 10**6 if name[0] in "lh" else 1000 for name in names}
+    instance = _ring(generators.explicit(flop=flop, edges=edges, tensor_bytes=100, weight_bytes={"embed.a": 9000}), 3)
+    parts = layers(instance)
+    assert sorted(instance.graph.operations[v].name for v in parts.again) == ["mask.a", "mask.b"]
+    text = json.dumps([["embed", "mask", "layers.0", "layers.1"], ["mask", "layers.2", "layers.3"], ["mask", "head"]])
+    _, plan = read_plan(text.encode(), "x", instance)
+    assert plan.pinned is not None and not any("mask" in pin.operation for pin in plan.pinned.pins)
+    result = solve(plan.pinned, isolate=False)
+    assert result.solution is not None
+    solution = resolve(family_of(instance).solution).make(**result.solution)
+    file = emit(result, instance, solution, "torchtitan")["torchtitan.toml"]
+    said = tomllib.loads(file.decode())["parallelism"]["module_fqns_per_model_part"]
+    assert [set(part) for part in said] == [set(part) for part in json.loads(text)]

@@ -59,7 +59,7 @@ def _chunks(instance: DataflowInstance, solution: DataflowSolution) -> tuple[tup
         stages = {solution.stages[p] if solution.stages else 0 for p in own}
         if len(stages) > 1:
             what = f"layer {layer} runs on stages {min(stages)} to {max(stages)}: a plan of layers can't say so"
-            remedy = f"This finds one that it can: chipmap solve {instance.name} --set task.stages=layers"
+            remedy = "This finds one that it can: chipmap solve INSTANCE --set task.stages=layers"
             raise InputError(what, instance.name, f"{remedy} --set task.across_layers=false")
         held[stages.pop()] += 1
     return chunks_of(held), 1
@@ -83,7 +83,7 @@ def _tokens(instance: DataflowInstance, solution: DataflowSolution) -> bool:
         other = next(name for name, scheme in chosen if scheme != "N")
         what = f"kernel {split[0]!r} is split by tokens, {other!r} by its parameters: degrees say one for all"
         pins = " ".join(f"--set task.schemes.{name}=N" for name in dict.fromkeys(name for name, _ in chosen))
-        raise InputError(what, instance.name, f"This finds one that they can: chipmap solve {instance.name} {pins}")
+        raise InputError(what, instance.name, f"This finds one that they can: chipmap solve INSTANCE {pins}")
     return bool(split)
 
 

@@ -134,14 +134,19 @@ def _again(graph: OperationGraph, before: Sequence[int], members: dict[Path, lis
     """Those ``before`` the layers that only several layers read, or what these make, and that hold hardly any
     parameters, with all that they depend on."""
     block = {v: name for name, each in members.items() for v in each}
-    readers = graph.computing_readers(before)
+    direct: dict[int, list[int]] = {v: [] for v in before}
+    for tensor in graph.tensors:
+        if tensor.producer in direct:
+            direct[tensor.producer] += tensor.readers
+    through = graph.computing_readers({w for each in direct.values() for w in each})
+    readers = {v: dict.fromkeys(u for w in each for u in through[w]) for v, each in direct.items()}
     read = graph.constants_read()
     weights = {v: graph.operations[v].weight_bytes + sum(graph.tensors[t].bytes for t in read[v]) for v in before}
     most = SMALL * sum(one.weight_bytes for one in graph.operations) + SMALL * graph.stored_bytes(read)
     found: set[int] = set()
     for v in reversed(before):
         blocks = {block[w] for w in readers[v] if w in block}
-        others = [w for w in readers[v] if w != v and w not in block]
+        others = [w for w in readers[v] if w not in block]
         if weights[v] <= most and all(w in found for w in others) and (len(blocks) > 1 or (others and not blocks)):
             found.add(v)
     return found
@@ -200,12 +205,17 @@ def cut_command(instance: Any, *groups: Sequence[int]) -> str:
     if len(whole) > 400:
         return f"Keep {'; '.join(' with '.join(group) for group in names)} (`together`), and solve with --cut blocks"
     more = f" --set 'together={whole}'" if whole else ""
-    return f"This finds one that it can: chipmap solve {instance.name} --cut blocks{more}"
+    return f"This finds one that it can: chipmap solve {_called(instance)} --cut blocks{more}"
+
+
+def _called(instance: Any) -> str:
+    """What a command calls an instance: by name, if it is shipped."""
+    return str(instance.name) if "/" in instance.name else "INSTANCE"
 
 
 def _contiguous(instance: Any) -> str:
     if isinstance(instance, PlacementInstance) and instance.task.objective == "throughput":
-        return f"This finds one: chipmap solve {instance.name} --cut blocks --set task.contiguous=true"
+        return f"This finds one: chipmap solve {_called(instance)} --cut blocks --set task.contiguous=true"
     return cut_command(instance)
 
 

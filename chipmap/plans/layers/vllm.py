@@ -95,8 +95,8 @@ def _with_layers(instance: Any) -> str:
 
 def _again(instance: Any) -> str:
     if isinstance(instance, DataflowInstance):
-        return f"chipmap solve {instance.name} --set task.chunks=1"
-    return f"chipmap solve {instance.name} --cut blocks --set task.contiguous=true"
+        return "chipmap solve INSTANCE --set task.chunks=1"
+    return "chipmap solve INSTANCE --cut blocks --set task.contiguous=true"
 
 
 def read(text: str, where: str, layers: int) -> LayerPlan:
