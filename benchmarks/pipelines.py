@@ -105,7 +105,7 @@ def export(network: Network, path: Path) -> None:
             found = torch.utils._pytree.tree_leaves(self.net(**given, return_dict=True).to_tuple())
             return tuple(one for one in found if isinstance(one, torch.Tensor))
 
-    words = getattr(config, "vocab_size", None) or config.text_config.vocab_size
+    words = getattr(getattr(config, "text_config", config), "vocab_size", 1)
     mask = torch.ones((1, TOKENS), dtype=torch.int64)
     mask[:, TOKENS * 3 // 4 :] = 0
     examples = {
