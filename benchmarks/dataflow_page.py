@@ -5,7 +5,7 @@
 
 ``run`` appends a line to FILE as each seed ends, and leaves out the seeds that FILE has, so that a part that was
 stopped goes on. Of each instance 12 mappings are compared as they are and tampered with: labels of broken constraints,
-every term, objective, bytes of DRAM. An instance of at most 150 mappings is enumerated by both, and the optima
+every term, objective, bytes of SRAM and DRAM. An instance of at most 150 mappings is enumerated by both, and the optima
 compared. ``page`` writes the result of all parts. Exit code 1 where anything differs.
 """
 
@@ -23,6 +23,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from chipmap.instances.dataflow import DataflowInstance
 from tests.dataflow.feature_mix import features
 from tests.dataflow.page_comparison import differences
 from tests.dataflow.page_instances import page_instance
@@ -37,18 +38,30 @@ def compared(seed: int) -> dict[str, Any]:
     began = time.process_time()
     instance = page_instance(random)
     wrong, mappings, enumerated = differences(instance, random, MOST, TRIED)
-    task, network = instance.task, instance.system.network
+    task, network, edges = instance.task, instance.system.network, instance.workload.edges
     more = {
         "something without bytes": any(0 in (one.output_bytes, one.weight_bytes) for one in instance.workload.kernels),
         "latency": any(one.latency_ns for one in network),
         "sums behind the backward pass": task.overlap_gradients,
         "late updates (zb-h1)": task.schedule == "zb-h1",
+        "a tensor with several readers": len({u for u, _ in edges}) < len(edges),
+        "layouts kept for other partitions": can_keep(instance),
+        "parameters of another kernel": any(one.parameters_of for one in instance.workload.kernels),
+        "products that are added up": any(len(one.adds) > 1 for one in instance.workload.kernels),
     }
     named = [*features(instance), *(name for name, has in more.items() if has)]
     return {
         **{"seed": seed, "mappings": mappings, "enumerated": enumerated, "features": named, "wrong": wrong},
         "seconds": round(time.process_time() - began, 3),
     }
+
+
+def can_keep(instance: DataflowInstance) -> bool:
+    """Whether a mapping may keep layouts for other partitions."""
+    task = instance.task
+    alone = not (task.fused and instance.system.chip.fused) and task.stages == "layers" and not task.across_layers
+    fixed = task.keep == "none" or task.schedule == "zb-h1" or task.recompute not in (None, False, "none")
+    return instance.mode == "physical" and alone and not fixed
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
@@ -83,7 +96,7 @@ def page(paths: list[Path]) -> tuple[str, int]:
         f"{platform.machine()}, one thread; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.\n",
         "A brute force written from the pages of the family alone (`tests/dataflow/page`, which imports the records "
         "and nothing else of chipmap) against the checker: labels of broken constraints, terms, objective and bytes of "
-        "DRAM of mappings, half of them tampered with; and the optimum where all mappings are enumerated.\n",
+        "SRAM and DRAM of mappings, half of them tampered with; and the optimum where all mappings are enumerated.\n",
         f"**{len(rows):,} instances**, {sum(line['mappings'] for line in rows):,} mappings one by one, "
         f"{sum(line['enumerated'] for line in rows):,} instances enumerated. **Differences: {len(wrong)}.** "
         f"CPU seconds: {sum(line['seconds'] for line in rows):,.0f}.\n",

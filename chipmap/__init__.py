@@ -5,8 +5,8 @@
 ('optimal', 0.0)
 
 make and read: read, generate, from_edges, from_networkx, from_pandas, read_solution, load
-solve and judge: solve, bound, check, explain; each has a help of its own: help(chipmap.solve)
-what comes back: Result, Certificate, Violation, Bound, Infeasibility, Explanation, Archive, TraceEvent
+solve and judge: solve, bound, check, explain, adopt; each has a help of its own: help(chipmap.solve)
+what comes back: Result, Certificate, Adoption, Violation, Bound, Infeasibility, Explanation, Archive, TraceEvent
 errors: ChipmapError, InputError, SolverUnavailableError, ContradictionError
 """
 
@@ -71,6 +71,7 @@ from chipmap.records import (
     Record as Record,
     SolverUnavailableError as SolverUnavailableError,
 )
+from chipmap.plans.adoption import Adoption as Adoption, adopt as adopt
 from chipmap.result import (
     Bound as Bound,
     Infeasibility as Infeasibility,

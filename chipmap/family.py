@@ -6,7 +6,6 @@ Heavy parts are named by ``"module:function"`` strings and resolved when they ar
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from chipmap.records import InputError, Record, Unit, Units, choices
+from chipmap.records.formats import FileFormat as FileFormat
+from chipmap.records.formats import PlanFormat as PlanFormat
 
 #: The families. A new one is one more name here and one module ``chipmap/families/<name>.py`` with a ``FAMILY``.
 FAMILY_NAMES = ("ring", "dataflow", "wafer", "multimodel", "placement")
@@ -174,28 +175,6 @@ def generators(family: str, *table: tuple[str, str, str]) -> tuple[Generator, ..
 
 
 @dataclass(frozen=True)
-class FileFormat:
-    """A text format of the field's own, beside JSON, for a family's instances or solutions.
-
-    A file is of this format if its name ends in ``ending`` or its content begins with what the regular expression
-    ``begins`` matches. ``read`` is ``"module:function"``: (bytes, where) -> instance, or (bytes, where, instance) ->
-    solution; ``write`` the way back: (instance) or (instance, solution) -> bytes.
-    """
-
-    ending: str
-    begins: str
-    holds: Literal["instance", "solution"]
-    read: str
-    write: str
-
-    def fits(self, data: bytes, name: str) -> bool:
-        """Whether a file of that name and content is of this format (JSON never is)."""
-        if data.lstrip()[:1] == b"{":
-            return False
-        return name.lower().endswith(self.ending) or re.match(self.begins.encode(), data) is not None
-
-
-@dataclass(frozen=True)
 class Family:
     """One problem: its records, checker, models, methods, formats and the words for its page.
 
@@ -239,6 +218,7 @@ class Family:
     ``named``         (instance, dict of name -> place) -> solution, the way back, for families whose solutions are that
     ``files``         (instance, solution) -> dict of file name -> bytes, written beside ``solution.json``
     ``formats``       the files that it reads and writes beside JSON
+    ``plan_formats``  the plans that `chipmap emit` writes and `chipmap adopt` reads
     ``explain``       (instance, solution or None, options, solution to compare with or None, progress) -> Explanation
     ``transforms``    changes of an instance's graph by name: (instance, names of operations) -> record with
                       ``instance`` and ``report``
@@ -295,6 +275,7 @@ class Family:
     named: str = ""
     files: str = ""
     formats: tuple[FileFormat, ...] = ()
+    plan_formats: tuple[PlanFormat, ...] = ()
     read_split: str = ""
     explain: str = ""
     transforms: Mapping[str, str] = field(default_factory=dict)
@@ -371,6 +352,11 @@ class Family:
         """The formulation of that name."""
         wanted = name if "/" in name else f"{self.name}/{name}"
         return _pick(self.formulations, wanted, "--formulation", f"formulation of family {self.name!r}")
+
+    def plan_format(self, name: str) -> PlanFormat:
+        """The format of plans of that name."""
+        found: PlanFormat = _pick(self.plan_formats, name, "--as", f"format of plans of family {self.name!r}")
+        return found
 
 
 def _pick(things: tuple[Any, ...], name: str, option: str, what: str) -> Any:

@@ -243,6 +243,12 @@ class WithInstance(Protocol):
     def plot(self, file: str | Path | None) -> Path | Picture:
         """Draw the mapping into a file, or as a picture of a notebook."""
 
+    def emit(self, name: str, model: str) -> dict[str, bytes]:
+        """The plan's files in a format."""
+
+    def plan_formats(self) -> list[dict[str, str | None]]:
+        """The formats of plans, and why some don't suit."""
+
 
 class Result(Record, frozen=True, kw_only=True):
     """The outcome of one solve. Objective, bound and terms are in ticks; :mod:`chipmap.report` shows ``units``.
@@ -334,6 +340,15 @@ class Result(Record, frozen=True, kw_only=True):
     def plot(self, file: str | Path | None = None) -> Path | Picture:
         """Draw the solution to ``file`` (.png, .svg, .pdf), or return a picture that a notebook shows."""
         return self._deeds().plot(file)
+
+    def emit(self, name: str, model: str | Path = "") -> dict[str, bytes]:
+        """The mapping as a plan for a runtime, in format ``name`` (``"device-map"``): file name -> content, as
+        ``chipmap emit`` writes them. ``model``: the model's file, for formats that carry the program."""
+        return self._deeds().emit(name, str(model))
+
+    def plan_formats(self) -> list[dict[str, str | None]]:
+        """The formats of :meth:`emit`: ``format``, ``title``, and ``why_not`` where one doesn't suit."""
+        return self._deeds().plan_formats()
 
     def attach(self, deeds: WithInstance) -> None:
         """Let the result do what needs its instance; no part of what is written or compared."""

@@ -110,6 +110,7 @@ class Run:
     delayed: list[str] = field(default_factory=list)
     timed: bool = False
     foreign: Exception | None = None
+    _known: tuple[int, Bound | None] = (0, None)
 
     @property
     def clocked(self) -> bool:
@@ -160,8 +161,12 @@ class Run:
 
     @property
     def lower(self) -> Bound | None:
-        """The best bound so far."""
-        return best_bound(self.bounds)
+        """The best bound so far. It is asked at each look at the clock: only bounds that are new are compared."""
+        count, best = self._known
+        if count != len(self.bounds):
+            best = best_bound([*([] if best is None else [best]), *self.bounds[count:]])
+            self._known = len(self.bounds), best
+        return best
 
     @property
     def upper(self) -> int | None:

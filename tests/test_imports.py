@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "run": ("records", "certificate", "oracle", "evaluator", "deadline", "result", "options"),
     "family": ("records",),
     "explanation": ("records", "certificate", "result"),
-    "families": ("family",),
+    "families": ("family", "families.plan_formats"),
     "networks": ("records", "deadline", "kernels", "networks"),
     "instances": ("records", "deadline", "kernels", "networks", "instances"),
     "validation": (
@@ -87,7 +87,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "archive": (*CORE, "explanation", "provenance"),
 }
 #: Rooms that stand on all of these, from the lowest up: each may import those before it.
-UPPER = ("known", "bench", "report", "cli", "__main__")
+UPPER = ("known", "bench", "plans", "report", "cli", "__main__")
 #: Modules at the top level, with ``__init__`` and ``__main__``.
 TOP_LEVEL = 15
 

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from chipmap.instances.dataflow.instance import DataflowInstance, Degrees, Task
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees, Keep, Task
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workload import Scheme, Workload
-from chipmap.validation.dataflow import facts, training
-from chipmap.validation.dataflow.layouts import added_up, change
+from chipmap.validation.dataflow import exchanges, facts
+from chipmap.validation.dataflow.mapping import mapping_of
+from chipmap.validation.dataflow.present import places
 
 
 class Charge(NamedTuple):
@@ -37,28 +38,29 @@ def one_group(workload: Workload, chips: int) -> tuple[DataflowInstance, Degrees
     return instance, degrees
 
 
-def charges(workload: Workload, schemes: Mapping[str, Scheme], chips: int) -> list[Charge]:
-    """T3 of sums at their makers and of changes of layout at each reader, and T6 of updated weights; those above 0."""
+def charges(
+    workload: Workload, schemes: Mapping[str, Scheme], chips: int, keep: Keep = "step", adds: bool = True
+) -> list[Charge]:
+    """T3 and T6 of a mapping kernel by kernel; those above 0. Layouts are kept as long as ``keep`` says, without a
+    backward phase until the end of the forward one. Not ``adds``: products that a kernel adds up have a sum each."""
+    if not adds:
+        workload = workload.replace(kernels=[one.replace(adds=()) for one in workload.kernels])
     instance, degrees = one_group(workload, chips)
-    kernels = {kernel.name: kernel for kernel in workload.kernels}
-    link = instance.system.network[0]
-    found = []
-    for name, kernel in kernels.items():
-        size, scheme = facts.batched_output(kernel, instance), schemes[name]
-        if scheme == "K":
-            found.append(Charge(name, "T3", name, facts.all_reduce(size, link, 2)))
-        elif scheme in ("K_RS", "K_N"):
-            padded = size * facts.padding(kernel, scheme, instance, degrees)
-            found.append(Charge(name, "T3", name, facts.reduce_scatter(padded, link)))
-        else:
-            what = "statistics" if scheme == "M" else name
-            found.append(Charge(name, "T3", what, added_up(kernel, scheme, instance, degrees)))
-        gathered = Fraction(training.summed(kernel, scheme, instance, degrees), facts.PS)
-        found.append(Charge(name, "T6", f"W:{name}", gathered))
-    for maker, reader in workload.edges:
-        ends = [(kernels[one], schemes[one]) for one in (maker, reader)]
-        # of what experts made, numbers of each copy are statistics of the kernel that makes them
-        numbers = schemes[maker] == "E" and kernels[reader].statistics and schemes[reader] == "NONE"
-        what = "statistics" if numbers else maker
-        found.append(Charge(reader, "T3", what, change(ends[0], ends[1], instance, degrees)))
+    kernels = instance.workload.kernels
+    late = [kernel.phase == "backward" for kernel in kernels]
+    index = {kernel.name: i for i, kernel in enumerate(kernels)}
+    solution = DataflowSolution(
+        degrees=degrees,
+        schemes=tuple(schemes[kernel.name] for kernel in kernels),
+        partitions=tuple(places(late, [(index[u], index[v]) for u, v in workload.edges])),
+        keep="phase" if keep == "step" and not any(late) else keep,
+    )
+    mapping, found = mapping_of(instance, solution), []
+    for term, each in (("T3", exchanges.each_run(mapping)), ("T6", exchanges.after(mapping))):
+        for one in each:
+            payer = kernels[one.payer]
+            # of what experts made, numbers of each copy are statistics of the kernel that makes them
+            numbers = schemes.get(one.what) == "E" and payer.statistics and schemes[payer.name] == "NONE"
+            what = "statistics" if numbers else one.what
+            found.append(Charge(payer.name, term, what, Fraction(one.ticks, facts.PS)))
     return [one for one in found if one.link]

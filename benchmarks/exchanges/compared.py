@@ -11,15 +11,15 @@ from fractions import Fraction
 from benchmarks.exchanges.charged import charges
 from benchmarks.exchanges.hlo import Found
 from benchmarks.exchanges.plan import Plan
+from chipmap.instances.dataflow.instance import Keep
 from chipmap.instances.dataflow.workload import Scheme
 
-#: What is known to differ, by number: today's rules against what runtimes do. Those that are left out are mended.
+#: What differs, by number.
 KNOWN = {
-    1: "A backward kernel uses another part of the parameters than the forward kernel's scheme leaves on the chip. "
-    "Nobody is charged for the exchange.",
-    3: "Each reader is charged by itself. A chip that has been sent a layout keeps it for the readers that follow.",
-    4: "Products that one kernel alone reads and adds up are charged a sum over chips each. A chip adds them first.",
-    8: "A gradient of parameters doesn't lie as they rest. It is charged as a gather (T6) for scheme N alone.",
+    1: "A gradient of parameters is made in smaller parts than they rest, of the same rows. It is charged as a swap, "
+    "and made by a gather among the few chips that have the same part.",
+    2: "Numbers of copies of tokens are gathered from experts, though the copies are on every chip already.",
+    3: "Nobody has said why.",
 }
 _SCOPE = re.compile(r"([^/|()]+)\|(T\d)\|([^/|()]*)")
 Key = tuple[str, str, str]
@@ -47,47 +47,55 @@ def scoped(found: Iterable[Found]) -> dict[Key, Fraction]:
     return dict(total)
 
 
-def rows(plan: Plan, schemes: Mapping[str, Scheme], compiled: Mapping[Key, Fraction]) -> list[Row]:
+def rows(
+    plan: Plan,
+    schemes: Mapping[str, Scheme],
+    compiled: Mapping[Key, Fraction],
+    keep: Keep = "step",
+    adds: bool = True,
+) -> list[Row]:
     """All exchanges that are charged or made, in the order of the layer's kernels."""
     workload = plan.layer.workload
     known: dict[Key, Fraction] = defaultdict(Fraction)
-    for one in charges(workload, schemes, plan.chips):
-        known[one.payer, one.term, one.tensor] += one.link
+    for one in charges(workload, schemes, plan.chips, keep, adds):
+        known[_alike_key(plan, one[:3], adds)] += one.link
     made: dict[Key, Fraction] = defaultdict(Fraction)
-    for (payer, term, tensor), link in compiled.items():  # gradients of parameters count with these
-        step = plan.layer.step(payer)
-        of = step.parameters if term == "T6" else ""
-        if payer == tensor and step.operator in ("combine", "dispatch_b"):  # sums of what experts' chips have
-            tensor = (*step.sources, *step.operands)[0]
-        made[(of, term, f"W:{of}") if of else (payer, term, tensor)] += link
+    for key, link in compiled.items():
+        made[_alike_key(plan, key, adds)] += link
     order = {step.name: i for i, step in enumerate(plan.layer.steps)}
     keys = sorted({*known, *made}, key=lambda key: (order.get(key[0], len(order)), key[1:]))
     found = []
     for key in keys:
         a, b = known.get(key, Fraction(0)), made.get(key, Fraction(0))
-        found.append(Row(*key, a, b, 0 if _alike(a, b) else _why(plan, key, a, b)))
+        found.append(Row(*key, a, b, 0 if _alike(a, b) else _why(key)))
     return found
+
+
+def _alike_key(plan: Plan, key: Key, adds: bool) -> Key:
+    """One key for an exchange, whoever names it: gradients of parameters count with these; exchanges of products that
+    a kernel adds up with this kernel; sums of what experts' chips have with the experts."""
+    payer, term, tensor = key
+    step = plan.layer.step(payer)
+    if term == "T6":
+        of = step.parameters or payer
+        return of, term, f"W:{of}"
+    if payer == tensor and step.operator in ("combine", "dispatch_b"):
+        tensor = (*step.sources, *step.operands)[0]
+    for adder in plan.layer.workload.kernels if adds else ():
+        if len(adder.adds) > 1 and tensor.partition("+")[0] in adder.adds and payer in (adder.name, *adder.adds):
+            return adder.name, term, "+".join(adder.adds)
+    return payer, term, tensor
 
 
 def _alike(a: Fraction, b: Fraction) -> bool:
     return abs(a - b) <= Fraction(2, 100) * max(a, b)
 
 
-def _why(plan: Plan, key: Key, charged: Fraction, compiled: Fraction) -> int:
-    """The number of the known difference that an exchange shows."""
-    payer, term, tensor = key
-    layer = plan.layer
-    step = layer.step(payer)
-    maker = tensor.partition("+")[0]
-    added = {u for one in layer.steps for u in one.sources if len(one.sources) > 1}
-    if term == "T6":
-        return 8
-    if tensor.startswith("W:"):
+def _why(key: Key) -> int:
+    """The number of the difference that an exchange shows."""
+    if key[1] == "T6":
         return 1
-    joint = "+" in tensor or (maker == payer and maker in added) or step.operator == "dispatch_b"
-    if joint or (maker in added and maker in step.sources and compiled > charged):
-        return 4
-    return 3
+    return 2 if key[2] == "statistics" else 3
 
 
 def plan_says(plan: Plan) -> dict[Key, Fraction]:

@@ -37,6 +37,8 @@ COMMANDS = {
     "convert": "make an instance from a published graph, change an instance's graph, or the format of a file",
     "calibrate": "latency and rate of links from measured transfers",
     "train": "pre-train a learned policy on many graphs",
+    "emit": "write a run's mapping as a plan that a runtime takes",
+    "adopt": "certify a plan that others made, and say how far from the best it is",
     "plot": "draw a solution: mapping, time, memory, quotient graph",
     "doctor": "check solvers, versions, licences and the machine",
     "completion": "a script that completes commands, options and names in bash or zsh",

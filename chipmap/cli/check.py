@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     claimed = None if told is None else Result.read(told)
     wrong = disagreements(claimed, instance, certificate) if claimed is not None and not args.set else []
     shown = natural_certificate(certificate, instance) | ({"claims": wrong} if wrong else {})
-    put(args.format, shown, lambda _: _text(shown, titled(shown["instance"], args.set)))
+    put(args.format, shown, lambda _: certificate_text(shown, titled(shown["instance"], args.set)))
     return 0 if certificate.feasible and not wrong else 4
 
 
@@ -82,7 +82,8 @@ def natural_certificate(certificate: Certificate, instance: Record) -> dict[str,
     return in_units(shown, units)
 
 
-def _text(shown: dict[str, Any], title: str) -> str:
+def certificate_text(shown: dict[str, Any], title: str) -> str:
+    """A certificate for people: verdict, objective and terms, violations."""
     from chipmap.records.quantities import number, told
 
     violations = shown["violations"]

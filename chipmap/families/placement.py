@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chipmap.families.plan_formats import CHROME_TRACE, DEVICE_MAP, TABLE
 from chipmap.family import AuxiliaryModel, Family, FileFormat, Formulation, Scope, generators, methods
 
 MODELS = "Efficient Algorithms for Device Placement of DNN Graph Operators, NeurIPS 2020"
@@ -63,13 +64,13 @@ FAMILY = Family(
         ("placement/tiny-bus", "partition"),  # several devices fit
         *(("placement/tiny-pair", method) for method in ("auto", "search", "cpop", "m-etf")),
     ),
-    read_split="chipmap.methods.placement.plans:read_plan",
+    read_split="chipmap.plans.devices:read_split",
     formats=(
         FileFormat(
             ".devices.csv",
             r"\s*(what[,;\t])?(operation|name)[,;\t](device|place)[,;\t\r\n]",
             "solution",
-            "chipmap.methods.placement.plans:read_table",
+            "chipmap.plans.devices:read_table",
             "chipmap.instances.placement.splits:write_table",
         ),
     ),
@@ -137,6 +138,7 @@ FAMILY = Family(
     named="chipmap.inputs.plain:devices_by_name",
     sweeps="chipmap.instances.placement.shipped:SWEEPS",
     measures="chipmap.bench.placement.measures:measures",
+    plan_formats=(DEVICE_MAP, TABLE, CHROME_TRACE),
     files="chipmap.report.placement.files:files",
     explain="chipmap.explaining.placement.explain:explain",
     plot="chipmap.report.placement.plots:plot",

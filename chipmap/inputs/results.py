@@ -85,6 +85,18 @@ class Deeds:
             self.family.draw(path, self.instance, self.solution)
             return Picture(path.read_bytes())
 
+    def emit(self, name: str, model: str) -> dict[str, bytes]:
+        """The plan's files in a format (:mod:`chipmap.plans.emission`)."""
+        made: dict[str, bytes] = resolve("chipmap.plans.emission:emit")(
+            self._result, self.instance, self.solution, name, model
+        )
+        return made
+
+    def plan_formats(self) -> list[dict[str, str | None]]:
+        """The family's formats of plans, and why some don't suit."""
+        listed = resolve("chipmap.plans.emission:listed")(self.family, self.instance, self.solution)
+        return [{"format": form.name, "title": form.title, "why_not": reason} for form, reason in listed]
+
 
 def attached(result: Result, instance: Record) -> Result:
     """The result, which from now on can do what needs its instance."""

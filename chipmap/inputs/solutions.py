@@ -87,6 +87,10 @@ def decode_solution(data: bytes, where: str, family: Family, instance: Record | 
             raise InputError(f"a {form.ending} is read together with its instance", where, "Give the instance as well.")
         solution: Record = resolve(form.read)(data, where, instance)
         return solution
+    if instance is not None and family.plan_formats:
+        planned: Record | None = resolve("chipmap.plans.reading:solution_in")(data, where, instance)
+        if planned is not None:
+            return planned
     if file_format(data, where, "instance") is not None:
         raise InputError("is an instance, not a solution", where, ORDER)
     schema = schema_of(data, where, graph=False) or ""

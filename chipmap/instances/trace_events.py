@@ -48,6 +48,7 @@ def counter(name: str, process: int, at: int, **values: float) -> Event:
     return {"ph": "C", "name": name, "pid": process, "tid": 0, "ts": microseconds(at), "args": values}
 
 
-def trace(events: Iterable[Event]) -> bytes:
-    """The file."""
-    return (json.dumps({"traceEvents": list(events), "displayTimeUnit": "ns"}) + "\n").encode()
+def trace(events: Iterable[Event], told: dict[str, Any] | None = None) -> bytes:
+    """The file; ``told``: what is said of the run that it is from."""
+    more = {"otherData": told} if told else {}
+    return (json.dumps({"traceEvents": list(events), "displayTimeUnit": "ns", **more}) + "\n").encode()

@@ -20,15 +20,15 @@ USED = 3
 WIDEST = 110
 
 
-def text(found: Explanation, units: Units, title: str) -> str:
-    """What `chipmap explain` prints of an explanation."""
+def text(found: Explanation, units: Units, title: str, called: tuple[str, str] = ("SOLUTION", "--against")) -> str:
+    """What `chipmap explain` prints of an explanation; ``called``: two solutions that are compared."""
     text = f"{title}: {found.status}\n"
     for told in found.statements:
         text += textwrap.fill(told.message, _width(), initial_indent="- ", subsequent_indent="  ") + "\n"
     text += _changes(found, units)
     text += "".join(f"{note.text}\n" for note in found.notes)
     if found.difference is not None:
-        text += _difference(found.difference, units, found.family)
+        text += _difference(found.difference, units, found.family, called)
     return text
 
 
@@ -73,9 +73,9 @@ def _row(change: Change, unit: Unit, places: str) -> tuple[str, ...]:
     return change.what, amount(change.objective, unit), gain, used, standing, change.setting
 
 
-def _difference(found: Difference, units: Units, family: str) -> str:
+def _difference(found: Difference, units: Units, family: str, called: tuple[str, str]) -> str:
     sides = zip(_side(found.before, units), _side(found.after, units), strict=True)
-    rows = [("", "SOLUTION", "--against"), *((name, a, b) for (name, a), (_, b) in sides)]
+    rows = [("", *called), *((name, a, b) for (name, a), (_, b) in sides)]
     text = f"\nthe two solutions:\n{columns(rows)}"
     place, amount = (
         get_family(family).called.get("place", "place"),
@@ -87,10 +87,10 @@ def _difference(found: Difference, units: Units, family: str) -> str:
         moves.append((which, m.operations, m.source, m.target, number(m.figures[amount])))
     text += columns(moves) if found.moved else "" if found.resources else "  no operation moved\n"
     text += _more(len(found.moved))
-    loads = [("resource", "quantity", "SOLUTION", "--against")]
+    loads = [("resource", "quantity", *called)]
     loads += [(r["resource"], r["quantity"], number(r["before"]), number(r["after"])) for r in found.resources[:SHOWN]]
     text += (columns(loads) + _more(len(found.resources))) if found.resources else ""
-    for which, one in (("SOLUTION", found.before), ("--against", found.after)):
+    for which, one in zip(called, (found.before, found.after), strict=True):
         text += columns((which, v.label, v.message) for v in one.violations[:SHOWN]) + _more(len(one.violations))
     return text
 

@@ -10,15 +10,18 @@ from typing import Any
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.checker import check
-from tests.dataflow.page.cost import judged
+from chipmap.validation.dataflow.mapping import mapping_of as taken_apart
+from chipmap.validation.dataflow.times import held
+from tests.dataflow.page.cost import judged, mapping_of
 from tests.dataflow.page.mappings import best, mappings
+from tests.dataflow.page.memory import sram
 
 
 def differences(instance: DataflowInstance, random: Random, most: int, tried: int) -> tuple[list[str], int, bool]:
     """(what differs, mappings compared one by one, whether all were enumerated).
 
-    ``tried`` mappings, each as it is and tampered with, get the same labels, terms, objective and DRAM. Where there
-    are at most ``most``, both brute forces have the same optimum.
+    ``tried`` mappings, each as it is and tampered with, get the same labels, terms, objective, SRAM and DRAM. Where
+    there are at most ``most``, both brute forces have the same optimum.
     """
     found, compared = list[str](), 0
     some = [*islice(mappings(instance), 4 * most)]
@@ -37,7 +40,7 @@ def differences(instance: DataflowInstance, random: Random, most: int, tried: in
 def _differ(instance: DataflowInstance, mapping: DataflowSolution) -> Iterator[str]:
     page, certificate = judged(instance, mapping), check(instance, mapping)
     labels = frozenset(one.label for one in certificate.violations)
-    said = f"{mapping.degrees.dimensions} {mapping.schemes} {mapping.partitions} {mapping.stages}"
+    said = f"{mapping.degrees.dimensions} {mapping.schemes} {mapping.partitions} {mapping.stages} {mapping.keep}"
     if labels != page.broken:
         yield f"labels: {sorted(page.broken)} by the page, {sorted(labels)} by the checker: {said}"
     if page.objective is None:
@@ -45,6 +48,8 @@ def _differ(instance: DataflowInstance, mapping: DataflowSolution) -> Iterator[s
     ours: dict[str, Any] = {**page.terms, "objective": page.objective, "dram_bytes": page.dram}
     theirs: dict[str, Any] = {**certificate.terms, "objective": certificate.objective}
     theirs["dram_bytes"] = certificate.figures.get("dram_bytes")
+    ours["SRAM"] = {p: size for p, size in sram(mapping_of(instance, mapping)).items() if size}
+    theirs["SRAM"] = {p: size for p, size in held(taken_apart(instance, mapping)).items() if size}
     for name in sorted(ours.keys() | theirs.keys()):
         if ours.get(name) != theirs.get(name):
             yield f"{name}: {ours.get(name)} by the page, {theirs.get(name)} by the checker: {said}"
@@ -53,7 +58,9 @@ def _differ(instance: DataflowInstance, mapping: DataflowSolution) -> Iterator[s
 def tampered(mapping: DataflowSolution, instance: DataflowInstance, random: Random) -> DataflowSolution:
     """``mapping`` with one thing changed, so that some constraint may break."""
     partitions = list(mapping.partitions)
-    what = random.randrange(7)
+    what = random.randrange(8)
+    if what == 7:
+        return mapping.replace(keep=random.choice((None, "none", "phase", "step")))
     if what < 3:
         partitions[random.randrange(len(partitions))] = random.randrange(len(partitions))
         return mapping.replace(partitions=tuple(partitions), stages=_stages(mapping, partitions, random))

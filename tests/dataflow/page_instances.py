@@ -12,18 +12,20 @@ from typing import Any
 
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.records import InputError
-from tests.dataflow.exchange_instances import with_exchanges
 from tests.dataflow.feature_mix import feature_mix
 from tests.dataflow.page.cost import judged
 from tests.dataflow.page.mappings import mappings
 from tests.dataflow.parallel_instances import tokens_instance
+from tests.dataflow.present_instances import present_instance
 from tests.dataflow.random_machines import on_machine
+from tests.dataflow.rule_instances import with_exchanges
 
 
 def page_instance(random: Random) -> DataflowInstance:
     """A random instance; what it can't have it doesn't get. DRAM, where limited, is that of some mapping, or a byte
     less."""
-    instance = random.choice((feature_mix, feature_mix, feature_mix, tokens_instance))(random)
+    kinds = (feature_mix, feature_mix, tokens_instance, present_instance, present_instance, present_instance)
+    instance = random.choice(kinds)(random)
     instance = _if_valid(_plain_network(instance, random), instance)
     for change, often in ((_nothing, 0.5), (_behind, 0.6), (_late, 0.3), (_state, 0.4)):
         if random.random() < often:

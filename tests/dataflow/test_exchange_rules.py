@@ -20,11 +20,11 @@ from chipmap.networks.graph import Loops, Operation
 from chipmap.validation.dataflow.candidates import count
 from chipmap.validation.dataflow.checker import check
 from tests.dataflow.agreement import agreed
-from tests.dataflow.exchange_instances import exchange_instance
 from tests.dataflow.page.cost import judged
 from tests.dataflow.page.mappings import mappings
 from tests.dataflow.page_comparison import differences
 from tests.dataflow.random_instances import made
+from tests.dataflow.rule_instances import exchange_instance
 
 #: Picoseconds of a byte on a link of 50 bytes per ns.
 BYTE = 20

@@ -16,11 +16,14 @@ from chipmap.heuristics.dataflow.program.program import Program
 from chipmap.heuristics.dataflow.unfused.costs import SingleKernelCosts
 from chipmap.heuristics.dataflow.unfused.relaxed import descend
 from chipmap.instances.dataflow import Degrees
+from chipmap.instances.dataflow.generators import gpt
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans
 from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.kernels import plainly
+from chipmap.methods.dataflow import first
 from chipmap.methods.dataflow.cases import mapping_of
-from chipmap.methods.dataflow.first import _try
+from chipmap.methods.dataflow.first import _keeping, _try, each_degrees, plan_of
+from chipmap.methods.dataflow.unfused import solve_one_by_one
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.dataflow.checker import check
 from tests.dataflow.random_instances import made, mixed_instance, tiny_instance
@@ -39,11 +42,12 @@ def test_the_descent_ends_where_no_kernel_alone_has_a_better_option(seed: int) -
     """Its value is the sum of the kernels' times, no more than that of its start, and no single change betters it."""
     instance = mixed_instance(Random(seed))
     for degrees in allowed_degrees(instance)[:2]:
-        singles = SingleKernelCosts(dataflow_problem(instance, degrees, *allowed_plans(instance, degrees)[0]))
+        problem = dataflow_problem(instance, degrees, *allowed_plans(instance, degrees)[0])
+        singles = SingleKernelCosts(problem)
 
         def total(chosen: list[int], of: SingleKernelCosts = singles) -> int:
-            each = [of.ticks(v, chosen) for v in range(len(chosen))]
-            return sum(2**61 if one is None else one for one in each)
+            each = of.ticks(chosen, of.problem.places)
+            return 2**61 if each is None else sum(each)
 
         start = [0] * len(singles.sizes)
         found = descend(singles, start, Deadline())
@@ -54,6 +58,23 @@ def test_the_descent_ends_where_no_kernel_alone_has_a_better_option(seed: int) -
         for v, size in enumerate(singles.sizes):
             for option in range(size):
                 assert total([*chosen[:v], option, *chosen[v + 1 :]]) >= ticks
+
+
+def test_chips_that_dont_fuse_have_the_best_mapping_of_each_degrees_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan of each choice of degrees is solved to the end, its layouts kept as long as they may be."""
+    monkeypatch.setattr(first, "SEVERAL", 0)
+    given: Any = {"hidden": 64, "heads": 8, "layers": 8, "tokens": 32, "batch": 64, "backward": True, "fused": False}
+    instance = gpt(**given, sizes=[2, 4], dram_bytes=10**7, micro_batch=1)
+    run = Run(instance, SolveOptions.make(threads=1), check)
+    each_degrees(instance, run, Deadline())
+    assert run.best is not None and run.best.source == "elimination of kernels"
+    least = run.best.objective
+    for degrees in allowed_degrees(instance):
+        plan = _keeping(instance, degrees, plan_of(instance, degrees))
+        assert plan.keep == allowed_plans(instance, degrees)[-1].keep
+        alone = Run(instance, SolveOptions.make(threads=1), check)
+        solve_one_by_one(dataflow_problem(instance, degrees, *plan), alone)
+        assert alone.upper is None or alone.upper >= least
 
 
 def test_weights_that_stay_are_seen_by_the_checker_alone() -> None:

@@ -180,8 +180,8 @@ def test_a_table_rests_in_memory_and_its_rows_are_fetched() -> None:
     assert "tables of 1,600 bytes rest in DRAM" in instance.notes
     degrees = Degrees(tensor=8, dimensions=("tensor",))
     served = instance.replace(task=instance.task.replace(purpose="prefill"))
-    assert training.resting(look_up, "NONE", served, degrees, set()) == 1600
-    assert training.resting(look_up, "M", served, degrees, set()) == 200
+    assert training.resting(look_up, "NONE", served, degrees) == 1600
+    assert training.resting(look_up, "M", served, degrees) == 200
 
 
 def test_what_each_part_needs_whole_is_not_divided() -> None:

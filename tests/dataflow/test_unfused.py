@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from itertools import product
 from random import Random
 
-import numpy as np
 import pytest
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
-from chipmap.heuristics.dataflow.unfused import program, tables
+from chipmap.heuristics.dataflow.unfused import dense, program, tables
 from chipmap.heuristics.dataflow.unfused.costs import SingleKernelCosts
 from chipmap.heuristics.dataflow.unfused.elimination import elimination_order
 from chipmap.heuristics.dataflow.unfused.program import UnfusedProgram
@@ -75,6 +74,7 @@ def test_tables_per_tensor_are_brute_force(monkeypatch: pytest.MonkeyPatch) -> N
 def test_relaxations_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no table may have two cells, bounds are at most the optimum, and mappings what the checker says."""
     monkeypatch.setattr(program, "CELLS", 0)
+    monkeypatch.setattr(dense, "CELLS", 0)
     monkeypatch.setattr(unfused, "MINI_CELLS", (1, 4))
     closed = 0
     for own, (instance, optimum) in product((1, 4096), cases(range(6))):
@@ -103,7 +103,7 @@ def test_a_kernel_that_reads_many(monkeypatch: pytest.MonkeyPatch) -> None:
     singles = SingleKernelCosts(problem)
 
     def ticks(chosen: tuple[int, ...]) -> int:
-        return sum(singles.ticks(v, chosen) or 0 for v in range(problem.n))
+        return sum(singles.ticks(chosen, problem.places) or ())
 
     least = min(map(ticks, product(*(range(size) for size in singles.sizes))))
     assert ticks(found.chosen) == least and found.proved
@@ -127,11 +127,7 @@ def test_every_kernel_costs_what_its_table_says() -> None:
         for degrees in allowed_degrees(instance)[:1]:
             problem = dataflow_problem(instance, degrees, instance.task.micro_batch or 1)
             singles = SingleKernelCosts(problem)
-            found, _large = tables.scopes(singles)
-            for v, scope in enumerate(found):
-                listed = tables.times(singles, v, scope)
-                for choice in np.ndindex(*listed.shape):
-                    chosen = [0] * len(singles.sizes)
-                    for w, option in zip(scope, choice, strict=True):
-                        chosen[w] = option
-                    assert singles.ticks(v, chosen) == (None if listed[choice] >= tables.NEVER else listed[choice])
+            listed = [(scope, tables.times(singles, v, scope)) for v, scope in enumerate(tables.scopes(singles)[0])]
+            for chosen in product(*(range(size) for size in singles.sizes)):
+                each = [int(values[tuple(chosen[w] for w in scope)]) for scope, values in listed]
+                assert singles.ticks(chosen, problem.places) == (None if max(each) >= tables.NEVER else each)

@@ -21,7 +21,7 @@ from chipmap.instances.placement import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.from_graph import from_graph, training_step
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.networks.importers.torch_program import import_exported
-from chipmap.report.placement.device_map import device_map
+from chipmap.plans.device_map.placement import device_map
 
 torch: Any = pytest.importorskip("torch", reason="needs the extra judges")
 transformers: Any = pytest.importorskip("transformers", reason="needs the extra judges")

@@ -13,7 +13,7 @@ from chipmap.instances.placement.from_graph import training_step
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.placement.splits import read_split
 from chipmap.networks.graph import Operation, OperationGraph, Tensor
-from chipmap.report.placement.device_map import device_map
+from chipmap.plans.device_map.placement import device_map
 
 #: (operation, module): two blocks with a scale of their own beside two layers, an embedding whose table is the head's.
 OPERATIONS = [("look", "emb"), ("first", "")]

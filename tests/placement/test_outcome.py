@@ -194,7 +194,7 @@ def test_device_maps_give_each_operation_its_device() -> None:
     for share in (0.0, 0.1, 0.7):
         of = {name: random.randrange(3) if random.random() < share else 1 for name in problem.names}
         solution = PlacementSolution(devices={name: f"gpu{d}" for name, d in of.items()})
-        from chipmap.report.placement.device_map import device_map
+        from chipmap.plans.device_map.placement import device_map
 
         found = json.loads(device_map(problem, solution))
         for v, name in enumerate(problem.names):
@@ -206,7 +206,7 @@ def test_device_maps_give_each_operation_its_device() -> None:
 def test_device_maps_follow_the_modules_of_the_file() -> None:
     """Names say nothing here; scopes do. A host is ``cpu``."""
     from chipmap.instances.placement import Device, DeviceClass, Links, System
-    from chipmap.report.placement.device_map import device_map
+    from chipmap.plans.device_map.placement import device_map
 
     kinds = (DeviceClass(name="gpu"), DeviceClass(name="cpu"))
     machines = (Device(name="a", kind="cpu"), Device(name="b", kind="gpu"), Device(name="c", kind="gpu"))

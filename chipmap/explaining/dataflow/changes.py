@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from chipmap.instances.dataflow.instance import DataflowInstance
-from chipmap.instances.dataflow.plans import allowed_degrees
+from chipmap.instances.dataflow.plans import allowed_degrees, offered_keeps
 from chipmap.records import InputError
 
 #: The highest rate that an instance may state, in bytes/ns, TFLOP/s or GHz: what is free runs at it, so that a kernel
@@ -241,6 +241,8 @@ def _choices(instance: DataflowInstance) -> Iterator[DataflowTrial]:
         free.append(("recompute", "recomputation chosen", "C6", None))
     if any(one.update for one in kernels):
         free.append(("shard", "what replicas share out chosen", "C6", None))
+    if offered_keeps(instance) != (None,):
+        free.append(("keep", "how long layouts are kept chosen", "C0", None))
     if task.schedule == "interleaved":
         free.append(("chunks", "the chunks of a stage chosen", "C0", None))
     for field, what, label, value in free:

@@ -68,11 +68,11 @@ def plan_of(solution: DataflowSolution) -> dict[str, object]:
 def otherwise(before: DataflowSolution, after: DataflowSolution) -> str:
     """In which choices one mapping differs from another: ``tensor 8 instead of 4, micro-batch 2 instead of 1``."""
     words = {"micro_batch": "micro-batch", "recompute": "recomputation", "shard": "shared out"}
+    unsaid = dict.fromkeys(("recompute", "shard", "keep"), "none")
     old, new = plan_of(before), plan_of(after)
+    pairs = {name: [one.get(name, unsaid.get(name, 1)) for one in (new, old)] for name in {**old, **new}}
     return ", ".join(
-        f"{words.get(name, name)} {new.get(name, 1)} instead of {old.get(name, 1)}"
-        for name in {**old, **new}
-        if new.get(name, 1) != old.get(name, 1)
+        f"{words.get(name, name)} {here} instead of {there}" for name, (here, there) in pairs.items() if here != there
     )
 
 

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from chipmap.family import Scope
-from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, DataflowSolution, Degrees, Recompute, Shard
+from chipmap.instances.dataflow.instance import (
+    BatchPlan,
+    DataflowInstance,
+    DataflowSolution,
+    Degrees,
+    Keep,
+    Recompute,
+    Shard,
+)
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, held_degrees, useful_plans
 from chipmap.instances.dataflow.problem import compute_ticks, dataflow_problem
 from chipmap.records import InputError
@@ -16,8 +24,8 @@ from chipmap.records import InputError
 class DataflowChoices:
     """How a model is stated.
 
-    ``degrees``, ``micro_batch``, ``chunks``, ``recompute``, ``shard``: those that the model is for (None: the task's,
-    or of all that there are those with the least compute). ``order``: ``prefix`` numbers the partitions that are in use
+    ``degrees``, ``micro_batch``, ``chunks``, ``recompute``, ``shard``, ``keep``: those that the model is for (None: the
+    task's, or of all that there are those with the least compute). ``order``: ``prefix`` numbers the partitions in use
     without a gap, ``free`` lets any be empty. ``upper``: cutoff, only mappings whose batch takes <= upper ticks.
     ``given``: only mappings with the degrees and schemes of this one, and where stages share out kernels with its
     stages: what the intra-chip pass leaves to choose.
@@ -28,6 +36,7 @@ class DataflowChoices:
     chunks: int | None = None
     recompute: Recompute | None = None
     shard: Shard | None = None
+    keep: Keep | None = None
     order: Literal["prefix", "free"] = "prefix"
     upper: int | None = None
     given: DataflowSolution | None = None
@@ -35,7 +44,7 @@ class DataflowChoices:
     @property
     def plan(self) -> BatchPlan:
         """How the batch is to be run."""
-        return BatchPlan(self.micro_batch, self.chunks, self.recompute, self.shard)
+        return BatchPlan(self.micro_batch, self.chunks, self.recompute, self.shard, self.keep)
 
 
 class Settled(NamedTuple):
@@ -71,7 +80,7 @@ def settle(instance: DataflowInstance, choices: DataflowChoices) -> Settled:
     pairs = [(d, plan) for d in ([wanted] if wanted else allowed) for plan in _plans(instance, d, asked)]
     if not pairs:
         names = {"micro_batch": "micro-batches", "chunks": "chunks", "recompute": "recomputations"}
-        names |= {"shard": "parts that replicas share out"}
+        names |= {"shard": "parts that replicas share out", "keep": "times for which layouts are kept"}
         field, each = next((name, one) for name, one in zip(names, asked, strict=True) if one is not None)
         raise InputError(f"{each} is not among the {names[field]} that the task allows", field, "Use allowed_plans.")
     degrees, plan = min(pairs, key=lambda pair: compute_ticks(dataflow_problem(instance, pair[0], *pair[1])))

@@ -147,6 +147,7 @@ def _batch(variables: DataflowCpVariables) -> Any:
     factor, tables = variables.factor, variables.tables
     fields = {field: tables.outside(field) for field in BESIDE}
     most = {field: least + sum(amount for *_, amount in more) for field, (least, more) in fields.items()}
+    most["after"] += sum(max(map(max, t.converts)) for t in tables.exchanges.handed)
     instance, degrees = tables.problem.instance, tables.problem.degrees
     rounds = instance.task.parts * (degrees.pipeline + micro_batches(instance, degrees))
     after = most["after"] + layers_per_stage(instance, degrees) * most["summed"]
@@ -206,7 +207,7 @@ def add_dataflow(
         layer=layer,
         factor=Fraction(steps(made.problem)) if made.stages else batch_factor(made.problem),
         transfers=state(t5_transfers, builder, layer),
-        gradients=state(t6_gradients, builder),
+        gradients=state(t6_gradients, tensors),
         optimizer=state(t8_step, builder),
         terms=terms,
         sram=sram,

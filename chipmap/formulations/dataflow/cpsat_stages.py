@@ -9,7 +9,7 @@ from typing import Any
 
 from chipmap.formulations.dataflow.cpsat_assignment import Parts, total
 from chipmap.formulations.dataflow.cpsat_tensors import Tensors
-from chipmap.formulations.dataflow.cpsat_terms import weighted
+from chipmap.formulations.dataflow.cpsat_terms import amounts, weighted
 
 
 def made_upto(tensors: Tensors, i: int, m: int, c: int) -> Parts:
@@ -93,7 +93,7 @@ def c6_dram_stages(tensors: Tensors) -> list[Any]:
                     parts.append((tables.amount(i, m, "waits"), alive[key]))
                 for waits in _waits(tensors, e, m, c, slots[-1]):
                     builder.model.add(waits <= alive[key])
-            sums.append(total(parts))
+            sums.append(total(parts) + amounts(tensors.exchanged.held.get(c, ())))
             builder.enforce("c6_dram_stages", builder.model.add(sums[-1] <= capacity))
     return sums
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from chipmap.formulations.cpsat import Literal
 from chipmap.formulations.dataflow.cpsat_assignment import Builder, Parts
+from chipmap.formulations.dataflow.exchanges import Exchanged
 from chipmap.instances.dataflow.alike import Alike
 
 
@@ -26,6 +27,7 @@ class Tensors:
         self.crossing: dict[int, list[tuple[int, int, Parts]]] = {}
         for e in range(len(self.tables.linked)):
             self.def_pair(e)
+        self.exchanged = Exchanged(CpRows(self))
         for e in range(len(self.tables.tensors)):
             self.def_inside(e)
         for i in self.tables.copies:
@@ -88,25 +90,62 @@ class Tensors:
         """What of copy i's output is written in c: once per tensor that isn't inside; ``physical``: once if any."""
         for c in self.tables.slots[i]:
             made = self.builder.lies(i, options, c)
-            uses = [(made, self.inside.get((e, m, c))) for e in self.tables.leaving[i]]
+            uses = [(made, self._there(e, m, c)) for e in self.tables.leaving[i]]
             self._move(("leaves", i, m, c), uses)
 
     def def_arrives(self, i: int, m: int, options: Alike) -> None:
-        """What of copy i's output is read in c: once per tensor that isn't inside; ``physical``: once if any."""
+        """What of copy i's output is read in c: once per tensor that isn't inside nor read in a layout that another one
+        paid for; ``physical``: once if any."""
         for c in range(self.tables.count):
             tensors = [e for e in self.tables.leaving[i] if c in self.tables.slots[self.tables.tensors[e].v]]
-            uses = [(self.read(e, options, c), self.inside.get((e, m, c))) for e in tensors]
+            free = self.exchanged.free
+            uses = [(self.read(e, options, c), self._there(e, m, c) + free.get((e, m, c), [])) for e in tensors]
             self._move(("arrives", i, m, c), uses)
 
-    def _move(self, key: tuple[str, int, int, int], uses: list[tuple[list[Literal], Any]]) -> None:
+    def _there(self, e: int, m: int, c: int) -> list[Literal]:
+        """inside[e, m, c], where there is one."""
+        return [self.inside[e, m, c]] if (e, m, c) in self.inside else []
+
+    def _move(self, key: tuple[str, int, int, int], uses: list[tuple[list[Literal], list[Literal]]]) -> None:
         if not uses:
             return
         if not self.tables.multicast or len(uses) == 1:
             self.moves[key] = [(1, literal) for literals, _ in uses for literal in literals]
-            self.moves[key] += [(-1, inside) for _, inside in uses if inside is not None]
+            self.moves[key] += [(-1, literal) for _, without in uses for literal in without]
             return
         once = self.builder.literal(f"once[{','.join(map(str, key))}]")
         self.moves[key] = [(1, once)]
-        for literals, inside in uses:
+        for literals, without in uses:
             for literal in literals:
-                self.builder.clause("def_moves", [~literal, once] + ([] if inside is None else [inside]))
+                self.builder.clause("def_moves", [~literal, once, *without])
+
+
+class CpRows:
+    """A ``CpModel`` that is being stated."""
+
+    def __init__(self, tensors: Tensors) -> None:
+        self.tensors, self.tables, self.builder = tensors, tensors.tables, tensors.builder
+
+    def literal(self, name: str, *key: Any) -> Any:
+        """A literal."""
+        return self.builder.literal(f"{name}[{','.join(map(str, key))}]")
+
+    def row(self, _: str, constraint: Any) -> None:
+        """A row that holds always."""
+        self.builder.model.add(constraint)
+
+    def picked(self, i: int, options: Alike) -> Any:
+        """[copy i is sharded as in one of ``options``]."""
+        return 1 if len(options) == len(self.tables.options(i)) else sum(self.builder.s[i, o] for o in options)
+
+    def lies(self, i: int, options: Alike, c: int) -> Any:
+        """[copy i lies in c, sharded as in one of ``options``]."""
+        return sum(self.builder.lies(i, options, c))
+
+    def upto(self, i: int, c: int) -> Any:
+        """[copy i lies in a partition <= c]."""
+        return self.builder.upto(i, c)
+
+    def paired(self, e: int, g: int, h: int, c: int) -> Any:
+        """[v of tensor e lies in c under its options h, and u anywhere under g]."""
+        return sum(self.tensors.paired(e, g, h, c))

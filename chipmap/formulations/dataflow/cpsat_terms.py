@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from chipmap.formulations.dataflow.cpsat_assignment import Builder, Parts, def_several, total
@@ -19,6 +20,11 @@ def weighted(builder: Builder, field: str, c: int) -> Parts:
         else:
             parts += [(amount, builder.placed[i, o, c]) for o, amount in enumerate(amounts)]
     return [part for part in parts if part[0]]
+
+
+def amounts(parts: Iterable[tuple[int, Any]]) -> Any:
+    """Σ amount · expression."""
+    return sum(amount * one for amount, one in parts)
 
 
 def moved(tensors: Tensors, field: str, c: int) -> Parts:
@@ -45,7 +51,7 @@ def c2_sram(tensors: Tensors) -> list[Any]:
         for e, m, inside in within.get(c, ()):
             t = tables.tensors[e]
             parts.append((t.waits * tables.amount(t.u, m, "buffer"), inside))
-        sums.append(total(parts))
+        sums.append(total(parts) + amounts(tensors.exchanged.buffer.get(c, ())))
         builder.enforce("c2_sram", builder.model.add(sums[-1] <= tables.problem.sram))
     return sums
 
@@ -66,7 +72,7 @@ def c6_dram(tensors: Tensors) -> list[Any]:
     capacity = tables.problem.instance.system.memory.capacity_bytes
     sums: list[Any] = []
     for c in range(tables.count) if capacity is not None else ():
-        held = outside(builder, "kept")
+        held = outside(builder, "kept") + amounts(tensors.exchanged.rest) + amounts(tensors.exchanged.held.get(c, ()))
         for i in tables.copies:
             for m in range(len(tables.stored(i))):
                 amount = tables.amount(i, m, "waits")
@@ -83,13 +89,14 @@ def c6_dram(tensors: Tensors) -> list[Any]:
 
 
 def _lives(tensors: Tensors, e: int, m: int, c: int) -> Any:
-    """L[e, c] where u of tensor e is sharded as in its class m: made up to c, not read before c, not inside c."""
+    """L[e, c] where u of tensor e is sharded as in its class m: made up to c, not read before c, not inside c, and not
+    read in a layout for which another one paid."""
     builder, tables = tensors.builder, tensors.tables
     t, options = tables.tensors[e], tables.stored(tables.tensors[e].u)[m]
     made = [literal for at in tables.slots[t.u] if at <= c for literal in builder.lies(t.u, options, at)]
     before = [literal for at in tables.slots[t.v] if at < c for literal in tensors.read(e, options, at)]
     inside = [tensors.inside[e, m, c]] if (e, m, c) in tensors.inside else []
-    return sum(made) - sum(before) - sum(inside)
+    return sum(made) - sum(before) - sum(inside) - sum(tensors.exchanged.elsewhere(e, m))
 
 
 def def_launched(builder: Builder, time: list[Any]) -> list[Any]:
@@ -144,7 +151,7 @@ def t2_memory(tensors: Tensors, time: list[Any], sram: list[Any]) -> list[Any]:
     sums, several = [], {b: def_several(builder, b) for b in sorted(set(tables.single.values()))}
     for c in range(len(time)):
         streams = weighted(builder, "stream", c)
-        memory = total(moved(tensors, "dram", c) + streams)
+        memory = total(moved(tensors, "dram", c) + streams) + amounts(tensors.exchanged.dram.get(c, ()))
         if c == 0 and tables.caching:
             memory = memory - _unread(builder, sram[0])
         if c in tables.single:
@@ -166,7 +173,7 @@ def t3_network(tensors: Tensors, time: list[Any]) -> list[Any]:
         parts = weighted(builder, "collective", c)
         for e, g, h, change in builder.tables.changes(c):
             parts += [(change, literal) for literal in tensors.paired(e, g, h, c)]
-        sums.append(total(parts))
+        sums.append(total(parts) + amounts(tensors.exchanged.network.get(c, ())))
         builder.model.add(sums[-1] <= time[c])
     return sums
 
@@ -203,17 +210,18 @@ def t5_transfers(builder: Builder, layer: Any) -> Any:
     return transfers
 
 
-def t6_gradients(builder: Builder) -> Any:
+def t6_gradients(tensors: Tensors) -> Any:
     """T6: picoseconds of the batch's sums over replicas; behind the backward pass summed + (L-1) · ``exposed``, exposed
     >= what a layer's sums take longer than its pass."""
-    tables, (least, more) = builder.tables, builder.tables.outside("summed")
+    builder, tables, (least, more) = tensors.builder, tensors.tables, tensors.tables.outside("summed")
     instance, summed = tables.problem.instance, outside(builder, "summed")
     layers = layers_per_stage(instance, tables.problem.degrees)
+    after = outside(builder, "gradient") + amounts(tensors.exchanged.after)
     if layers == 1 or not instance.task.overlap_gradients:
-        return outside(builder, "gradient") + summed
+        return after + summed
     exposed = builder.integer(0, least + sum(amount for *_, amount in more), "exposed")
     builder.model.add(exposed >= summed - tables.problem.behind)
-    return outside(builder, "gradient") + summed + (layers - 1) * exposed
+    return after + summed + (layers - 1) * exposed
 
 
 def t8_step(builder: Builder) -> Any:

@@ -28,6 +28,7 @@ from chipmap.formulations.dataflow.mip_assignment import (
     def_given,
     def_upto,
 )
+from chipmap.formulations.dataflow.mip_exchanges import def_exchanges
 from chipmap.formulations.dataflow.mip_stages import c6_dram_stages, t5_transfers_stages, t7_stage
 from chipmap.formulations.dataflow.mip_tensors import def_inside, def_moves, def_pair
 from chipmap.formulations.dataflow.mip_terms import (
@@ -112,6 +113,7 @@ def add_dataflow(
     with PauseGC():
         _assignment(block, made, choices)
         def_pair(block, made)
+        def_exchanges(block, made)
         def_inside(block, made)
         def_moves(block, made)
         state(c2_sram, block, made, unit(made.problem.sram))

@@ -10,6 +10,7 @@ from typing import Any
 import pyomo.environ as pyo
 
 from chipmap.formulations.dataflow.mip_assignment import placed, upto, weighted
+from chipmap.formulations.dataflow.mip_exchanges import amounts
 from chipmap.formulations.dataflow.mip_tensors import Cell, at_least, counted, made_upto, read_upto
 from chipmap.formulations.dataflow.tables import Tables
 
@@ -66,7 +67,7 @@ def c6_dram_stages(block: pyo.Block, tables: Tables, unit: int) -> None:
 
     def held(c: int) -> Any:
         stage = next(slots for slots in tables.stages if c in slots)
-        parts = [weighted(block, tables, "kept", at, 1) for at in stage]
+        parts = [weighted(block, tables, "kept", at, 1) for at in stage] + amounts(block.exchanged.held.get(c, ()))
         parts += [tables.amount(maker[a, m], m, "waits") * alive[a, m, at] for a, m, at in waiting if at == c]
         return pyo.quicksum(parts)
 

@@ -152,7 +152,8 @@ def def_moves(block: pyo.Block, tables: Tables) -> None:
     read at the border of c.
 
     Once per tensor in mode ``dfmodel``. In mode ``physical`` once however many readers there are beyond c, or in c:
-    at least as often as for each of its tensors by itself (exact or above).
+    at least as often as for each of its tensors by itself (exact or above). A reader that has it in a layout for which
+    another one paid doesn't count.
     """
     moves: dict[Cell, list[Any]] = {}
     for i in tables.copies:
@@ -163,6 +164,7 @@ def def_moves(block: pyo.Block, tables: Tables) -> None:
                     moves.setdefault(("leaves", i, m, c), []).append(out)
                 for c in tables.slots[tables.tensors[e].v]:
                     into = read(block, tables, e, options, c) - _inside(block, (e, m, c))
+                    into -= sum(block.exchanged.free.get((e, m, c), ()))
                     moves.setdefault(("arrives", i, m, c), []).append(into)
     block.moves = counted(block, "once", tables, moves)
     block.crossing = by_slot(block.moves)

@@ -8,6 +8,7 @@ import pyomo.environ as pyo
 
 from chipmap.deadline import look
 from chipmap.formulations.dataflow.mip_assignment import def_several, several, weighted
+from chipmap.formulations.dataflow.mip_exchanges import amounts
 from chipmap.formulations.dataflow.mip_tensors import Cell, counted, made_upto, paired, read_upto
 from chipmap.formulations.dataflow.tables import Tables
 from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches, waited_hops
@@ -33,7 +34,7 @@ def c2_sram(block: pyo.Block, tables: Tables, unit: int) -> None:
         for e, m in within.get(c, ()):
             t = tables.tensors[e]
             parts.append(t.waits * tables.amount(t.u, m, "buffer") / scale * block.inside[e, m, c])
-        return pyo.quicksum(parts)
+        return pyo.quicksum([*parts, *amounts(block.exchanged.buffer.get(c, ()), scale)])
 
     slots = range(tables.count)
     def_several(block, tables)
@@ -79,7 +80,11 @@ def c6_dram(block: pyo.Block, tables: Tables, unit: int) -> None:
     counts = counted(block, "alive", tables, alive)
 
     def held(c: int) -> Any:
-        parts = [outside(block, tables, "kept")]
+        parts = [
+            outside(block, tables, "kept"),
+            *amounts(block.exchanged.rest),
+            *amounts(block.exchanged.held.get(c, ())),
+        ]
         parts += [tables.amount(i, m, "waits") * count for (i, m, at), count in counts.items() if at == c]
         return pyo.quicksum(parts)
 
@@ -89,9 +94,11 @@ def c6_dram(block: pyo.Block, tables: Tables, unit: int) -> None:
 
 
 def _lives(block: pyo.Block, tables: Tables, e: int, m: int, c: int) -> Any:
-    """L[e, c] where u of tensor e is sharded as in its class m: made up to c, not read before c, not inside c."""
+    """L[e, c] where u of tensor e is sharded as in its class m: made up to c, not read before c, not inside c, and not
+    read in a layout for which another one paid."""
     t = tables.tensors[e]
     inside = pyo.quicksum([block.inside[e, m, c]] if (e, m, c) in block.inside else [])
+    inside += pyo.quicksum(block.exchanged.elsewhere(e, m))
     return made_upto(block, tables, t.u, m, c) - read_upto(block, tables, e, m, c - 1) - inside
 
 
@@ -136,6 +143,8 @@ def t2_memory(block: pyo.Block, tables: Tables, unit: int) -> None:
         block.def_unread = pyo.Constraint(expr=block.unread <= weighted(block, tables, "fetch", 0, unit))
         block.def_unread_cached = pyo.Constraint(expr=block.unread <= most * block.cached)
         streams[0] -= block.unread
+    for c, parts in block.exchanged.dram.items():
+        streams[c] += pyo.quicksum(amounts(parts, unit))
     block.memory = pyo.Expression(slots, rule=lambda _, c: moved(block, tables, "dram", c, unit) + streams[c])
     block.t2_memory = pyo.Constraint(slots, rule=lambda b, c: b.left[c] >= b.memory[c])
 
@@ -146,7 +155,7 @@ def t3_network(block: pyo.Block, tables: Tables, unit: int) -> None:
     def network(c: int) -> Any:
         parts = [weighted(block, tables, "collective", c, unit)]
         parts += [change / unit * paired(block, tables, e, g, h, c) for e, g, h, change in tables.changes(c)]
-        return pyo.quicksum(parts)
+        return pyo.quicksum([*parts, *amounts(block.exchanged.network.get(c, ()), unit)])
 
     slots = range(tables.count)
     block.network = pyo.Expression(slots, rule=lambda _, c: network(c))
@@ -193,7 +202,8 @@ def t6_gradients(block: pyo.Block, tables: Tables, unit: int) -> None:
     """T6: ``gradients``, the picoseconds of the batch's sums over replicas. Behind the backward pass they are summed +
     (L-1) · ``exposed``, exposed >= what a layer's sums take longer than its pass."""
     summed = outside(block, tables, "summed")
-    block.gradients = pyo.Expression(expr=outside(block, tables, "gradient") + summed)
+    handed = pyo.quicksum(amounts(block.exchanged.after))
+    block.gradients = pyo.Expression(expr=outside(block, tables, "gradient") + summed + handed)
     layers = layers_per_stage(tables.problem.instance, tables.problem.degrees)
     if layers > 1 and tables.problem.instance.task.overlap_gradients:
         block.exposed = pyo.Var(bounds=(0, None))

@@ -20,6 +20,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
+from chipmap.formulations.dataflow.tables_exchanges import least_changes
 from chipmap.instances.dataflow.floors import launch_ticks
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.layer_handover import handovers
@@ -88,19 +89,29 @@ class _Schemes:
             if self.group[u] != self.group[v] or (None not in pins and pins[0] != pins[1]):
                 for end, group in (("out", self.group[u]), ("in", self.group[v])):
                     moved[u, group, end if physical else (end, e)] = 1
-        parts += [(group, self._column(u, "dram")) for u, group, _ in moved]
+        parts += [(group, self._moved(u, end)) for u, group, end in moved]
         return parts
+
+    def _moved(self, u: int, end: object) -> Any:
+        """Picoseconds to move what u makes; a reader may have it in a layout for which another one paid."""
+        copies = [copy.dram for one in self.problem.shared if one.maker == u for copy in one.copies]
+        if end == "out" or not copies or self.problem.instance.task.keep in (None, "none"):
+            return self._column(u, "dram")
+        return self.s[u] @ np.array([float(min(option.dram, *copies)) for option in self.problem.options[u]])
 
     def _network(self) -> list[tuple[str, Any]]:
         problem = self.problem
         parts = [(group, self._column(v, "collective")) for v, group in enumerate(self.group)]
-        for u, v in [*problem.edges.tolist(), *handovers(problem)]:
+        least = least_changes(problem)
+        pairs = [(u, v, least.get((u, v))) for u, v in [*problem.edges.tolist(), *handovers(problem)]]
+        for u, v, changes in [*pairs, *((use.owner, use.user, use.network) for use in problem.uses)]:
             made, taken = range(len(problem.options[u])), range(len(problem.options[v]))
-            changes = np.array([[float(problem.converts(u, v, a, b)) for b in taken] for a in made])
+            if changes is None:
+                changes = np.array([[problem.converts(u, v, a, b) for b in taken] for a in made])
             if changes.any():
                 pair = cp.Variable((len(made), len(taken)), nonneg=True)
                 self.constraints += [cp.sum(pair, axis=1) == self.s[u], cp.sum(pair, axis=0) == self.s[v]]
-                parts.append((self.group[v], cp.sum(cp.multiply(pair, changes))))
+                parts.append((self.group[v], cp.sum(cp.multiply(pair, changes.astype(float)))))
         return parts
 
 

@@ -10,12 +10,14 @@ from math import floor
 import numpy as np
 
 from chipmap.deadline import look
+from chipmap.formulations.dataflow.tables_exchanges import Exchanges, exchanges, marked_cells
 from chipmap.formulations.dataflow.tables_slots import (
     fused,
     given_slots,
     phase_slots,
     refuse_another,
     refuse_too_large,
+    set_places,
     slots_in_phases,
     slots_in_stages,
     stage_slots,
@@ -49,10 +51,10 @@ class Tables:
     """A problem's copies: of its n kernels, or of all layers' where partitions reach across, layer by layer.
 
     ``slots`` [copies] are the partitions that each may lie in: those of its phase, forward first. ``place`` [copies]:
-    the slot of each where kernels can't be fused and DRAM isn't limited (a topological order, since then it changes
-    nothing), else empty. ``stages`` are the slots of each stage, in a row, where stages share out kernels (else none);
-    ``place`` then counts from the stage's first. ``handovers`` are tensors from a layer to the next, of
-    which only the changes of layout count.
+    the slot of each where it is known (:func:`set_places`), else empty. ``stages`` are the slots of each stage, in a
+    row, where stages share out kernels (else none); ``place`` then counts from the stage's first. ``handovers`` are
+    tensors from a layer to the next, of which only the changes of layout count. ``exchanges`` are what copies pay
+    beside, as it depends on others.
     """
 
     problem: DataflowProblem
@@ -60,13 +62,14 @@ class Tables:
     tensors: tuple[Tensor, ...]
     slots: tuple[range, ...]
     place: tuple[int, ...]
+    exchanges: Exchanges
     stages: tuple[range, ...] = ()
     handovers: tuple[Tensor, ...] = ()
 
     @cached_property
     def linked(self) -> tuple[Tensor, ...]:
-        """All that may change its layout: the tensors, and after them the hand-overs between layers."""
-        return (*self.tensors, *self.handovers)
+        """All that may change its layout: the tensors, after them the hand-overs between layers, and parameters."""
+        return (*self.tensors, *self.handovers, *self.exchanges.uses)
 
     @cached_property
     def blocks(self) -> tuple[range, ...]:
@@ -220,7 +223,7 @@ class Tables:
         own += sum(map(self.slowest, self.copies)) + len(self.copies) * self.problem.launch
         moved = [2 * max(o.dram for o in self.options(t.u)) for t in self.tensors]
         changed = [max(map(max, t.converts)) for t in self.linked]
-        return max(runs(self.problem.instance)) * (own + sum(moved) + sum(changed))
+        return max(runs(self.problem.instance)) * (own + sum(moved) + sum(changed) + self.exchanges.longest)
 
     @cached_property
     def shortest(self) -> int:
@@ -287,7 +290,7 @@ class Tables:
         if self.stages:
             return 0
         hop, after, summed = (self.outside(field) for field in BESIDE)
-        if hop[1] or after[1] or summed[1] or self.slower:
+        if hop[1] or after[1] or summed[1] or self.slower or self.exchanges.handed:
             return None
         transfers = waited_hops(self.problem.instance, self.problem.degrees) * hop[0]
         return transfers + after[0] + exposed_ticks(self.problem, summed[0]) - self.problem.filled
@@ -300,9 +303,9 @@ class Tables:
         numbering would hide.
         """
         partitions, schemes = solution.partitions, solution.schemes
-        plans = zip(solution.plan, self.problem.instance.task.plan, strict=True)
+        plans = zip(solution.plan._replace(keep=solution.keep or "none"), self.problem.instance.task.plan, strict=True)
         other = solution.degrees != self.problem.degrees or {len(partitions), len(schemes)} != {len(self.kernel)}
-        if other or any(stated not in (None, own) for stated, own in plans):
+        if other or any(stated not in (None, own or "none") for stated, own in plans):
             return None
         picked = [_position(scheme, self.options(i)) for i, scheme in enumerate(schemes)]
         used = {phase: sorted({partitions[i] for i in self.inside(phase.start)}) for phase in self.phases}
@@ -375,8 +378,7 @@ def tables(problem: DataflowProblem, *, roomy: bool = False, given: DataflowSolu
 
     Raises :class:`InputError` for more than ``LARGEST_MODEL`` pairs of a copy and a slot.
     """
-    instance, n = problem.instance, problem.n
-    layers = instance.mapped_layers
+    instance, n, layers = problem.instance, problem.n, problem.instance.mapped_layers
     wired = wires(problem, layers)
     level = levels(n * layers, np.array(wired, dtype=np.int64).reshape(-1, 2)).tolist()
     stages = stage_slots(problem, n * layers, fused(instance), roomy) if instance.task.stages == "kernels" else ()
@@ -384,17 +386,15 @@ def tables(problem: DataflowProblem, *, roomy: bool = False, given: DataflowSolu
     if given is not None and stages and fused(instance) and not (roomy or instance.task.exactly):
         stages, slots = given_slots(problem, n * layers, given)
     refuse_too_large(slots, max(1, len(stages)))
-    place: tuple[int, ...] = ()
-    if not fused(instance) and not roomy and instance.system.memory.capacity_bytes is None:
-        order = sorted(range(n * layers), key=lambda i: (slots[i].start, level[i], i))
-        position = {i: c for c, i in enumerate(order)}
-        place = tuple(position[i] for i in range(n * layers))
+    payers, cells = marked_cells(problem)
+    tensors = tuple(tensor_of(problem, u, v, level[v] - level[u] + 1, cells.get((u, v))) for u, v in wired)
     return Tables(
         problem=problem,
         kernel=tuple(i % n for i in range(n * layers)),
-        tensors=tuple(tensor_of(problem, u, v, level[v] - level[u] + 1) for u, v in wired),
+        tensors=tensors,
         slots=slots,
-        place=place,
+        place=set_places(problem, slots, level, roomy),
         stages=stages,
         handovers=tuple(tensor_of(problem, u, v, 0) for u, v in handovers(problem)),
+        exchanges=exchanges(problem, payers, tensors, [each.start for each in slots]),
     )

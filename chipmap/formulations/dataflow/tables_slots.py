@@ -39,6 +39,19 @@ def stage_slots(problem: DataflowProblem, copies: int, fused: bool, roomy: bool)
     return tuple(range(s * each, (s + 1) * each) for s in range(problem.degrees.pipeline))
 
 
+def set_places(problem: DataflowProblem, slots: Sequence[range], level: Sequence[int], roomy: bool) -> tuple[int, ...]:
+    """The slot of each copy where kernels can't be fused and DRAM isn't limited (a topological order, since then it
+    changes nothing), and where layouts are kept (in the order of their places: C0). Else none."""
+    task, capacity = problem.instance.task, problem.instance.system.memory.capacity_bytes
+    kept = task.keep not in (None, "none")
+    if not kept and (fused(problem.instance) or roomy or capacity is not None):
+        return ()
+    copies = range(len(slots))
+    order = sorted(copies, key=lambda i: (slots[i].start, problem.places[i] if kept else level[i], i))
+    position = {i: c for c, i in enumerate(order)}
+    return tuple(position[i] for i in copies)
+
+
 def refuse_another(given: DataflowSolution, copies: int) -> None:
     """Raise :class:`InputError` for a mapping that isn't one of so many copies."""
     if {len(given.schemes), len(given.partitions)} != {copies}:

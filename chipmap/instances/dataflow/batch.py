@@ -64,7 +64,9 @@ def waited_hops(instance: DataflowInstance, degrees: Degrees) -> int:
 class Roles(NamedTuple):
     """What kernels are in their workload, by name: those whose outputs are ``kept`` for the backward phase; those that
     run ``again`` in it; how many edges lead from one to the next layer; whether gradients are ``returned`` from there;
-    whether any weights are updated; and the kernels that weight updates read."""
+    whether any weights are updated; the kernels that weight updates read; and those whose updates name them, so that
+    what is made of gradients is compared with what rests (:mod:`chipmap.instances.dataflow.resting`); and those whose
+    products a kernel adds up with others (:mod:`chipmap.instances.dataflow.added`)."""
 
     kept: frozenset[str]
     again: frozenset[str]
@@ -72,6 +74,8 @@ class Roles(NamedTuple):
     returned: bool
     updates: bool
     updated_by: frozenset[str]
+    handed: frozenset[str]
+    added: frozenset[str]
 
 
 def roles(instance: DataflowInstance) -> Roles:
@@ -80,7 +84,7 @@ def roles(instance: DataflowInstance) -> Roles:
 
 
 def _roles(instance: DataflowInstance) -> Roles:
-    workload = instance.workload
+    workload, physical = instance.workload, instance.mode == "physical"
     phase = {one.name: one.phase for one in workload.kernels}
     updates = {one.name for one in workload.kernels if one.update}
     carries_back = any(phase[u] == "backward" for u, _ in workload.carries)
@@ -91,6 +95,8 @@ def _roles(instance: DataflowInstance) -> Roles:
         "backward" in phase.values() and not carries_back,
         any(one.update for one in workload.kernels),
         frozenset(u for u, v in workload.edges if v in updates),
+        frozenset(one.parameters_of for one in workload.kernels if one.update and one.parameters_of and physical),
+        frozenset(name for one in workload.kernels if len(one.adds) > 1 and physical for name in one.adds),
     )
 
 
@@ -221,7 +227,7 @@ def _gathered_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, s
     is updated.
     """
     tokens = splits_tokens(kernel, scheme, instance.mode) and kernel.phase == "forward"
-    if not tokens or not roles(instance).updates:
+    if not tokens or not roles(instance).updates or kernel.name in roles(instance).handed:
         return Fraction(0)
     size = weight_bytes(kernel, instance) * layers_per_stage(instance, degrees)
     dimensions = degrees.carrying(instance.system, "tensor")

@@ -69,6 +69,24 @@ def check_optimizer(instance: Instance) -> None:
         raise InputError(what, "task.optimizer_step", "Leave it out, or name an optimizer.")
 
 
+def check_keep(instance: Instance) -> None:
+    """Raise :class:`InputError` where layouts can't be kept as long as the task says."""
+    task, phases = instance.task, {kernel.phase for kernel in instance.workload.kernels}
+    if task.keep in (None, "none"):
+        return
+    reasons = {
+        "costs are counted in mode dfmodel": instance.mode == "dfmodel",
+        "chips fuse kernels": instance.asked[2],
+        "stages share out kernels": task.stages == "kernels",
+        "partitions reach across layers": task.across_layers,
+        "updates run late (task.schedule zb-h1)": task.schedule == "zb-h1",
+        "kernels are recomputed": task.recompute not in (None, False, "none"),
+        "there is no backward phase": task.keep == "step" and "backward" not in phases,
+    }
+    for reason in (reason for reason, holds in reasons.items() if holds):
+        raise InputError(f"is {task.keep}, but {reason}", "task.keep", "Set it to none, or leave it out.")
+
+
 def check_shard(instance: Instance) -> None:
     """Raise :class:`InputError` where there is no optimiser whose state replicas could share out, or whose step could
     count."""

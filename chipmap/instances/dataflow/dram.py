@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from math import ceil
 
+from chipmap.instances.dataflow.batch import in_flight, layers_per_stage
+from chipmap.instances.dataflow.exchanged import Kept, exchanged
 from chipmap.instances.dataflow.problem import DataflowProblem, wires
 
 
@@ -19,6 +22,9 @@ def dram_bytes(
     options = [problem.options[i % problem.n][o] for i, o in enumerate(chosen)]
     stage_of = stages or [0] * (max(partitions) + 1)
     at = [stage_of[p] for p in partitions]
+    limited = problem.instance.system.memory.capacity_bytes is not None
+    copies = exchanged(problem, chosen, partitions).kept if limited else ()
+    elsewhere = {(one.maker, v) for one in copies for v in one.users}
     tensors = [(u, v) for u, v in wires(problem, len(chosen) // problem.n) if partitions[u] < partitions[v]]
     physical = problem.instance.mode == "physical"  # a tensor is written once, however many read it
     kept = [0] * (max(stage_of) + 1)
@@ -27,9 +33,36 @@ def dram_bytes(
     found = [kept[stage] for stage in stage_of]
     there: dict[int, set[int]] = defaultdict(set)
     for u, v in tensors:
-        if options[u].waits:
+        if options[u].waits and (u, v) not in elsewhere:
             for c in range(partitions[u], partitions[v] + 1):
                 if (c == partitions[u] or at[v] == stage_of[c]) and not (physical and c in there[u]):
                     found[c] += options[u].waits
                     there[u].add(c)
+    if limited:
+        _apart(problem, chosen, partitions, copies, found)
     return found
+
+
+def _apart(
+    problem: DataflowProblem,
+    chosen: Sequence[int],
+    partitions: Sequence[int],
+    copies: Sequence[Kept],
+    found: list[int],
+) -> None:
+    """Add to ``found`` what parameters take beside those at rest while they are used, and tensors that are kept in
+    another layout."""
+    n, instance = problem.n, problem.instance
+    for i, v in enumerate(chosen):
+        for use in problem.uses:
+            if use.user == i % n:
+                found[partitions[i]] += int(use.held[chosen[i - use.user + use.owner], v])
+    phase = [kernel.phase for kernel in instance.workload.kernels]
+    saved = layers_per_stage(instance, problem.degrees) * in_flight(instance, problem.degrees)
+    for one in copies:
+        if phase[one.payer % n] == "forward" and any(phase[v % n] == "backward" for v in one.users):
+            for c in range(len(found)):
+                found[c] += ceil(one.copy.size * saved)
+        else:
+            for c in range(partitions[one.payer], max(partitions[v] for v in one.users) + 1):
+                found[c] += one.copy.size

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import isqrt
-from typing import ClassVar, Literal, NamedTuple, Self
+from typing import ClassVar, Literal, Self
 
 import msgspec
 
 from chipmap.instances.dataflow.batch_checks import (
+    check_keep,
     check_optimizer,
     check_recompute,
     check_schedule,
@@ -22,6 +23,12 @@ from chipmap.instances.dataflow.batch_checks import (
 from chipmap.instances.dataflow.degrees import PARALLELISMS as PARALLELISMS
 from chipmap.instances.dataflow.degrees import Degrees as Degrees
 from chipmap.instances.dataflow.degrees import Parallelism as Parallelism
+from chipmap.instances.dataflow.plan import KEEPS as KEEPS
+from chipmap.instances.dataflow.plan import SHARDS as SHARDS
+from chipmap.instances.dataflow.plan import BatchPlan as BatchPlan
+from chipmap.instances.dataflow.plan import Keep as Keep
+from chipmap.instances.dataflow.plan import Recompute as Recompute
+from chipmap.instances.dataflow.plan import Shard as Shard
 from chipmap.instances.dataflow.rates import missing_formats
 from chipmap.instances.dataflow.system import System
 from chipmap.instances.dataflow.workload import Scheme, Workload
@@ -32,9 +39,6 @@ CostMode = Literal["physical", "dfmodel"]
 Purpose = Literal["training", "prefill", "decode"]
 Stages = Literal["layers", "kernels"]
 Schedule = Literal["1f1b", "interleaved", "zb-h1"]
-Recompute = Literal["none", "selective", "full"]
-Shard = Literal["none", "optimizer", "gradients", "weights"]
-SHARDS: tuple[Shard, ...] = ("none", "optimizer", "gradients", "weights")
 #: Micro-batches that a solve chooses from at most: the divisors of a batch.
 MOST_MICRO_BATCHES = 100
 
@@ -65,7 +69,8 @@ class Task(Record, frozen=True, kw_only=True):
     (false); null: what is best. ``optimizer_step`` counts what the step moves through DRAM (page, "Training").
     ``expert_load``: where chips have experts of their own, the tokens of the fullest one over the mean (page,
     "Parallelism"). ``overlap_gradients``: sums over replicas run behind the last micro-batch's backward pass (page,
-    "Training").
+    "Training"). ``keep`` says until when a layout that a reader paid for is there for later readers: the end of its
+    partition, of its phase, or of the step; null: what is best (page, "Exchanges").
     """
 
     LATER_FIELDS: ClassVar[tuple[str, ...]] = (
@@ -83,6 +88,7 @@ class Task(Record, frozen=True, kw_only=True):
         "optimizer",
         "state_bytes",
         "master_weights",
+        "keep",
     )
 
     purpose: Purpose = "training"
@@ -112,6 +118,7 @@ class Task(Record, frozen=True, kw_only=True):
     optimizer: Optimizer | None = None
     state_bytes: int = 4
     master_weights: bool = True
+    keep: Keep | None = None
 
     @property
     def state_per_parameter(self) -> int | None:
@@ -153,7 +160,7 @@ class Task(Record, frozen=True, kw_only=True):
     @property
     def plan(self) -> BatchPlan:
         """How the batch is run, all of it chosen."""
-        return BatchPlan(self.samples, self.parts, self.recomputed, self.sharded)
+        return BatchPlan(self.samples, self.parts, self.recomputed, self.sharded, self.keep)
 
 
 class DataflowInstance(Record, frozen=True, kw_only=True):
@@ -234,6 +241,7 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
             check_stages(self)
         check_schedule(self)
         check_shard(self)
+        check_keep(self)
         if task.degrees is not None:
             check_degrees(self, task.degrees)
 
@@ -324,24 +332,6 @@ def divisors(number: int) -> tuple[int, ...]:
     return (*low, *(number // one for one in reversed(low) if one * one != number))
 
 
-class BatchPlan(NamedTuple):
-    """How a batch is run at given degrees: samples of a micro-batch, chunks of a stage, what is recomputed, and what
-    replicas share out (None: as the task has it)."""
-
-    micro_batch: int | None = None
-    chunks: int | None = None
-    recompute: Recompute | None = None
-    shard: Shard | None = None
-
-    @property
-    def text(self) -> str:
-        """This in words."""
-        chunks = f", {counted(self.chunks, 'chunk')} per stage" if self.chunks is not None else ""
-        again = f", {'no' if self.recompute == 'none' else self.recompute} recomputation" if self.recompute else ""
-        shared = f", {'nothing' if self.shard == 'none' else self.shard} shared out" if self.shard else ""
-        return f"micro-batch {self.micro_batch}{chunks}{again}{shared}"
-
-
 def migrated(data: bytes | str) -> bytes | str:
     """An instance of ``dataflow/1`` as one of ``dataflow/2``, other data as they are.
 
@@ -366,13 +356,13 @@ class DataflowSolution(Record, frozen=True, kw_only=True):
     """A mapping: degrees, a sharding scheme and a partition per kernel, and how a batch is run.
 
     ``micro_batch``, ``chunks``, ``recompute`` or ``shard`` null: that of the task, which must give one then (one chunk
-    where nothing is interleaved).
+    where nothing is interleaved). ``keep`` null: the task's, or ``none``.
     ``schemes`` and ``partitions`` have an entry per kernel of the layer (the same in every layer), or, where partitions
     reach across layers, one per layer and kernel (layer by layer). Partitions are numbered in the order in which they
     run. Where stages share out kernels, ``stages`` has the stage of each partition number, from 0 on (empty: all 0).
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("stages", "micro_batch", "chunks", "recompute", "shard")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("stages", "micro_batch", "chunks", "recompute", "shard", "keep")
 
     schema: Literal["dataflow-solution/1"] = "dataflow-solution/1"
     instance: str = ""
@@ -384,11 +374,12 @@ class DataflowSolution(Record, frozen=True, kw_only=True):
     chunks: int | None = None
     recompute: Recompute | None = None
     shard: Shard | None = None
+    keep: Keep | None = None
 
     @property
     def plan(self) -> BatchPlan:
         """How its batch is run, as far as it says."""
-        return BatchPlan(self.micro_batch, self.chunks, self.recompute, self.shard)
+        return BatchPlan(self.micro_batch, self.chunks, self.recompute, self.shard, self.keep)
 
 
 def small(instance: DataflowInstance) -> bool:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.instances.dataflow.batch import layers_per_stage, runs
+from chipmap.instances.dataflow.exchanged import Exchanged, exchanged
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow.layer_handover import handovers
 from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.problem import (
     DataflowProblem,
@@ -132,11 +132,16 @@ def _memory(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, t
     weights, fetched, tensors = (dict.fromkeys(where, 0) for _ in range(3))
     physical = problem.instance.mode == "physical"
     seen: set[tuple[int, int]] = set()
+    apart = _exchanged(problem, solution).kept
+    elsewhere = {(one.maker, v) for one in apart for v in one.users}
+    for one in apart:
+        for v in (one.payer, *one.users):
+            tensors[where[v]] += one.copy.dram
     for u, v in wires(problem, len(where) // problem.n):
         for p in (where[u], where[v]) if where[u] != where[v] else ():
-            if not physical or (u, p) not in seen:
+            if (p == where[u] or (u, v) not in elsewhere) and (not physical or (u, p) not in seen):
                 tensors[p] += options[u].dram
-            seen.add((u, p))
+                seen.add((u, p))
     stay, layered = _resident(problem, solution), problem.instance.task.stages == "layers"
     cached = layered and len(stay) == len(weights) and _caches_fit(problem, options)
     for p, option in zip(where, options, strict=True):
@@ -169,13 +174,18 @@ def _caches_fit(problem: DataflowProblem, options: list[Option]) -> bool:
 def _network(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, tuple[int, int]]:
     """Picoseconds of the network of each partition: collectives and exchanges, changes of layout."""
     where, options = solution.partitions, chosen_options(problem, solution)
-    number = [problem.options[i % problem.n].index(option) for i, option in enumerate(options)]
     collectives, changes = dict.fromkeys(where, 0), dict.fromkeys(where, 0)
-    for p, option in zip(where, options, strict=True):
-        collectives[p] += option.collective
-    for u, v in [*wires(problem, len(where) // problem.n), *handovers(problem)]:
-        changes[where[v]] += problem.converts(u % problem.n, v % problem.n, number[u], number[v])
+    paid = _exchanged(problem, solution)
+    for p, option, sums, changed in zip(where, options, paid.sums, paid.changes, strict=True):
+        collectives[p] += option.collective + sums
+        changes[p] += changed
     return {p: (collectives[p], changes[p]) for p in collectives}
+
+
+def _exchanged(problem: DataflowProblem, solution: DataflowSolution) -> Exchanged:
+    options = chosen_options(problem, solution)
+    number = [problem.options[i % problem.n].index(option) for i, option in enumerate(options)]
+    return exchanged(problem, number, solution.partitions)
 
 
 def sram_bytes(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, tuple[int, int]]:
@@ -187,12 +197,19 @@ def sram_bytes(problem: DataflowProblem, solution: DataflowSolution) -> dict[int
     for p, option in zip(where, options, strict=True):
         weights[p] += option.weights
     seen: set[tuple[int, int]] = set()
+    apart = _exchanged(problem, solution).kept
+    elsewhere = {(one.maker, v) for one in apart for v in one.users}
+    for one in apart:
+        for v in (one.payer, *one.users):
+            buffers[where[v]] += 2 * one.copy.buffer
     for u, v in tensors:
         if where[u] == where[v]:
             buffers[where[u]] += options[u].buffer * (level[v] - level[u] + 1)
             continue
         for p in (where[u], where[v]):
-            if problem.instance.mode == "dfmodel" or (u, p) not in seen:
+            if (p == where[u] or (u, v) not in elsewhere) and (
+                problem.instance.mode == "dfmodel" or (u, p) not in seen
+            ):
                 buffers[p] += 2 * options[u].buffer
-            seen.add((u, p))
+                seen.add((u, p))
     return {p: (weights[p], buffers[p]) for p in weights}

@@ -33,6 +33,7 @@ from chipmap.instances.dataflow.rates import dram_rate, efficiency, peak
 from chipmap.instances.dataflow.replicas import scattered_ns, shared, step_ns
 from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.sharding import (
+    SUMMED,
     Collective,
     among_chips,
     collective_ns,
@@ -147,9 +148,10 @@ def all_options(instance: DataflowInstance, degrees: Degrees) -> tuple[tuple[Opt
     for kind, kernel in zip(kinds(instance), instance.workload.kernels, strict=True):
         name = kernel.name
         own = name in role.kept, name in role.again, name in role.updated_by, role.carried.get(name, 0)
-        key = kind, pinned.get(name), *own
+        apart = name in role.added, bool(kernel.parameters_of), name in role.handed
+        key = kind, pinned.get(name), *own, *apart
         if key not in known:
-            known[key] = _Options(instance, degrees, kernel, kind, ahead).listed()
+            known[key] = _Options(instance, degrees, kernel, (kind, *apart), ahead).listed()
         found.append(known[key])
     return tuple(found)
 
@@ -177,12 +179,18 @@ class _Options:
     """
 
     def __init__(
-        self, instance: DataflowInstance, degrees: Degrees, kernel: Kernel, kind: int, ahead: tuple[int, int]
+        self,
+        instance: DataflowInstance,
+        degrees: Degrees,
+        kernel: Kernel,
+        kind: tuple[int, bool, bool, bool],
+        ahead: tuple[int, int],
     ) -> None:
         self.instance, self.degrees, self.kernel = instance, degrees, kernel
         self.known: dict[tuple[object, ...], Any] = shared_by_plans(instance).setdefault("options", {})
         self.role, self.layers = roles(instance), layers_per_stage(instance, degrees)
-        self.of, self.replicas, self.limited = (kind, instance.task.samples), shared(instance, degrees), False
+        self.of, self.replicas, self.limited = (*kind, instance.task.samples), shared(instance, degrees), False
+        self.added = kind[1]
         if instance.system.memory.capacity_bytes is not None:
             late = instance.task.schedule == "zb-h1" and kernel.name in self.role.updated_by
             self.limited, self.held = True, (kernel.name in self.role.kept, late, *ahead)
@@ -235,6 +243,8 @@ class _Options:
         streamed = instance.mode == "physical" or task.purpose == "decode"
         here = parts(kernel, scheme, instance.mode, degrees.tensor, routed(instance, degrees))
         whole, weights = output_bytes(kernel, instance), chip_weights(kernel, instance, here.weights)
+        if self.added and scheme in SUMMED:  # every chip has its own part of each sum
+            here = here._replace(output=Fraction(1))
         output, rate = whole * here.output, dram_rate(memory)
         fetch = ticks_of(fetch_bytes(kernel, instance) * task.samples * here.fetch / rate)
         sharing = degrees.expert if scheme == "E" else 1
@@ -254,7 +264,8 @@ class _Options:
     def _sent(self, scheme: Scheme) -> _Sent:
         instance, degrees = self.instance, self.degrees
         alone = self._once(self._alone, scheme, degrees.tensor, degrees.expert)
-        sums = ticks_of(_sums(instance, degrees, self.kernel, scheme, alone.whole * padded(alone.here.output)))
+        shared = self.added and scheme in SUMMED
+        sums = 0 if shared else ticks_of(sums_ns(instance, degrees, self.kernel, scheme))
         return _Sent(
             collective=sums + ticks_of(_exchange(instance, degrees, self.kernel)),
             hop=ticks_of(hop_ns(instance, degrees, self.kernel, alone.output)),
@@ -266,7 +277,10 @@ class _Options:
         alone, alike = self._once(self._alone, scheme, degrees.tensor, degrees.expert), degrees.alike(scheme)
         parameters, output = alone.parameters, alone.output
         return _Shared(
-            scattered=ticks_of(scattered_ns(instance, alike, kernel, parameters, output)),
+            # a backward kernel gathers what rests of the forward kernel's parameters (resting)
+            scattered=ticks_of(scattered_ns(instance, alike, kernel, parameters, output))
+            if kernel.update or not kernel.parameters_of
+            else 0,
             gradient=ticks_of(gradient_ns(instance, degrees, kernel, scheme, parameters, output)),
             step=ticks_of(step_ns(instance, alike, kernel, parameters, self.layers)),
             summed=ticks_of(layer_sums_ns(instance, degrees, kernel, scheme, output)),
@@ -341,10 +355,12 @@ def _exchange(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> F
     return max((exchange_ns(kernel.exchange, each, dimension) for dimension in dimensions), default=Fraction(0))
 
 
-def _sums(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme, whole: Fraction) -> Fraction:
-    """Nanoseconds of the collective that ends a K-split: an all-reduce, or a reduce-scatter, of the ``whole`` output
-    with its padding; of the sums of heads that several chips have terms of; of statistics of columns whose rows are
+def sums_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme) -> Fraction:
+    """Nanoseconds of the collective that ends a K-split: an all-reduce, or a reduce-scatter, of the whole output with
+    its padding; of the sums of heads that several chips have terms of; of statistics of columns whose rows are
     split."""
+    here = parts(kernel, scheme, instance.mode, degrees.tensor, routed(instance, degrees))
+    whole = output_bytes(kernel, instance) * padded(here.output)
     ends: dict[Scheme, Collective] = {"K": "all_reduce", "K_RS": "reduce_scatter", "K_N": "reduce_scatter"}
     collective = ends.get(scheme, "none")
     factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor

@@ -14,6 +14,7 @@ from chipmap.instances.dataflow.instance import (
     BatchPlan,
     DataflowInstance,
     Degrees,
+    Keep,
     Recompute,
     Shard,
     check_degrees,
@@ -64,7 +65,8 @@ def allowed_plans(instance: DataflowInstance, degrees: Degrees) -> list[BatchPla
     """Every plan that the task allows, the least micro-batches first.
 
     Interleaved, a replica has a multiple of its stages of micro-batches, unless a stage is one chunk. Where nothing is
-    interleaved, or recomputation or what replicas share out isn't to be chosen, that stays None.
+    interleaved, or recomputation, what replicas share out or how long layouts are kept isn't to be chosen, that stays
+    None.
     """
     task, stage = instance.task, max(1, instance.workload.layers // degrees.pipeline)
     chunks: tuple[int | None, ...] = (task.chunks,)
@@ -76,14 +78,43 @@ def allowed_plans(instance: DataflowInstance, degrees: Degrees) -> list[BatchPla
     shared: tuple[Shard | None, ...] = (None,)
     if task.shard is None:
         shared = SHARDS if degrees.data > 1 else ("none",)
+    keeps: tuple[Keep | None, ...] = (None,)
+    if task.keep is None and (degrees.tensor > 1 or degrees.expert > 1):
+        keeps = offered_keeps(instance)
     return [
-        BatchPlan(each, parts, which, what)
+        BatchPlan(each, parts, which, what, how_long)
         for each in allowed_micro_batches(instance, degrees)
         for parts in chunks
         if parts in (None, 1) or task.batch // (degrees.data * each) % degrees.pipeline == 0
         for which in again
         for what in shared
+        for how_long in keeps
+        if how_long in (None, "none") or (which or task.recomputed) == "none"
     ]
+
+
+def offered_keeps(instance: DataflowInstance) -> tuple[Keep | None, ...]:
+    """How long layouts may be kept that a reader paid for, where that makes any difference; else None alone.
+
+    It makes none in mode ``dfmodel`` and where no tensor has two readers. Chips that fuse kernels, stages of kernels,
+    partitions across layers and late updates keep a layout for its partition alone (page, "Exchanges").
+    """
+    return kept(instance, "_keeps", _offered_keeps)
+
+
+def _offered_keeps(instance: DataflowInstance) -> tuple[Keep | None, ...]:
+    task, workload = instance.task, instance.workload
+    fixed = instance.mode == "dfmodel" or instance.asked[2] or task.stages == "kernels" or task.across_layers
+    fixed = fixed or task.schedule == "zb-h1"
+    phase = {kernel.name: kernel.phase for kernel in workload.kernels}
+    read: dict[str, list[str]] = {}
+    for u, v in workload.edges:
+        read.setdefault(u, []).append(phase[v])
+    several = [phases for phases in read.values() if len(phases) > 1]
+    if fixed or not several:
+        return (None,)
+    both = any(len(set(phases)) > 1 for phases in several)
+    return ("none", "phase", "step") if both else ("none", "phase")
 
 
 def useful_plans(instance: DataflowInstance, degrees: Degrees) -> list[BatchPlan]:
@@ -109,9 +140,10 @@ def settled(
     chunks: int | None = None,
     recompute: Recompute | None = None,
     shard: Shard | None = None,
+    keep: Keep | None = None,
 ) -> DataflowInstance:
     """``instance`` with this plan as the task's (None: the task's own), not checked; kept with it."""
-    task, plan = instance.task, BatchPlan(micro_batch, chunks, recompute, shard)
+    task, plan = instance.task, BatchPlan(micro_batch, chunks, recompute, shard, keep)
     changes: dict[str, object] = plan._asdict()
     changes = {field: value for field, value in changes.items() if value not in (None, getattr(task, field))}
     if not changes:

@@ -17,6 +17,7 @@ from operator import add
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.instances.dataflow.added import Added, added_products
 from chipmap.instances.dataflow.batch import (
     layers_per_stage,
     micro_batches,
@@ -28,12 +29,22 @@ from chipmap.instances.dataflow.instance import (
     DataflowInstance,
     DataflowSolution,
     Degrees,
+    Keep,
     Recompute,
     Shard,
 )
 from chipmap.instances.dataflow.layouts import change_ns
-from chipmap.instances.dataflow.options import Option, all_options, behind_ticks, filled_ticks, kinds, ticks_of
+from chipmap.instances.dataflow.options import (
+    Option,
+    all_options,
+    behind_ticks,
+    filled_ticks,
+    kinds,
+    ticks_of,
+)
 from chipmap.instances.dataflow.plans import settled, shared_by_plans, useful_plans
+from chipmap.instances.dataflow.present import Shared, shared_tensors
+from chipmap.instances.dataflow.resting import Use, parameter_uses
 from chipmap.instances.dataflow.sharding import reads_operand
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.tiles import Shares, shares, thinned
@@ -89,7 +100,8 @@ class DataflowProblem:
         """How the batch is run."""
         task = self.instance.task
         again = task.recompute if isinstance(task.recompute, str) else None
-        return BatchPlan(task.samples, task.chunks, again, task.shard if isinstance(task.shard, str) else None)
+        shard = task.shard if isinstance(task.shard, str) else None
+        return BatchPlan(task.samples, task.chunks, again, shard, task.keep)
 
     def mapping(self, schemes: Iterable[Scheme], partitions: Sequence[int], stages: Sequence[int]) -> DataflowSolution:
         """The mapping at these degrees and by this plan."""
@@ -135,6 +147,38 @@ class DataflowProblem:
         return known[key]
 
     @cached_property
+    def uses(self) -> tuple[Use, ...]:
+        """What backward kernels take of parameters that rest as forward kernels have them (mode ``physical``)."""
+        return parameter_uses(self.instance, self.degrees, self._schemes)
+
+    @cached_property
+    def added(self) -> tuple[Added, ...]:
+        """The kernels whose products another one adds up, so that their sums over chips are made together."""
+        return added_products(self.instance, self.degrees, self._schemes)
+
+    @cached_property
+    def shared(self) -> tuple[Shared, ...]:
+        """The tensors of a layer of which one reader may use what another paid for (mode ``physical``)."""
+        if self.instance.mode == "dfmodel" or (self.tensor_dimension is None and self.degrees.expert == 1):
+            return ()
+        ordered = [sorted(own, key=self.places.__getitem__) for own in neighbours(self.n, self.edges.tolist())]
+        return shared_tensors(self.instance, self.degrees, ordered, self._schemes, self.converts)
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """The place of each mapped kernel in the list that always takes next the first one whose makers are listed,
+        forward kernels before backward ones."""
+        layers = self.instance.mapped_layers
+        phases = [kernel.phase == "backward" for kernel in self.instance.workload.kernels] * layers
+        order = topological(neighbours(self.n * layers, wires(self, layers)), phases.__getitem__)
+        place = {v: i for i, v in enumerate(order)}
+        return tuple(place[v] for v in range(self.n * layers))
+
+    @property
+    def _schemes(self) -> list[tuple[Scheme, ...]]:
+        return [tuple(option.scheme for option in options) for options in self.options]
+
+    @cached_property
     def _known(self) -> tuple[list[int], dict[tuple[int, Scheme, int, Scheme, bool], int]]:
         """Kernels that differ in nothing but their names have equal numbers; changes of layout between them so far."""
         changes = shared_by_plans(self.instance).setdefault("changes", {})
@@ -148,14 +192,14 @@ def dataflow_problem(
     chunks: int | None = None,
     recompute: Recompute | None = None,
     shard: Shard | None = None,
+    keep: Keep | None = None,
 ) -> DataflowProblem:
     """The arrays of ``instance`` at ``degrees`` and by this plan (None: the task's, or the only useful one), kept
     with the instance, as instances never change. The problem's instance has this plan as the task's."""
-    instance = settled(instance, micro_batch, chunks, recompute, shard)
+    instance = settled(instance, micro_batch, chunks, recompute, shard, keep)
     task = instance.task
-    if None in (task.micro_batch, task.recompute, task.shard) or (
-        task.chunks is None and task.schedule == "interleaved"
-    ):
+    unsettled = None in (task.micro_batch, task.recompute, task.shard)
+    if unsettled or (task.chunks is None and task.schedule == "interleaved"):
         plan, *others = useful_plans(instance, degrees)
         instance = instance if others else settled(instance, *plan)
     found: dict[Degrees, DataflowProblem] = kept(instance, "_problems", lambda _: {})
@@ -227,12 +271,16 @@ def total_ticks(problem: DataflowProblem, layer: int, chosen: Sequence[int] | No
 
 
 def outside(problem: DataflowProblem, field: str, chosen: Sequence[int] | None = None) -> int:
-    """Σ of a column of options over all kernels of a layer (of all layers where partitions reach across)."""
+    """Σ of a column of options over all kernels of a layer (of all layers where partitions reach across); ``after``
+    with what parameters take until they rest (:attr:`DataflowProblem.uses`)."""
     layers = problem.instance.mapped_layers
     columns = [[getattr(option, field) for option in options] for options in problem.options]
+    uses = problem.uses if field == "after" else ()
     if chosen is None:
-        return layers * sum(map(min, columns))
-    return sum(column[o] for column, o in zip(columns * layers, chosen, strict=True))
+        return layers * (sum(map(min, columns)) + sum(int(one.after.min()) for one in uses))
+    own = sum(column[o] for column, o in zip(columns * layers, chosen, strict=True))
+    at = [chosen[k * problem.n : (k + 1) * problem.n] for k in range(layers)] if uses else []
+    return own + sum(int(one.after[copy[one.owner], copy[one.user]]) for copy in at for one in uses)
 
 
 def sums_outside(problem: DataflowProblem, most: int = 1000) -> set[tuple[int, ...]] | None:
@@ -243,6 +291,11 @@ def sums_outside(problem: DataflowProblem, most: int = 1000) -> set[tuple[int, .
         own = {tuple(getattr(option, field) for field in BESIDE) for option in options}
         if own != {nothing}:
             sums = {tuple(map(add, one, other)) for one in sums for other in own}
+        if len(sums) > most:
+            return None
+    for use in problem.uses * layers:
+        more = {int(x) for x in use.after.flat}
+        sums = {tuple(x + y * (f == "after") for f, x in zip(BESIDE, one, strict=True)) for one in sums for y in more}
         if len(sums) > most:
             return None
     return sums

@@ -23,6 +23,8 @@ from chipmap.records.decimals import exact
 #: How a tensor lies on the chips of a tensor-parallel group: rows split, columns split, or replicated; or columns where
 #: their experts are, on the chips of all replicas that share these.
 Layout = Literal["SR", "RS", "RR", "EE"]
+#: Schemes that leave sums over chips to be made.
+SUMMED: tuple[Scheme, ...] = ("K", "K_RS", "K_N")
 Collective = Literal["none", "all_reduce", "reduce_scatter", "all_gather", "all_to_all"]
 
 _MADE: dict[Scheme, Layout] = {

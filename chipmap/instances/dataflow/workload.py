@@ -248,6 +248,9 @@ class Workload(Record, frozen=True, kw_only=True):
                 what = f"{kernel.parameters_of!r}, whose parameters {kernel.name!r} uses, is no forward kernel with any"
                 raise InputError(what, f"{here}.parameters_of", "Name a forward kernel with weights, or leave it out.")
             for name in kernel.adds:
+                if name in kernels and kernels[name].update:
+                    what = f"{name!r}, which {kernel.name!r} adds up, is a weight update"
+                    raise InputError(what, f"{here}.adds", "Leave it out: updates are summed over replicas.")
                 if readers.get(name) != [kernel.name] or (name, kernel.name) in self.carries:
                     what = f"{name!r}, which {kernel.name!r} adds up, isn't read by it alone in its layer"
                     raise InputError(what, f"{here}.adds", "Name makers with this one reader, or leave them out.")

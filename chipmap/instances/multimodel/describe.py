@@ -85,7 +85,7 @@ def files(instance: MultiInstance, solution: MultiSolution) -> dict[str, bytes]:
         windows = timeline(problem, solution)
     except InputError:
         return {}
-    return {"schedule.csv": _table(problem, windows).encode(), "trace.json": trace(_events(problem, windows))}
+    return {"schedule.csv": _table(problem, windows).encode(), "trace.json": trace(events(problem, windows))}
 
 
 def _table(problem: MultiProblem, windows: tuple[TimelineWindow, ...]) -> str:
@@ -108,7 +108,8 @@ def _held(window: TimelineWindow, one: Range, span: Span) -> str:
     return "" if span is not one.slowest else "window" if one is window.slowest else "model"
 
 
-def _events(problem: MultiProblem, windows: tuple[TimelineWindow, ...]) -> Iterator[Event]:
+def events(problem: MultiProblem, windows: tuple[TimelineWindow, ...]) -> Iterator[Event]:
+    """The events of ``trace.json``."""
     instance = problem.instance
     names = ["windows", *(f"{chiplet.name} ({chiplet.kind})" for chiplet in instance.module.chiplets)]
     yield from tracks(_PROCESS, instance.name, enumerate(names))

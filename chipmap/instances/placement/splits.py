@@ -3,9 +3,9 @@
 - **A split by hand** of the dnn-partitioning inputs: ``{"fpgas": [{"nodes": [1, 2]}], "cpus": [{"nodes": []}]}`` with
   the nodes' ids; the first list is on the first accelerator.
 - **A device map**: ``{"embed": 0, "blocks.0": 0, "blocks.1.attn": 1, "lm_head": "cpu"}``. The longest key that the
-  scope and name of an operation begin with counts, ``""`` for all. A number is the n-th accelerator, ``cpu`` the first
-  host (a class that pays no transfers, or is called ``cpu``), any other text the name of a device. Keys may be the
-  names of parameters and buffers; these are of no operation, but of a weight that is placed.
+  scope and name of an operation begin with counts, ``""`` for all. A number (or ``cuda:1``) is the n-th accelerator,
+  ``cpu`` the first host (a class that pays no transfers, or is called ``cpu``), any other text the name of a device.
+  Keys may be the names of parameters and buffers; these are of no operation, but of a weight that is placed.
 - **A mapping**: the device of each operation by its name, as JSON or as a table with the columns ``operation`` and
   ``device`` (or ``name`` and ``place``, as ``schedule.csv`` has them).
 
@@ -13,7 +13,7 @@ Operations that a file leaves out go with those that they share a device with (C
 inside a module, operations that stand between these (a residual sum) go where the first of their operands is, as
 frameworks compute them there; gradients go where the forward operation is.
 
-With objective ``step_time`` starts are still to be made (:mod:`chipmap.methods.placement.plans`).
+With objective ``step_time`` starts are still to be made (:mod:`chipmap.plans.devices`).
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from chipmap.instances.placement.problem import PlacementProblem, placement_prob
 from chipmap.records import InputError, csv_text
 
 CPU = "cpu"
+#: An accelerator as torch names it.
+_INDEXED = re.compile(r"(?:cuda|xpu|npu|hpu|mlu):(\d{1,9})")
 _REMEDY = "Give a device map, a split with fpgas and cpus, or a placement-solution/1."
 #: Columns of a table with the operation, and with its device; the first ones are written.
 _NAMES, _PLACES = ("operation", "name"), ("device", "place")
@@ -47,18 +49,29 @@ def read_split(data: bytes, where: str, instance: PlacementInstance | None) -> P
     if instance is None:
         raise InputError("names no instance", where, "Give the instance as well.")
     problem = placement_problem(instance)
+    return completed(problem, named_in(given, where, problem), where)
+
+
+def named_in(given: dict[str, Any], where: str, problem: PlacementProblem) -> dict[str, str]:
+    """The devices of the operations that a plan in JSON says something of, and of those that they decide."""
     if "fpgas" in given:
-        return _completed(problem, _by_hand(given, where, problem), where)
+        return _grouped(problem, _by_hand(given, where, problem))
     if given and given.keys() <= set(problem.names):
         by_name = _grouped(problem, {name: _device(value, where, problem) for name, value in given.items()})
         if len(by_name) == problem.operations:
-            return _completed(problem, by_name, where)
-    return _completed(problem, _between(problem, _grouped(problem, _mapped(given, where, problem)), given), where)
+            return by_name
+    return _grouped(problem, _between(problem, _grouped(problem, _mapped(given, where, problem)), given))
 
 
 def read_table(data: bytes, where: str, instance: PlacementInstance) -> PlacementSolution:
     """The placement in a table with a line per operation; other columns, and lines of transfers, say nothing."""
-    problem, found = placement_problem(instance), dict[str, str]()
+    problem = placement_problem(instance)
+    return completed(problem, named_in_table(data, where, problem), where)
+
+
+def named_in_table(data: bytes, where: str, problem: PlacementProblem) -> dict[str, str]:
+    """The devices of the operations that a table names, and of those that share one with them (C1)."""
+    found = dict[str, str]()
     remedy = f"Give a table with the columns {_NAMES[0]} and {_PLACES[0]}."
     try:
         text = data.decode()
@@ -83,8 +96,7 @@ def read_table(data: bytes, where: str, instance: PlacementInstance) -> Placemen
             raise InputError(f"no operation is called {name!r}", here, "Use names of the graph's operations.")
         if found.setdefault(name, row[place_at]) != row[place_at]:
             raise InputError(f"operation {name!r} is on {found[name]!r} already", here, "Name it once.")
-    placed = {name: _device(device, f"{where}: {name!r}", problem) for name, device in found.items()}
-    return _completed(problem, placed, where)
+    return _grouped(problem, {name: _device(device, f"{where}: {name!r}", problem) for name, device in found.items()})
 
 
 def write_table(instance: PlacementInstance, solution: PlacementSolution) -> bytes:
@@ -92,9 +104,8 @@ def write_table(instance: PlacementInstance, solution: PlacementSolution) -> byt
     return csv_text((_NAMES[0], _PLACES[0]), solution.devices.items()).encode()
 
 
-def _completed(problem: PlacementProblem, named: dict[str, str], where: str) -> PlacementSolution:
-    """The plan, with what shares a device with what it names."""
-    named = _grouped(problem, named)
+def completed(problem: PlacementProblem, named: dict[str, str], where: str) -> PlacementSolution:
+    """The plan of all operations; :class:`InputError` where one has no device."""
     for name in problem.names:
         if name not in named:
             raise InputError(f"operation {name!r} is on no device", where, "Name each operation, or one of its group.")
@@ -138,6 +149,8 @@ def _between(problem: PlacementProblem, named: dict[str, str], given: Mapping[st
 def _device(value: Any, where: str, problem: PlacementProblem) -> str:
     """The name of the device that a file means."""
     accelerators, hosts = accelerators_and_hosts(problem)
+    if isinstance(value, str) and value not in problem.device_names and (found := _INDEXED.fullmatch(value)):
+        value = int(found[1])
     number = isinstance(value, int) and not isinstance(value, bool)
     if number and 0 <= value < len(accelerators):
         return accelerators[value]

@@ -12,7 +12,15 @@ from typing import NamedTuple
 
 from chipmap.deadline import Stop, look
 from chipmap.instances.dataflow.floors import first_ticks, lacks_sram, plain_floor
-from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, DataflowSolution, Degrees, Recompute, Shard
+from chipmap.instances.dataflow.instance import (
+    BatchPlan,
+    DataflowInstance,
+    DataflowSolution,
+    Degrees,
+    Keep,
+    Recompute,
+    Shard,
+)
 from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, useful_plans
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, outside
@@ -34,8 +42,8 @@ class DegreesCase(NamedTuple):
     bound: int
 
     @property
-    def at(self) -> tuple[Degrees, int | None, int | None, Recompute | None, Shard | None]:
-        """The degrees and the plan: micro-batch, chunks, recomputation, what replicas share out."""
+    def at(self) -> tuple[Degrees, int | None, int | None, Recompute | None, Shard | None, Keep | None]:
+        """The degrees and the plan: micro-batch, chunks, recomputation, what replicas share out, keep."""
         return self.problem.degrees, *self.plan
 
     @property
@@ -197,8 +205,8 @@ def least_demanding(instance: DataflowInstance) -> list[DataflowProblem]:
     return found
 
 
-def _demands(plan: BatchPlan) -> tuple[bool, int, int]:
-    return plan.recompute != "full", plan.chunks or 1, plan.micro_batch or 1
+def _demands(plan: BatchPlan) -> tuple[bool, bool, int, int]:
+    return plan.keep not in (None, "none"), plan.recompute != "full", plan.chunks or 1, plan.micro_batch or 1
 
 
 def solve_each(

@@ -85,6 +85,8 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
         if alone.ticks is not None or (run.upper is not None and alone.bound >= run.upper):
             return alone.bound
         # no order was found in which its tensors fit DRAM: the program over ideals knows all orders
+        if problem.instance.task.keep in ("phase", "step"):
+            raise TooWideError("layouts that are kept don't fit DRAM as the cheapest mapping has them")
     most, exactly, fused = instance.asked
     program = Program(problem, layers, most_labels=FIRST_TRY)
     below = NO_LIMIT if run.upper is None else first_layer(problem, run.upper)
@@ -174,6 +176,8 @@ def _wide_graphs(state: DataflowChainState, _: Turn) -> None:
 
     def solve(case: DegreesCase, others: list[int], left: int) -> list[int]:
         small = _pairs(case.problem) <= SMALL
+        if small and case.problem.uses:  # a model says more of where parameters rest, and sooner
+            return [max(case.bound, one) for one in by_cpsat(case, run, others)]
         share = (0.5 if small else 1.0) / (left + 1)
         ticks = WideGraph(case.problem, run, others, case.bound, share).solve()
         if ticks is None:

@@ -26,6 +26,7 @@ from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, use
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.sizes import chip_weights
 from chipmap.methods.dataflow.cases import has_no_room, mapping_of
+from chipmap.methods.dataflow.unfused import one_by_one, solve_one_by_one
 from chipmap.records import InputError
 from chipmap.run import Run
 
@@ -35,8 +36,9 @@ FEW = 20
 #: Seconds after which no further choice of degrees is tried once there is a mapping; choices that are tried at most, of
 #: those that have room for what rests in DRAM, and for each kernel in SRAM.
 ENOUGH, CHOICES = 0.2, 8
-#: Choices of degrees and plan from which on each choice of degrees gets a mapping before the program begins.
-MANY = 200
+#: Choices of degrees and plan from which on each choice of degrees gets a mapping before the program begins; and where
+#: chips don't fuse, which makes that mapping the best one.
+MANY, SEVERAL = 200, 24
 #: Micro-batches per stage of a pipeline that a first mapping has if it can: bubbles are a quarter then.
 ROUNDS = 4
 #: Cells of the tables that schemes come from; cases of the hand-over that are looked at.
@@ -71,20 +73,27 @@ def first_mappings(instance: DataflowInstance, run: Run, deadline: Deadline) -> 
 
 
 def each_degrees(instance: DataflowInstance, run: Run, deadline: Deadline) -> None:
-    """Where there are more than :data:`MANY` choices of degrees and plan, a mapping at each choice of degrees that can
-    be better than the incumbent: the program below states choices by their bound, and good mappings may come late."""
-    if (
-        instance.task.stages != "layers"
-        or sum(len(useful_plans(instance, one)) for one in allowed_degrees(instance)) <= MANY
-    ):
+    """Where there are many choices of degrees and plan, a mapping at each choice of degrees that can be better than the
+    incumbent: the program below states choices by their bound, and good mappings may come late."""
+    choices = sum(len(useful_plans(instance, one)) for one in allowed_degrees(instance))
+    if instance.task.stages != "layers" or choices <= (MANY if instance.asked[2] else SEVERAL):
         return
     for degrees in promising(instance):
         for plan in dict.fromkeys((plan_of(instance, degrees), *_smallest(instance, degrees))):
             deadline.check()
             with suppress(InputError, TooWideError):
-                problem = dataflow_problem(instance, degrees, *plan)
-                if not has_no_room(problem) and (run.upper is None or first_ticks(problem) < run.upper):
+                problem = dataflow_problem(instance, degrees, *_keeping(instance, degrees, plan))
+                if has_no_room(problem) or (run.upper is not None and first_ticks(problem) >= run.upper):
+                    continue
+                if one_by_one(problem):
+                    solve_one_by_one(problem, run, deadline)
+                else:
                     _try(problem, run, deadline)
+
+
+def _keeping(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan) -> BatchPlan:
+    """The same plan with layouts kept as long as they may be, which spares most changes of layout."""
+    return [one for one in allowed_plans(instance, degrees) if one._replace(keep=plan.keep) == plan][-1]
 
 
 def _smallest(instance: DataflowInstance, degrees: Degrees) -> list[BatchPlan]:
@@ -141,7 +150,7 @@ def _try(problem: DataflowProblem, run: Run, deadline: Deadline) -> bool:
     for number, case in enumerate(handover_cases(problem)):
         if number >= HANDOVERS:
             break
-        for some in (_schemes(case, singles := SingleKernelCosts(case), deadline), _least_kept(case)):
+        for some in (_schemes(case, singles := SingleKernelCosts(case, exact=False), deadline), _least_kept(case)):
             for chain in _mappings(case, singles, some, deadline):
                 ticks = total_ticks(case, chain.ticks, chain.chosen)
                 if not _fits(case, chain.chosen, chain.partitions):
@@ -185,7 +194,7 @@ def _try_stages(problem: DataflowProblem, run: Run, deadline: Deadline) -> bool:
     if problem.instance.task.utilisation is None:
         return False  # compute of kernels that share tiles doesn't add up
     pieces, valid = Pieces(problem, deadline), False
-    for chosen in dict.fromkeys(_schemes(problem, SingleKernelCosts(problem), deadline)):
+    for chosen in dict.fromkeys(_schemes(problem, SingleKernelCosts(problem, exact=False), deadline)):
         for stays in (False, True) if resident(problem) else (False,):
             found = staged(pieces, chosen, stays)
             if found is not None and _fits(problem, chosen, *found):
@@ -203,7 +212,7 @@ def _fits(
 def _schemes(problem: DataflowProblem, singles: SingleKernelCosts, deadline: Deadline) -> Iterator[tuple[int, ...]]:
     """Choices of all kernels' options: by the cost of each kernel alone, and where they are fused without DRAM."""
     found, large = scopes(singles)
-    order, _ = elimination_order(singles.sizes, edges_of(found, large))
+    order, _ = elimination_order(singles.sizes, edges_of(singles, found, large))
     for one in (singles, _without_dram(singles)) if problem.instance.asked[2] else (singles,):
         some = relaxed(one, order, CELLS, deadline)
         if some.bound is None:
@@ -218,7 +227,7 @@ def _mappings(
 ) -> Iterator[Chain]:
     """Mappings of one case of the hand-over, under each of these choices of options."""
     task = problem.instance.task
-    by_pieces = task.utilisation is not None and task.recomputed != "selective"
+    by_pieces = task.utilisation is not None and task.recomputed != "selective" and task.keep in (None, "none")
     pieces = Pieces(problem, deadline) if by_pieces else None
     for chosen in some:
         if pieces is not None:
@@ -226,10 +235,10 @@ def _mappings(
             if chain is not None:
                 yield chain
         elif _by_itself(problem):
-            each = [singles.ticks(v, chosen) for v in range(len(chosen))]
-            if None not in each:
-                for partitions in running_order(problem, chosen):
-                    yield Chain(sum(one or 0 for one in each), partitions, chosen, ())
+            for partitions in running_order(problem, chosen):
+                each = singles.ticks(chosen, partitions)
+                if each is not None:
+                    yield Chain(sum(each), partitions, chosen, ())
 
 
 def _by_itself(problem: DataflowProblem) -> bool:
@@ -245,7 +254,11 @@ def _without_dram(singles: SingleKernelCosts) -> SingleKernelCosts:
     other.__dict__.update(singles.__dict__)
     nothing = [np.zeros_like(one.memory) for one in singles.singles]
     other.singles = [
-        one._replace(memory=none, reads=tuple(read._replace(dram=np.zeros_like(read.dram)) for read in one.reads))
+        one._replace(
+            memory=none,
+            reads=tuple(read._replace(dram=np.zeros_like(read.dram)) for read in one.reads),
+            parts=tuple(part._replace(memory=np.zeros_like(part.memory)) for part in one.parts),
+        )
         for one, none in zip(singles.singles, nothing, strict=True)
     ]
     return other

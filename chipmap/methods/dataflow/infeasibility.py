@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 #: Share of the time that is left for reasons; looking for what would do can take as long as solving.
 REASONS = 0.5
 #: Labels that the search may make where sums say already what is short: some seconds.
-PATIENCE = 7_500_000
+PATIENCE = 12_000_000
 #: Choices of degrees and plan, and kernels, up to which CP-SAT is asked which labels contradict each other.
 FEW_CHOICES, FEW_KERNELS = 8, 16
 

@@ -24,20 +24,21 @@ def one_by_one(problem: DataflowProblem) -> bool:
     return several and instance.task.stages == "layers" and not instance.asked[2]
 
 
-def solve_one_by_one(problem: DataflowProblem, run: Run) -> Found:
-    """Report the best mapping of a problem of which :func:`one_by_one` is true, and return what is known of it.
+def solve_one_by_one(problem: DataflowProblem, run: Run, deadline: Deadline | None = None) -> Found:
+    """Report the best mapping of a problem of which :func:`one_by_one` is true, and return what is known of it, by the
+    ``deadline`` (None: the run's own).
 
     A bound stands alone where no better mapping than the incumbent can be, or none was found that fits DRAM. Raises
     :class:`TooWideError` where relaxations don't find a mapping.
     """
-    program = UnfusedProgram(problem, run.deadline)
+    program = UnfusedProgram(problem, run.deadline if deadline is None else deadline)
     if run.upper is not None and program.large:  # their labels take longest
-        quick = relaxed(program.singles, program.order, MINI_CELLS[0], run.deadline)
+        quick = relaxed(program.singles, program.order, MINI_CELLS[0], program.deadline)
         bound = None if quick.bound is None else total_ticks(problem, quick.bound)
         if bound is None or bound >= run.upper:
             return Found(bound)
     try:
-        found = program.best()
+        found = program.best(run.upper)
     except TooWideError:
         return _approached(program, run)
     _report(problem, found, run)
@@ -48,7 +49,7 @@ def _approached(program: UnfusedProgram, run: Run) -> Found:
     """The best bound and mapping of relaxations of growing size."""
     best = Found(0)
     for cells in MINI_CELLS:
-        found = _relaxed(program, cells, run.deadline)
+        found = _relaxed(program, cells, program.deadline)
         if found.bound is None:
             return found
         best = best._replace(bound=max(best.bound or 0, found.bound))
@@ -67,11 +68,11 @@ def _relaxed(program: UnfusedProgram, cells: int, deadline: Deadline) -> Found:
     if bounded.bound is None:
         return Found(None)
     bound = total_ticks(program.problem, bounded.bound)
-    better = descend(program.singles, bounded.chosen, deadline)
+    better = descend(program.singles, bounded.chosen[: program.singles.kernels], deadline)
     found = None if better is None else program.mapping(better[0], tuple(better[1]))
     return Found(bound) if found is None else found._replace(bound=bound)
 
 
 def _report(problem: DataflowProblem, found: Found, run: Run) -> None:
-    if found.ticks is not None:
+    if found.ticks is not None and (run.upper is None or found.ticks < run.upper):
         run.solution(mapping_of(problem, found.chosen, found.partitions), SOURCE, claimed=found.ticks)

@@ -3,7 +3,9 @@
 Every choice of degrees that the network holds, of a micro-batch, of a scheme for every kernel, and of partitions. Two
 things are left out. Partitions that send a tensor back break C1, whatever else they do. And the numbers of partitions
 mean nothing but their order, so that 0, 1, … are all in use. Without a DRAM capacity, or stages of kernels, mappings
-with the same kernels side by side cost the same, so that of each such set one order is tried.
+with the same kernels side by side cost the same, so that of each such set one order is tried: one for each partition
+in which the last of products that are added up can be. Layouts are kept for other partitions in one order, and only
+where another reader could use one.
 """
 
 from __future__ import annotations
@@ -11,16 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations_with_replacement, product
 from math import prod
+from typing import NamedTuple
 
 from chipmap.instances.dataflow.instance import (
     DataflowInstance,
     DataflowSolution,
     Degrees,
+    Keep,
     Parallelism,
     Recompute,
     Shard,
 )
 from chipmap.instances.dataflow.workload import Scheme
+from chipmap.validation.dataflow import present
 from chipmap.validation.dataflow.facts import allowed
 
 #: More kernels (of all layers that partitions reach across) are not taken apart.
@@ -34,19 +39,22 @@ def count(instance: DataflowInstance) -> int:
     if instance.mapped_layers * len(instance.workload.kernels) > MOST_KERNELS:
         return TOO_MANY
     sharded, partitions = prod(len(options) for options in _schemes(instance)), _partitions(instance)
-    staged = sum(
-        sum(1 for one in partitions for _ in _stages(instance, degrees, one)) * len(_plans(instance, degrees))
-        for degrees in _degrees(instance)
-    )
+    staged = 0
+    for degrees in _degrees(instance):
+        plans = _plans(instance, degrees)
+        ordered = sum(_kept(instance, plan.keep) != "none" for plan in plans)
+        numbered = sum(1 for one in partitions for _ in _stages(instance, degrees, one)) if ordered < len(plans) else 0
+        staged += numbered * (len(plans) - ordered) + ordered
     return sharded * staged
 
 
 def candidates(instance: DataflowInstance) -> Iterator[DataflowSolution]:
     """Every mapping in the domain C0, but for those that the module's docstring leaves out."""
-    partitions = _partitions(instance)
+    partitions, in_order = _partitions(instance), [_in_order(instance)]
     for degrees in _degrees(instance):
-        for (each, chunks, again, shard), schemes in product(_plans(instance, degrees), product(*_schemes(instance))):
-            for numbers in partitions:
+        for plan, schemes in product(_plans(instance, degrees), product(*_schemes(instance))):
+            each, chunks, again, shard, keep = plan
+            for numbers in partitions if _kept(instance, keep) == "none" else in_order:
                 for stages in _stages(instance, degrees, numbers):
                     yield DataflowSolution(
                         instance=instance.name,
@@ -58,6 +66,7 @@ def candidates(instance: DataflowInstance) -> Iterator[DataflowSolution]:
                         chunks=chunks,
                         recompute=again,
                         shard=shard,
+                        keep=keep,
                     )
 
 
@@ -68,11 +77,19 @@ def _micro_batches(instance: DataflowInstance, degrees: Degrees) -> list[int]:
     return [each for each in wanted if task.batch % (degrees.data * each) == 0]
 
 
-def _plans(
-    instance: DataflowInstance, degrees: Degrees
-) -> list[tuple[int, int | None, Recompute | None, Shard | None]]:
+class _Plan(NamedTuple):
+    """How the batch is run; None: as the task has it."""
+
+    micro_batch: int
+    chunks: int | None
+    recompute: Recompute | None
+    shard: Shard | None
+    keep: Keep | None
+
+
+def _plans(instance: DataflowInstance, degrees: Degrees) -> list[_Plan]:
     """Every micro-batch with every number of chunks that stages and micro-batches allow, whatever may be recomputed,
-    and all that replicas may share out, or those of the task."""
+    all that replicas may share out, and as long as layouts may be kept, or those of the task."""
     task, found = instance.task, list[tuple[int, int | None]]()
     kinds: list[Recompute | None] = [None]
     if task.recompute is None:
@@ -87,7 +104,40 @@ def _plans(
             if shared and (chunks == 1 or rounds % degrees.pipeline == 0):
                 found.append((each, chunks))
     apart: list[Shard | None] = ["none", "optimizer", "gradients", "weights"] if task.shard is None else [None]
-    return [(*one, kind, shard) for one in found for kind in kinds for shard in apart]
+    return [
+        _Plan(*one, kind, shard, keep)
+        for one in found
+        for kind in kinds
+        for shard in apart
+        for keep in _keeps(instance, degrees, kind)
+    ]
+
+
+def _keeps(instance: DataflowInstance, degrees: Degrees, again: Recompute | None) -> list[Keep | None]:
+    """How long layouts may be kept, or as the task has it, where another reader could use one at all."""
+    task, makers = instance.task, [u for u, _ in instance.workload.edges]
+    free = (
+        instance.mode == "physical" and task.stages == "layers" and not (task.across_layers or present.fuses(instance))
+    )
+    recomputed = (again or task.recompute) not in (False, "none")
+    free = free and task.schedule != "zb-h1" and not recomputed
+    alone = degrees.tensor == degrees.expert == 1 or len(set(makers)) == len(makers)
+    if task.keep is not None or not free or alone:
+        return [None]
+    backward = any(kernel.phase == "backward" for kernel in instance.workload.kernels)
+    return ["none", "phase", "step"] if backward else ["none", "phase"]
+
+
+def _kept(instance: DataflowInstance, keep: Keep | None) -> Keep:
+    return keep or instance.task.keep or "none"
+
+
+def _in_order(instance: DataflowInstance) -> tuple[int, ...]:
+    """A partition for each kernel, in the order of places."""
+    kernels = instance.workload.kernels
+    index = {kernel.name: i for i, kernel in enumerate(kernels)}
+    edges = [(index[u], index[v]) for u, v in instance.workload.edges]
+    return tuple(present.places([kernel.phase == "backward" for kernel in kernels], edges))
 
 
 def _stages(instance: DataflowInstance, degrees: Degrees, numbers: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -133,6 +183,8 @@ def _partitions(instance: DataflowInstance) -> list[tuple[int, ...]]:
     index = {kernel.name: i for i, kernel in enumerate(workload.kernels)}
     edges = [(k * n + index[u], k * n + index[v]) for k in range(layers) for u, v in workload.edges]
     back = {index[kernel.name] for kernel in workload.kernels if kernel.phase == "backward"}
+    groups = [one.adds for one in workload.kernels if len(one.adds) > 1 and instance.mode == "physical"]
+    added = [[k * n + index[name] for name in names] for k in range(layers) for names in groups]
     for u, v in ((index[u], index[v]) for u, v in workload.carries):
         steps = [(k + 1, k) if u in back else (k, k + 1) for k in range(layers - 1)]
         edges += [(here * n + u, there * n + v) for here, there in steps]
@@ -141,7 +193,9 @@ def _partitions(instance: DataflowInstance) -> list[tuple[int, ...]]:
         if len(set(numbers)) == max(numbers) + 1:
             first = {p: numbers.index(p) for p in set(numbers)}
             limited = instance.system.memory.capacity_bytes is not None or instance.task.stages == "kernels"
-            found.setdefault(numbers if limited else tuple(first[p] for p in numbers), numbers)
+            last = tuple(first[max((i % n in back, numbers[i]) for i in makers)[1]] for makers in added)
+            last = last if present.fuses(instance) else ()
+            found.setdefault(numbers if limited else (*(first[p] for p in numbers), *last), numbers)
     return list(found.values())
 
 

@@ -15,7 +15,7 @@ from chipmap.certificate import Certificate
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.records import counted
 from chipmap.validation.certify import Finding, certify
-from chipmap.validation.dataflow import facts, plans, training
+from chipmap.validation.dataflow import exchanges, facts, plans, present, training
 from chipmap.validation.dataflow.figures import figures_of, headline, hop
 from chipmap.validation.dataflow.mapping import Mapping, mapping_of
 from chipmap.validation.dataflow.times import Times, held, inside, longest_transfer, steps, times_of
@@ -111,6 +111,8 @@ def c0_domain(instance: DataflowInstance, solution: DataflowSolution) -> Iterato
         yield "recompute", 1, "kernels", wrong
     if wrong := plans.wrong_shard(instance, solution):
         yield "shard", 1, "replicas", wrong
+    if wrong := present.wrong_keep(instance, solution):
+        yield "keep", 1, "layouts", wrong
     layers = workload.layers if task.across_layers else 1
     if len(solution.schemes) != layers * len(workload.kernels):
         message = f"{len(solution.schemes)} schemes for {layers} x {len(workload.kernels)} kernels"
@@ -223,13 +225,13 @@ def c5_together(mapping: Mapping) -> Iterator[Finding]:
 def c6_dram(mapping: Mapping) -> Iterator[Finding]:
     """While each partition runs, a chip's DRAM holds what always rests there and the tensors that wait."""
     limit = mapping.instance.system.memory.capacity_bytes
-    for partition, (resting, size) in sorted(mapping.dram.items()):
-        if limit is not None and resting + size > limit:
+    for partition, (rests, size) in sorted(mapping.dram.items()):
+        if limit is not None and rests + size > limit:
             message = (
-                f"while partition {partition} runs, DRAM holds {resting + size:,} bytes ({resting:,} of parameters and "
+                f"while partition {partition} runs, DRAM holds {rests + size:,} bytes ({rests:,} of parameters and "
                 f"what is kept for the backward phase); it has {limit:,}"
             )
-            yield f"partition {partition}", resting + size - limit, "bytes", message
+            yield f"partition {partition}", rests + size - limit, "bytes", message
 
 
 def c7_tiles(mapping: Mapping) -> Iterator[Finding]:
@@ -291,13 +293,11 @@ def t5_transfers(mapping: Mapping, times: Times) -> int:
 
 def t6_gradients(mapping: Mapping) -> int:
     """Picoseconds of the batch's sums of gradients over the replicas, after its last micro-batch, or what is left of
-    them where they run behind its backward pass; and of gathers of updated weights."""
+    them where they run behind its backward pass; of updated weights until they are where they rest."""
     instance, degrees = mapping.instance, mapping.solution.degrees
-    gathered = sums = 0
-    for copy in mapping.copies:
-        kernel = instance.workload.kernels[copy.kernel]
-        each = training.summed(kernel, copy.scheme, instance, degrees)
-        gathered, sums = (gathered, sums + each) if kernel.update else (gathered + each, sums)
+    updates = [mapping.end(i) for i in range(len(mapping.copies)) if mapping.kernel(i).update]
+    sums = sum(training.summed(*one, instance, degrees) for one in updates)
+    gathered = sum(one.ticks for one in exchanges.after(mapping))
     return gathered + (training.left_over(sums, instance, degrees) if instance.task.overlap_gradients else sums)
 
 

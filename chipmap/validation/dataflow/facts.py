@@ -376,14 +376,13 @@ def sent(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: De
     times = len(carried) if instance.mode == "dfmodel" else 1
     if backward and not any(u in backward for u, _ in instance.workload.carries):
         times *= 2
-    return up(times * sending(kernel, scheme, instance, degrees))
+    return up(times * sending(local_output(kernel, scheme, instance, degrees), instance, degrees))
 
 
-def sending(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
-    """Nanoseconds that a micro-batch of an output takes on a link to the next stage, with the latency of a step; none
-    where it has no bytes."""
+def sending(size: Fraction, instance: DataflowInstance, degrees: Degrees) -> Fraction:
+    """Nanoseconds that ``size`` bytes take on a link to the next stage, with the latency of a step; none where there
+    are no bytes."""
     (link,) = uses(instance, degrees, "pipeline")
-    size = local_output(kernel, scheme, instance, degrees)
     if size == 0:
         return Fraction(0)
     return size / written(link.bytes_per_ns) + written(link.latency_ns)

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import facts, rates, tiles, training
-from chipmap.validation.dataflow.layouts import added_up, change
+from chipmap.validation.dataflow import exchanges, facts, rates, tiles, training
 from chipmap.validation.dataflow.mapping import Mapping
 from chipmap.validation.decimals import written
 
@@ -59,7 +58,8 @@ def held(mapping: Mapping) -> dict[int, int]:
     """Bytes of SRAM by partition: weights, where these don't stream through it, and a tile's buffers of every tensor
     that it touches.
 
-    A tensor inside takes (levels it waits + 1) buffers, one that crosses a border two on each side.
+    A tensor inside takes (levels it waits + 1) buffers. One that crosses a border takes two on each side, and so does
+    one in a layout for which a reader paid.
     """
     instance, degrees = mapping.instance, mapping.solution.degrees
     held: dict[int, int] = defaultdict(int)
@@ -69,11 +69,12 @@ def held(mapping: Mapping) -> dict[int, int]:
             held[copy.partition] += math.ceil(facts.local_weights(kernel, scheme, instance, degrees))
     level = facts.levels(len(mapping.copies), mapping.edges)
     crossing: dict[tuple[int, int], list[int]] = defaultdict(list)
+    tile = Fraction(instance.task.tile_tokens, instance.workload.tokens * instance.task.samples)
     for u, v in mapping.edges:
         a, b = mapping.copies[u], mapping.copies[v]
-        output = facts.local_output(instance.workload.kernels[a.kernel], a.scheme, instance, degrees)
-        samples = instance.workload.tokens * instance.task.samples
-        buffer = math.ceil(output * instance.task.tile_tokens / samples)
+        buffer = math.ceil(mapping.output(u) * tile)
+        if (u, v) in mapping.elsewhere:
+            continue
         if a.partition == b.partition:
             held[a.partition] += buffer * (level[v] - level[u] + 1)
         else:
@@ -81,6 +82,9 @@ def held(mapping: Mapping) -> dict[int, int]:
             crossing[u, b.partition].append(buffer)
     for (_, partition), buffers in crossing.items():
         held[partition] += 2 * (buffers[0] if instance.mode == "physical" else sum(buffers))
+    for one in mapping.copied:
+        for i in (one.supplier, *one.readers):
+            held[mapping.copies[i].partition] += 2 * math.ceil(one.size * tile)
     return held
 
 
@@ -103,7 +107,8 @@ def memory(mapping: Mapping) -> dict[int, int]:
     """Picoseconds of DRAM per partition: every tensor that crosses a border, written there and read here.
 
     In mode ``dfmodel`` once per edge; in mode ``physical`` a tensor is written once and read once per partition, and
-    weights are read unless they stay in SRAM; then the KV cache of decode steps stays too, if it fits.
+    weights are read unless they stay in SRAM; then the KV cache of decode steps stays too, if it fits. What a reader
+    paid for is written by it, and read by others in place of the tensor.
     """
     instance = mapping.instance
     rate = rates.dram(instance)
@@ -111,14 +116,14 @@ def memory(mapping: Mapping) -> dict[int, int]:
     crossing: dict[tuple[int, int], int] = defaultdict(int)
     for u, v in mapping.edges:
         a, b = mapping.copies[u], mapping.copies[v]
-        if a.partition != b.partition:
+        if a.partition != b.partition and (u, v) not in mapping.elsewhere:
             crossing[u, a.partition] += 1
             crossing[u, b.partition] += 1
     for (u, partition), edges in crossing.items():
-        copy = mapping.copies[u]
-        kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
-        time = facts.up(facts.local_output(kernel, scheme, instance, mapping.degrees) / rate)
-        times[partition] += time * (1 if instance.mode == "physical" else edges)
+        times[partition] += facts.up(mapping.output(u) / rate) * (1 if instance.mode == "physical" else edges)
+    for one in mapping.copied:
+        for i in (one.supplier, *one.readers):
+            times[mapping.copies[i].partition] += facts.up(one.size / rate)
     physical, decode = instance.mode == "physical", instance.task.purpose == "decode"
     layered = instance.task.stages == "layers"
     stays = physical and decode and layered and all(_resident(mapping, copy.partition) for copy in mapping.copies)
@@ -150,28 +155,10 @@ def _cached(mapping: Mapping) -> bool:
 
 
 def network(mapping: Mapping) -> dict[int, int]:
-    """Picoseconds of collectives per partition: all-reduces where they are made, layout changes where they are read
-    (at the hand-over between layers too, in mode ``physical``)."""
-    instance, solution = mapping.instance, mapping.solution
+    """Picoseconds of collectives and exchanges per partition."""
     times = {copy.partition: 0 for copy in mapping.copies}
-    dimensions = facts.uses(instance, solution.degrees, "tensor")
-    for copy in mapping.copies:
-        kernel = instance.workload.kernels[copy.kernel]
-        size = Fraction(facts.batched_output(kernel, instance))
-        if copy.scheme == "K":
-            factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
-            times[copy.partition] += facts.up(sum((facts.all_reduce(size, d, factor) for d in dimensions), Fraction(0)))
-        if copy.scheme in ("K_RS", "K_N"):
-            size *= facts.padding(kernel, copy.scheme, instance, mapping.degrees)
-            times[copy.partition] += facts.up(sum((facts.reduce_scatter(size, d) for d in dimensions), Fraction(0)))
-        if instance.mode == "physical":
-            times[copy.partition] += facts.up(added_up(kernel, copy.scheme, instance, solution.degrees))
-        times[copy.partition] += facts.up(facts.own_exchange(kernel, instance, solution.degrees))
-        times[copy.partition] += training.exchanged(kernel, copy.scheme, instance, solution.degrees)
-    for u, v in (*mapping.edges, *mapping.handovers):
-        a, b = mapping.copies[u], mapping.copies[v]
-        ends = [(instance.workload.kernels[one.kernel], one.scheme) for one in (a, b)]
-        times[b.partition] += facts.up(change(ends[0], ends[1], instance, solution.degrees))
+    for one in exchanges.each_run(mapping):
+        times[mapping.copies[one.payer].partition] += one.ticks
     return times
 
 
@@ -191,8 +178,7 @@ def longest_transfer(mapping: Mapping) -> int:
                 readers[u] += 1
         total = 0
         for u, edges in readers.items():
-            copy = mapping.copies[u]
-            once = facts.up(facts.sending(instance.workload.kernels[copy.kernel], copy.scheme, instance, degrees))
+            once = facts.up(facts.sending(mapping.output(u), instance, degrees))
             total += once * (edges if instance.mode == "dfmodel" else 1)
         longest = max(longest, total)
     return longest

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Set
 from fractions import Fraction
 
@@ -61,14 +60,13 @@ def parameters(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degre
     return facts.local_weights(kernel, scheme, instance, degrees) + table
 
 
-def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees, saved: Set[str]) -> int:
-    """C6: bytes that one kernel of each layer of a chip always has in DRAM, rounded up once; ``saved`` are those whose
-    output is kept (:func:`~chipmap.validation.dataflow.facts.saved`).
+def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
+    """C6: bytes that one kernel of each layer of a chip always has in DRAM, beside the outputs that are :func:`kept`.
 
     In training a parameter has a gradient of as many bytes, and its state; in mode ``dfmodel`` only the state counts.
     What is in parts, one per replica, is whole for one layer at a time: gradients until they are summed, weights while
-    they are used, and those of the next layer meanwhile. Outputs are saved per micro-batch in flight. A KV cache (what
-    decode steps fetch, mode ``physical``) is there for every sample that the replica serves.
+    they are used, and those of the next layer meanwhile. A KV cache (what decode steps fetch, mode ``physical``) is
+    there for every sample that the replica serves.
     """
     task, layers = instance.task, facts.stage_layers(instance, degrees)
     total = Fraction(0)
@@ -82,14 +80,20 @@ def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees:
             total += each * layers
             if what in apart:
                 total += each * at_once[what] - each * layers * (1 - Fraction(1, copies(scheme, degrees)))
-    waiting = task.schedule == "zb-h1" and facts.read_by_updates(kernel, instance)
-    if kernel.name in saved or waiting:
-        times = facts.in_flight(instance, degrees) - (kernel.name not in saved)
-        total += layers * times * facts.local_output(kernel, scheme, instance, degrees)
     if task.purpose == "decode" and instance.mode == "physical":
         fetched = facts.fetched(kernel, scheme, instance, degrees)
         total += layers * Fraction(task.batch, degrees.data) * fetched
-    return math.ceil(total)
+    return total
+
+
+def kept(kernel: Kernel, output: Fraction, instance: DataflowInstance, degrees: Degrees, saved: Set[str]) -> Fraction:
+    """C6: bytes of a kernel's outputs that are there for micro-batches in flight, for all layers of a stage: those
+    ``saved`` (:func:`~chipmap.validation.dataflow.facts.saved`), and what late updates read."""
+    late = instance.task.schedule == "zb-h1" and facts.read_by_updates(kernel, instance)
+    if kernel.name not in saved and not late:
+        return Fraction(0)
+    times = facts.in_flight(instance, degrees) - (kernel.name not in saved)
+    return facts.stage_layers(instance, degrees) * times * output
 
 
 @once
@@ -137,8 +141,9 @@ def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: 
     if kernel.phase == "backward":
         return 0
     time, whole = Fraction(0), facts.whole_weights(kernel, instance) * layers
-    split = whole and facts.by_tokens(kernel, scheme, instance)
-    if split and any(one.update for one in instance.workload.kernels):
+    split, kernels = whole and facts.by_tokens(kernel, scheme, instance), instance.workload.kernels
+    named = split and any(one.update and one.parameters_of == kernel.name for one in kernels)
+    if split and not named and any(one.update for one in kernels):
         time += sum((facts.reduce_scatter(whole, d) for d in facts.uses(instance, degrees, "tensor")), Fraction(0))
     if "state" in apart and "weight" not in apart:
         time += scatter(parameters(kernel, scheme, instance, degrees) * layers, links)

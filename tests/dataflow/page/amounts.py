@@ -36,6 +36,7 @@ class PageCase:
     chunks: int
     recompute: str
     shard: str
+    keep: str
 
     @property
     def physical(self) -> bool:
@@ -50,6 +51,11 @@ class PageCase:
     def staged(self) -> bool:
         """Whether stages share out kernels."""
         return self.instance.task.stages == "kernels"
+
+    @property
+    def fuses(self) -> bool:
+        """Whether chips fuse kernels."""
+        return self.instance.task.fused and self.instance.system.chip.fused
 
     @property
     def layers(self) -> int:

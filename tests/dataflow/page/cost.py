@@ -12,7 +12,7 @@ from math import prod
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.workload import Kernel
-from tests.dataflow.page import amounts, memory, network, tiles
+from tests.dataflow.page import amounts, exchanges, memory, network, tiles
 from tests.dataflow.page.amounts import PageCase, ticks
 from tests.dataflow.page.memory import Mapped
 
@@ -92,7 +92,29 @@ def _plan_in_domain(instance: DataflowInstance, solution: DataflowSolution, b: i
     elif solution.recompute not in (None, asked):
         return False
     shard = task.shard if isinstance(task.shard, str) else "weights" if task.shard else "none"
-    return solution.shard is not None if task.shard is None else solution.shard in (None, shard)
+    shared = solution.shard is not None if task.shard is None else solution.shard in (None, shard)
+    return shared and _kept_in_domain(instance, solution)
+
+
+def _kept_in_domain(instance: DataflowInstance, solution: DataflowSolution) -> bool:
+    """C0 of ``keep``."""
+    task, kernels = instance.task, instance.workload.kernels
+    if task.keep is not None and solution.keep not in (None, task.keep):
+        return False
+    keep = solution.keep or task.keep or "none"
+    backward = [one.phase == "backward" for one in kernels]
+    if keep == "none":
+        return True
+    if instance.mode != "physical" or (task.fused and instance.system.chip.fused) or task.across_layers:
+        return False
+    if task.stages != "layers" or task.schedule == "zb-h1" or (keep == "step" and True not in backward):
+        return False
+    if solution.recompute not in (None, "none") or task.recompute not in (None, False, "none"):
+        return False
+    at = {kernel.name: i for i, kernel in enumerate(kernels)}
+    listed = exchanges.list_of_places(backward, [(at[u], at[v]) for u, v in instance.workload.edges])
+    numbers = [solution.partitions[i] for i in listed]
+    return all(a < b for a, b in pairwise(numbers))
 
 
 def _stages_in_domain(instance: DataflowInstance, solution: DataflowSolution) -> bool:
@@ -114,7 +136,7 @@ def mapping_of(instance: DataflowInstance, solution: DataflowSolution) -> Mapped
     chunks = (solution.chunks or task.chunks or 1) if task.schedule == "interleaved" else 1
     b = solution.micro_batch or task.micro_batch
     assert b is not None
-    case = PageCase(instance, solution.degrees, b, chunks, recompute, shard)
+    case = PageCase(instance, solution.degrees, b, chunks, recompute, shard, solution.keep or task.keep or "none")
     n, at = len(workload.kernels), {kernel.name: i for i, kernel in enumerate(workload.kernels)}
     copies = tuple(
         (i // n, workload.kernels[i % n], scheme, p)
@@ -222,10 +244,13 @@ def _memory(mapped: Mapped) -> dict[int, int]:
     rate, seen = amounts.written(system.memory.bytes_per_ns, system.memory.efficiency), set[tuple[int, int]]()
     for u, v in mapped.edges:
         if mapped.crosses(u, v):
-            for p in (mapped.copies[u][3], mapped.copies[v][3]):
+            for p in (mapped.copies[u][3], mapped.copies[v][3]) if (u, v) not in mapped.elsewhere else ():
                 if not case.physical or (u, p) not in seen:
                     found[p] += ticks(mapped.output(u) / rate)
                 seen.add((u, p))
+    for one in mapped.copied:
+        for i in (one.supplier, *one.readers):
+            found[mapped.copies[i][3]] += ticks(one.size / rate)
     of_stage: dict[int, int] = defaultdict(int)
     for p in mapped.partitions:
         of_stage[mapped.stage(p)] += 1
@@ -243,12 +268,20 @@ def _memory(mapped: Mapped) -> dict[int, int]:
 def _network(mapped: Mapped) -> dict[int, int]:
     """T3 by partition."""
     case, found = mapped.case, dict.fromkeys(mapped.partitions, 0)
-    for _, kernel, scheme, p in mapped.copies:
-        found[p] += network.sums(case, kernel, scheme) + network.exchange(case, kernel)
-        found[p] += network.each_run(case, kernel, scheme)
-    for u, v in (*mapped.edges, *mapped.handed):
-        _, kernel, scheme, p = mapped.copies[v]
-        found[p] += network.change(case, mapped.copies[u][1:3], (kernel, scheme))
+    members = [u for makers in mapped.added.values() for u in makers]
+    for i, (_, kernel, scheme, p) in enumerate(mapped.copies):
+        found[p] += network.exchange(case, kernel)
+        if i not in members or scheme not in exchanges.PARTIAL_SUMS:
+            found[p] += network.sums(case, kernel, scheme)
+        if i in mapped.parameters and not kernel.update:
+            found[p] += exchanges.used_weights(mapped, i, mapped.parameters[i])
+        else:
+            found[p] += network.each_run(case, kernel, scheme)
+    for i, time in exchanges.shared_sums(mapped):
+        found[mapped.copies[i][3]] += time
+    free = {*mapped.suppliers, *exchanges.lie_as_another(mapped)}
+    for u, v in [*(edge for edge in mapped.edges if edge not in free), *mapped.handed]:
+        found[mapped.copies[v][3]] += mapped.change(u, v)
     return found
 
 
@@ -260,7 +293,7 @@ def _hand_over(mapped: Mapped) -> int:
     for _, kernel, scheme, _ in mapped.copies:
         edges = sum(u == kernel.name for u, _ in workload.carries)
         times = (edges if not case.physical else min(edges, 1)) * (2 if returns else 1)
-        total += ticks(times * network.sent(case, kernel, scheme))
+        total += ticks(times * network.sent(case, amounts.output(case, kernel, scheme)))
     return total
 
 
@@ -272,7 +305,7 @@ def _longest_transfer(mapped: Mapped) -> int:
         for u, v in mapped.edges:
             if mapped.stage(mapped.copies[u][3]) <= s < mapped.stage(mapped.copies[v][3]):
                 if not (case.physical and u in seen):
-                    total += ticks(network.sent(case, mapped.copies[u][1], mapped.copies[u][2]))
+                    total += ticks(network.sent(case, mapped.output(u)))
                 seen.add(u)
         longest = max(longest, total)
     return longest
@@ -297,6 +330,9 @@ def _after(mapped: Mapped) -> int:
             sums += network.gradients(case, kernel, scheme, 1 if behind else case.layers)
         elif kernel.phase == "forward":
             gathers += network.updated(case, kernel, scheme)
+    gathers += sum(
+        exchanges.back_to_rest(mapped, u, f) for u, f in mapped.parameters.items() if mapped.copies[u][1].update
+    )
     if behind:
         least = 0
         if case.degrees.expert == 1 and all(one.exchange == "none" for one in kernels):

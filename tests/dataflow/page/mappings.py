@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
-from tests.dataflow.page import amounts
+from tests.dataflow.page import amounts, exchanges
 from tests.dataflow.page.cost import in_domain, judged
 
 
@@ -25,7 +25,7 @@ def all_degrees(instance: DataflowInstance) -> Iterator[Degrees]:
 
 
 def plans(instance: DataflowInstance) -> Iterator[dict[str, Any]]:
-    """Micro-batch, chunks, recomputation and what is shared out; C0 says which are any."""
+    """Micro-batch, chunks, recomputation, what is shared out and how long layouts are kept; C0 says which are any."""
     task = instance.task
     each = range(1, task.batch + 1) if task.micro_batch is None else [task.micro_batch]
     chunks: list[int | None] = [None]
@@ -33,8 +33,9 @@ def plans(instance: DataflowInstance) -> Iterator[dict[str, Any]]:
         chunks = [*range(1, instance.workload.layers + 1)] if task.chunks is None else [task.chunks]
     again = ["none", "selective", "full"] if task.recompute is None else [None]
     shard = ["none", "optimizer", "gradients", "weights"] if task.shard is None else [None]
-    for b, v, r, s in product(each, chunks, again, shard):
-        yield {"micro_batch": b, "chunks": v, "recompute": r, "shard": s}
+    keep = ["none", "phase", "step"] if task.keep is None else [None]
+    for b, v, r, s, k in product(each, chunks, again, shard, keep):
+        yield {"micro_batch": b, "chunks": v, "recompute": r, "shard": s, "keep": k}
 
 
 def numberings(instance: DataflowInstance) -> list[tuple[int, ...]]:
@@ -60,6 +61,15 @@ def numberings(instance: DataflowInstance) -> list[tuple[int, ...]]:
     return sorted(found)
 
 
+def by_place(instance: DataflowInstance) -> tuple[int, ...]:
+    """A partition for each kernel of a layer, in the order of places."""
+    kernels = instance.workload.kernels
+    at = {kernel.name: i for i, kernel in enumerate(kernels)}
+    edges = [(at[u], at[v]) for u, v in instance.workload.edges]
+    listed = exchanges.list_of_places([one.phase == "backward" for one in kernels], edges)
+    return tuple(listed.index(i) for i in range(len(kernels)))
+
+
 def mappings(instance: DataflowInstance) -> Iterator[DataflowSolution]:
     """Every mapping in the domain, but for those that break C1 within a layer."""
     kernels, task = instance.workload.kernels, instance.task
@@ -70,8 +80,10 @@ def mappings(instance: DataflowInstance) -> Iterator[DataflowSolution]:
     ] * layers
     numbered = numberings(instance)
     for degrees, plan in product(list(all_degrees(instance)), list(plans(instance))):
-        first = True
-        for chosen, numbers in product(product(*schemes), numbered):
+        first, kept = True, (plan["keep"] or task.keep or "none") != "none"
+        if kept and task.keep is None and degrees.tensor == degrees.expert == 1:
+            continue  # nobody pays for any layout
+        for chosen, numbers in product(product(*schemes), [by_place(instance)] if kept else numbered):
             stages: Iterator[tuple[int, ...]] = iter([()])
             if task.stages == "kernels":
                 stages = combinations_with_replacement(range(degrees.pipeline), max(numbers) + 1)

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from chipmap.instances.dataflow.workload import Kernel
-from tests.dataflow.page import amounts, network
+from tests.dataflow.page import amounts, exchanges, network
 from tests.dataflow.page.amounts import PageCase
 
 
@@ -36,8 +36,57 @@ class Mapped:
             found[p].append((kernel, scheme))
         return dict(found)
 
+    @cached_property
+    def order(self) -> list[int]:
+        """The copies in the order of running."""
+        return exchanges.in_order(self)
+
+    @cached_property
+    def suppliers(self) -> dict[tuple[int, int], int]:
+        """(maker, reader): who has paid for what the reader reads."""
+        return exchanges.suppliers(self)
+
+    @cached_property
+    def copied(self) -> list[exchanges.Copied]:
+        return exchanges.copied(self)
+
+    @cached_property
+    def elsewhere(self) -> set[tuple[int, int]]:
+        """(maker, reader) where the reader reads a copy."""
+        return {(one.maker, v) for one in self.copied for v in one.readers}
+
+    @cached_property
+    def added(self) -> dict[int, list[int]]:
+        """The makers that a kernel adds up, if they are two or more."""
+        if not self.case.physical:
+            return {}
+        return {
+            i: [self.named(layer, name) for name in kernel.adds]
+            for i, (layer, kernel, _, _) in enumerate(self.copies)
+            if len(kernel.adds) > 1
+        }
+
+    @cached_property
+    def parameters(self) -> dict[int, int]:
+        """The forward kernel whose parameters a backward one names."""
+        named = {i: (layer, kernel.parameters_of) for i, (layer, kernel, _, _) in enumerate(self.copies)}
+        return {i: self.named(*one) for i, one in named.items() if one[1] and self.case.physical}
+
+    def named(self, layer: int, name: str) -> int:
+        return next(i for i, one in enumerate(self.copies) if one[0] == layer and one[1].name == name)
+
+    def end(self, copy: int) -> network.End:
+        return self.copies[copy][1:3]
+
+    def change(self, u: int, v: int) -> int:
+        """Ticks of a change of layout."""
+        return network.change(self.case, self.end(u), self.end(v))
+
     def output(self, copy: int) -> Fraction:
+        """Bytes that a copy of a kernel leaves on a chip."""
         _, kernel, scheme, _ = self.copies[copy]
+        if scheme in exchanges.PARTIAL_SUMS and any(copy in makers for makers in self.added.values()):
+            return amounts.tensor(self.case, kernel)
         return amounts.output(self.case, kernel, scheme)
 
     def crosses(self, u: int, v: int) -> bool:
@@ -60,7 +109,12 @@ def sram(mapped: Mapped) -> dict[int, int]:
         if not case.instance.system.chip.streams:
             held[p] += math.ceil(amounts.held_weights(case, kernel, scheme))
     tokens, seen = case.instance.workload.tokens * case.b, set[tuple[int, int]]()
+    for one in mapped.copied:
+        for i in (one.supplier, *one.readers):
+            held[mapped.copies[i][3]] += 2 * math.ceil(one.size * case.instance.task.tile_tokens / tokens)
     for u, v in mapped.edges:
+        if (u, v) in mapped.elsewhere:
+            continue
         buffer = math.ceil(mapped.output(u) * case.instance.task.tile_tokens / tokens)
         if not mapped.crosses(u, v):
             held[mapped.copies[u][3]] += buffer * (level[v] - level[u] + 1)
@@ -132,9 +186,9 @@ def resting(mapped: Mapped) -> dict[int, int]:
     workload, task = case.instance.workload, case.instance.task
     updates = {one.name for one in workload.kernels if one.update}
     late = {u for u, v in workload.edges if v in updates} if task.schedule == "zb-h1" else set()
-    for _, kernel, scheme, p in mapped.copies:
+    for i, (_, kernel, scheme, p) in enumerate(mapped.copies):
         total = _parameters(case, kernel, scheme) if kernel.phase == "forward" else Fraction(0)
-        output = case.layers * amounts.output(case, kernel, scheme)
+        output = case.layers * mapped.output(i)
         if kernel.name in saved:
             total += in_flight(case) * output
         elif kernel.name in late:
@@ -143,7 +197,16 @@ def resting(mapped: Mapped) -> dict[int, int]:
             samples = Fraction(task.batch, case.degrees.data)
             total += case.layers * samples * amounts.fetched(case, kernel, scheme)
         found[mapped.stage(p)] = found.get(mapped.stage(p), 0) + math.ceil(total)
+    for one in mapped.copied:
+        if saves(mapped, one):
+            found[0] += math.ceil(math.ceil(one.size) * case.layers * in_flight(case))
     return found
+
+
+def saves(mapped: Mapped, one: exchanges.Copied) -> bool:
+    """Whether a copy is saved for the backward phase, so that it doesn't wait."""
+    phases = [mapped.copies[i][1].phase for i in (one.supplier, *one.readers)]
+    return phases[0] == "forward" and "backward" in phases
 
 
 def dram(mapped: Mapped) -> dict[int, int]:
@@ -160,9 +223,17 @@ def dram(mapped: Mapped) -> dict[int, int]:
             if kernel.name in saved and kernel.name not in case.again:
                 continue  # it rests already
             there = place[made] <= place[c] <= place[read] and place[made] < place[read]
+            there = there and (u, v) not in mapped.elsewhere
             if there and mapped.stages:
                 there = c == made or mapped.stage(c) == mapped.stage(read)
             if there and not (case.physical and u in waits):
                 held[c] += math.ceil(mapped.output(u))
                 waits.add(u)
+        for one in mapped.copied:
+            last = max(place[mapped.copies[v][3]] for v in one.readers)
+            if not saves(mapped, one) and place[mapped.copies[one.supplier][3]] <= place[c] <= last:
+                held[c] += math.ceil(one.size)
+        for b, f in mapped.parameters.items():
+            if mapped.copies[b][3] == c and not mapped.copies[b][1].update:
+                held[c] += exchanges.beside_rest(mapped, b, f)
     return held

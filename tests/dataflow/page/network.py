@@ -121,7 +121,7 @@ def reads(case: PageCase, reader: End, maker: Kernel) -> str:
 def change(case: PageCase, maker: End, reader: End) -> int:
     """Ticks until a reader has what it needs of what ``maker`` made."""
     if "E" in (maker[1], reader[1]):
-        return ticks(_routed(case, maker, reader))
+        return ticks(routed(case, maker, reader))
     return ticks(sum((_moved(case, maker, reader, link) for link in case.links("tensor")), Fraction(0)))
 
 
@@ -157,10 +157,10 @@ def _moved(case: PageCase, maker: End, reader: End, link: Dimension) -> Fraction
     if reader[1] == "OUTER" and case.physical and (heads := _heads(case, maker[0])):
         needed.append(Fraction(math.ceil(Fraction(heads, n)), heads))
     if made == needs and not _heads_of_samples(case, maker, reader):
-        if all(_agree(held * n, one * n, n) for one in needed):
+        if all(agree(held * n, one * n, n) for one in needed):
             return Fraction(0)
         most = max(needed)
-        if held < most and _agree(most * n, held * n, n) and all(_agree(most * n, one * n, n) for one in needed):
+        if held < most and agree(most * n, held * n, n) and all(agree(most * n, one * n, n) for one in needed):
             return collective("gather", size * most, link.replace(size=int(most / held)))
         return gather
     if not case.physical:
@@ -170,7 +170,7 @@ def _moved(case: PageCase, maker: End, reader: End, link: Dimension) -> Fraction
     return swapped if equal else max(swapped, gather)
 
 
-def _agree(maker: Fraction, reader: Fraction, n: int) -> bool:
+def agree(maker: Fraction, reader: Fraction, n: int) -> bool:
     """Whether each chip has what it needs, of ``maker`` / n and ``reader`` / n."""
     if maker == reader:
         return True
@@ -179,7 +179,7 @@ def _agree(maker: Fraction, reader: Fraction, n: int) -> bool:
     return n % maker == 0 and n % reader == 0 and maker % reader == 0
 
 
-def _routed(case: PageCase, maker: End, reader: End) -> Fraction:
+def routed(case: PageCase, maker: End, reader: End) -> Fraction:
     """Dispatch to divided experts, combine from them."""
     size, total = amounts.tensor(case, maker[0]), Fraction(0)
     made, needed = size * amounts.output_share(case, *maker), size * amounts.share(case, *reader)
@@ -268,8 +268,9 @@ def gradients(case: PageCase, kernel: Kernel, scheme: str, layers: int) -> int:
 
 def updated(case: PageCase, kernel: Kernel, scheme: str) -> int:
     """T6: ticks in which the updated weights of a forward kernel are gathered, for all layers of the stage."""
-    total, kernels = Fraction(0), case.instance.workload.kernels
-    if amounts.splits_tokens(case, kernel, scheme) and any(one.update for one in kernels):
+    total, updates = Fraction(0), [one for one in case.instance.workload.kernels if one.update]
+    named = any(one.parameters_of == kernel.name for one in updates)
+    if amounts.splits_tokens(case, kernel, scheme) and updates and not named:
         size = amounts.weights(case, kernel) * case.layers
         total += sum(collective("gather", size, link) for link in case.links("tensor"))
     if shared_out(case, scheme) in ("optimizer", "gradients"):
@@ -278,9 +279,9 @@ def updated(case: PageCase, kernel: Kernel, scheme: str) -> int:
     return ticks(total)
 
 
-def sent(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
-    """Nanoseconds of an output on the pipeline's link."""
-    size, total = amounts.output(case, kernel, scheme), Fraction(0)
+def sent(case: PageCase, size: Fraction) -> Fraction:
+    """Nanoseconds of ``size`` bytes on the pipeline's link."""
+    total = Fraction(0)
     for link in case.links("pipeline") if size else ():
         total += size / amounts.written(link.bytes_per_ns) + amounts.written(link.latency_ns)
     return total

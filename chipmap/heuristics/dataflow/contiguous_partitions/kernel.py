@@ -17,11 +17,12 @@ NEVER = 2**62
 class Line(NamedTuple):
     """Kernels of one phase in their order, by position in the order of all, each under one scheme.
 
-    Picoseconds [n] of ``compute``, of the ``network`` (changes of layout included), of the ``stream`` that a kernel
+    Picoseconds [n] of ``compute``, of the ``network`` (but for changes of layout), of the ``stream`` that a kernel
     always reads, of one write or read of its output (``dram``); bytes [n] of ``weights`` and of a ``buffer``;
     ``readers`` [n] counts the tensors out of it. Tensors into kernel v are ``enter[v]`` … ``enter[v+1]-1`` of
-    ``maker`` and ``waits`` (buffers that one takes inside a partition). ``group`` [n] is the number of the kernel's
-    group of pins (-1: none), ``sizes`` how many each has.
+    ``maker``, ``waits`` (buffers that one takes inside a partition), ``change`` (picoseconds of its change of layout)
+    and ``supplier`` (the last kernel before v that may have paid for the same, -1: none; the change is free with it in
+    the partition). ``group`` [n] is the number of the kernel's group of pins (-1: none), ``sizes`` how many each has.
     """
 
     compute: IntArray
@@ -34,6 +35,8 @@ class Line(NamedTuple):
     enter: IntArray
     maker: IntArray
     waits: IntArray
+    change: IntArray
+    supplier: IntArray
     group: IntArray
     sizes: IntArray
 
@@ -91,6 +94,8 @@ def cut(line: Line, bounds: Bounds, table: Table, left: IntArray, seen: IntArray
             for k in range(line.enter[v], line.enter[v + 1]):
                 u = line.maker[k]
                 state[1] -= 1
+                if line.supplier[k] < i:
+                    network += line.change[k]
                 if u < i:
                     if not bounds.multicast or seen[u] != i + 1:
                         memory, held, seen[u] = memory + line.dram[u], held + 2 * line.buffer[u], i + 1

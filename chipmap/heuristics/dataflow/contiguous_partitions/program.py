@@ -14,7 +14,9 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.contiguous_partitions.kernel import NEVER, Bounds, IntArray, Line, Table, cut
 from chipmap.heuristics.dataflow.program.program import Chain
 from chipmap.instances.dataflow.batch import forward_runs
+from chipmap.instances.dataflow.exchanged import exchanged
 from chipmap.instances.dataflow.problem import DataflowProblem, levels, wires
+from chipmap.instances.dataflow.suppliers import possible_suppliers, spared
 from chipmap.networks.graph import neighbours, topological
 
 #: Tensors that a call of compiled code looks at (some 0.1 s); counted partitions per phase; values of the table.
@@ -104,11 +106,15 @@ class Pieces:
         options = [problem.options[v % n][chosen[v]] for v in self.order]
         place = {v: i for i, v in enumerate(self.order)}
         makers: list[list[int]] = [[] for _ in self.order]
-        network = [option.collective for option in options]
+        # the last one of added products is the same in all pieces of the order
+        sums = exchanged(problem, chosen, problem.places).sums
+        network = [option.collective + sums[v] for v, option in zip(self.order, options, strict=True)]
         for u, v in self.tensors:
             makers[v].append(u)
-            network[place[v]] += problem.converts(u % n, v % n, chosen[u], chosen[v])
         pairs = [(u, v) for v in self.order for u in makers[v]]
+        free, suppliers = spared(problem, chosen), possible_suppliers(problem, chosen)
+        change = [problem.converts(u % n, v % n, chosen[u], chosen[v]) * ((u, v) not in free) for u, v in pairs]
+        supplier = [max((place[r] for r in suppliers.get(pair, ())), default=-1) for pair in pairs]
         readers = np.bincount([place[u] for u, _ in self.tensors], minlength=len(self.order))
         group, sizes = self._groups()
         return Line(
@@ -122,6 +128,8 @@ class Pieces:
             enter=np.cumsum([0, *(len(makers[v]) for v in self.order)]).astype(np.int64),
             maker=np.array([place[u] for u, _ in pairs], np.int64),
             waits=np.array([self.waits[pair] for pair in pairs], np.int64),
+            change=np.array(change, np.int64),
+            supplier=np.array(supplier, np.int64),
             group=group,
             sizes=sizes,
         )

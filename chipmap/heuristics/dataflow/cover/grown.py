@@ -11,9 +11,10 @@ makes no bound wrong.
 from __future__ import annotations
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.dataflow.cover.changes import Changes
 from chipmap.heuristics.dataflow.cover.convexity import reached_from
 from chipmap.heuristics.dataflow.cover.pricing import Partition, Prices, covered
-from chipmap.heuristics.dataflow.symmetric.classes import Classes, Link
+from chipmap.heuristics.dataflow.symmetric.classes import Classes
 from chipmap.heuristics.engines.ideals import bits
 from chipmap.instances.dataflow.batch import forward_runs
 
@@ -42,7 +43,7 @@ class PartitionBeamSearch:
         for u, v in edges:
             self.readers[u].append(v)
             self.makers[v].append(u)
-        self.links = {(link.u, link.v): (e, link) for e, link in enumerate(classes.links)}
+        self.changes = Changes(classes)
         self.known: dict[int, Partition | None] = {}
 
     def best(self, prices: Prices, count: int, deadline: Deadline) -> list[tuple[bool, Partition]]:
@@ -87,13 +88,13 @@ class PartitionBeamSearch:
         held = sum(option[v].weights for v in inside)
         if held > problem.sram:
             return None
-        network = sum(option[v].collective for v in inside)
+        network: float = sum(option[v].collective for v in inside)
+        network += self.changes.least(((u, v) for v in inside for u in self.makers[v]), self.chosen)
         moved, crosses = list[int](), dict[tuple[int, int], float]()  # makers of tensors that cross the border
         for v in inside:
             for u in self.makers[v]:
-                network += problem.converts(u, v, self.chosen[u], self.chosen[v])
                 if members >> u & 1:
-                    held += self._link(u, v)[1].waits * option[u].buffer
+                    held += self.changes.link(u, v)[1].waits * option[u].buffer
                 else:
                     moved.append(u)
                     self._cross(crosses, u, v, 1.0)
@@ -112,11 +113,8 @@ class PartitionBeamSearch:
         kernels = {(self.of[v], self.chosen[v]): 1 for v in inside}
         return Partition(runs * (problem.launch + whole) / self.unit, kernels, crosses)
 
-    def _link(self, u: int, v: int) -> tuple[int, Link]:
-        return self.links[self.of[u], self.of[v]]
-
     def _cross(self, crosses: dict[tuple[int, int], float], u: int, v: int, sign: float) -> None:
-        e, link = self._link(u, v)
+        e, link = self.changes.link(u, v)
         if len(link.made) > 1:
-            g = next(g for g, made in enumerate(link.made) if self.chosen[u] in made)
+            g = self.changes.made[e][self.chosen[u]]
             crosses[e, g] = crosses.get((e, g), 0.0) + sign

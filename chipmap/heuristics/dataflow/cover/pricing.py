@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.heuristics.dataflow.cover.changes import Changes
 from chipmap.heuristics.dataflow.cover.convexity import between, chains
 from chipmap.heuristics.dataflow.symmetric.classes import Classes, Link
 from chipmap.instances.dataflow.batch import forward_runs
@@ -74,6 +75,7 @@ class PricingProgram:
         self._declare()
         self._tensors()
         self._moves()
+        self._changes()
         self._resources(resident, cached)
         self._fusion()
         self._order()
@@ -165,6 +167,45 @@ class PricingProgram:
                     each = link.tensors / self.classes.size(link.u)
                     self._row([*parts, (shared[key], -each)], -np.inf, 0.0)
 
+    def _changes(self) -> None:
+        """Changes of layout: each reader's own, or the dearest of those that several readers or products may share.
+
+        The readers of a tensor pay at least for the dearest need of one of them: a whole number ``pays`` of makers has
+        readers of a class with that need. A kernel that adds up products pays at least for the dearest one.
+        """
+        self.changes: list[tuple[int, float]] = []
+        for e, link in self.links:
+            if self.classes.backward[link.v] != self.backward or not any(map(any, link.converts)):
+                continue
+            parts = [[self._read(e, g, h) for h in range(len(link.taken))] for g in range(len(link.made))]
+            prices = [[price / self.unit for price in row] for row in link.converts]
+            if link.payers == "reader":
+                rows = [zip(own, row, strict=True) for own, row in zip(parts, prices, strict=True)]
+                self.changes += [(j, a * price) for row in rows for part, price in row for j, a in part]
+                continue
+            at = link.u if link.payers == "readers" else link.v
+            if ("change", link.payers, at) not in self.names:
+                self.changes.append((self._add(("change", link.payers, at), np.inf, False), 1.0))
+            whole = self.names["change", link.payers, at]
+            each = link.tensors / self.classes.size(at)
+            rows_of: list[list[tuple[int, float]]] = [[] for _ in link.taken]
+            for g, row in enumerate(prices):
+                for h, price in enumerate(row):
+                    if link.payers == "readers" and each > 1 and price:
+                        pays = self._add(("pays", e, g, h), self.classes.size(at), True)
+                        self._row([*parts[g][h], (pays, -each)], -np.inf, 0.0)
+                        rows_of[h].append((pays, price))
+                    elif price:
+                        rows_of[h] += [(j, a * price / each) for j, a in parts[g][h]]
+            if link.payers == "adder":
+                rows_of = [[one for own in rows_of for one in own]]
+            for own in rows_of:
+                self._row([*own, (whole, -1.0)], -np.inf, 0.0)
+
+    def _read(self, e: int, g: int, h: int) -> list[tuple[int, float]]:
+        """How many tensors of link e, their makers sharded as in g, are read as in h."""
+        return [*self._parts("in", e, g, h), *self._parts("both", e, g, h)]
+
     def _resources(self, resident: bool, cached: bool) -> None:
         """C2 (with KV caches where these stay), and compute, memory and network, each or in sum, with the launch at
         most the time."""
@@ -184,9 +225,7 @@ class PricingProgram:
             for g, made in enumerate(link.made):
                 buffer = self.classes.options(link.u)[made[0]].buffer
                 held += [(j, link.waits * buffer / scale) for j, _ in self._parts("both", e, g)]
-                for h in range(len(link.taken)):
-                    both = [*self._parts("in", e, g, h), *self._parts("both", e, g, h)]
-                    network += [(j, link.converts[g][h] / self.unit) for j, _ in both]
+        network += self.changes
         compute = [(j, o.compute / self.unit) for j, (_, _, o) in zip(x, each, strict=True)]
         for terms in (compute, memory, network) if instance.task.overlap else ([*compute, *memory, *network],):
             self._row([*terms, time], -np.inf, -launch)
@@ -258,7 +297,10 @@ class PricingProgram:
 def partitions_of(
     classes: Classes, unit: float, partitions: Sequence[int], chosen: Sequence[int]
 ) -> list[tuple[bool, Partition]]:
-    """The phase of each partition of a mapping and what it is here: ``chosen`` are the options of the kernels."""
+    """The phase of each partition of a mapping and what it is here: ``chosen`` are the options of the kernels.
+
+    Its time is what the pricing program makes of it, which may be less than the mapping's.
+    """
     problem, of = classes.problem, classes.of()
     option = [problem.options[v][o] for v, o in enumerate(chosen)]
     count = max(partitions) + 1
@@ -270,25 +312,24 @@ def partitions_of(
         memory[p] += option[v].stream
         network[p] += option[v].collective
         kernels[p][of[v], chosen[v]] += 1
-    link_of = {(link.u, link.v): e for e, link in enumerate(classes.links)}
+    changes, edges = Changes(classes), [(int(u), int(v)) for u, v in problem.edges.tolist()]
     moved = Counter[tuple[int, int]]()
-    for u, v in problem.edges.tolist():
-        network[partitions[v]] += problem.converts(u, v, chosen[u], chosen[v])
+    for u, v in edges:
         if partitions[u] == partitions[v]:
             continue
-        e = link_of[of[u], of[v]]
-        g = next(g for g, made in enumerate(classes.links[e].made) if chosen[u] in made)
+        e, g = changes.link(u, v)[0], changes.made[changes.link(u, v)[0]][chosen[u]]
         for p, sign in ((partitions[u], -1), (partitions[v], 1)):
             moved[u, p] += 1
             if len(classes.links[e].made) > 1:
                 crosses[p][e, g] += sign
-    for (u, p), edges in moved.items():
-        memory[p] += option[u].dram * (1 if problem.instance.mode == "physical" else edges)
+    for (u, p), times in moved.items():
+        memory[p] += option[u].dram * (1 if problem.instance.mode == "physical" else times)
     phase, instance = {p: classes.backward[of[v]] for v, p in enumerate(partitions)}, problem.instance
     whole = max if instance.task.overlap else lambda *parts: sum(parts)
     found = []
     for p in range(count):
-        once = (problem.launch + whole(compute[p], memory[p], network[p])) / unit
+        least = network[p] + changes.least([(u, v) for u, v in edges if partitions[v] == p], chosen)
+        once = (problem.launch + whole(compute[p], memory[p], least)) / unit
         runs = 1 if phase[p] else forward_runs(instance)
         found.append((phase[p], Partition(runs * once, dict(kernels[p]), dict(crosses[p]))))
     return found

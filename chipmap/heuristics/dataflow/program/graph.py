@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from chipmap.heuristics.dataflow.program.label_setting import BITS, MASK, Graph
+from chipmap.heuristics.dataflow.program.exchanges import Exchanges, Exchanging
+from chipmap.heuristics.dataflow.program.label_setting import OPTIONS, Graph
 from chipmap.heuristics.dataflow.program.lattice import TooWideError, with_deadline_checks
+from chipmap.heuristics.dataflow.program.signature import Field, Fields, placed, rows
 from chipmap.heuristics.dataflow.program.tile_sharing import tiles
 from chipmap.heuristics.engines.ideals import IdealFamily, TooManyIdealsError, all_ideals, bits
 from chipmap.instances.dataflow.batch import runs
@@ -92,6 +95,9 @@ class IdealGraph:
         readers = [sum({1 << int(targets[e]) for e in leaving[leave[u] : leave[u + 1]]}) for u in range(n)]
         open_sets = [[u for u in bits(ideal) if readers[u] & ~ideal] for ideal in with_deadline_checks(lattice.masks)]
         grouped, sizes = self._groups()
+        if max(map(len, options)) > OPTIONS:
+            raise TooWideError(f"a kernel has more than {OPTIONS} sharding schemes")
+        fields, exchanges = self._known(options, readers)
         often = runs(problem.instance)
         times = [often[v % problem.n] for v in order]
         least = [[k * x for x in self._least(one)] for k, one in zip(times, options, strict=True)]
@@ -111,7 +117,8 @@ class IdealGraph:
             target=targets,
             waits=self._waits(),
             converts=self._converts(),
-            slot=_slots(n, [len(one) for one in options], self._open_together(open_sets)),
+            fields=fields,
+            exchanges=exchanges,
             sets=lattice.words,
             grow=lattice.first,
             by=lattice.added.astype(np.int64),
@@ -122,7 +129,7 @@ class IdealGraph:
             sizes=sizes,
             rest=_rest(np.array(least, dtype=np.int64), lattice),
             gate=lattice.masks.index((1 << self.forward) - 1) if 0 < self.forward < n else 0,
-            tiles=tiles(self._shares(), problem.instance.system.chip.tiles, 1 << BITS),
+            tiles=tiles(self._shares(), problem.instance.system.chip.tiles, OPTIONS),
             waits_dram=columns["waits"],
             outside=_outside(options),
             runs=np.array(times, dtype=np.int64),
@@ -146,9 +153,84 @@ class IdealGraph:
             return 0
         return option.fetch if self.resident else option.stream
 
-    def _open_together(self, open_sets: list[list[int]]) -> list[list[int]]:
-        """Sets of kernels whose outputs are open at the same time."""
-        return open_sets
+    def _known(self, options: Sequence[Sequence[Option]], readers: Sequence[int]) -> tuple[Fields, Exchanges]:
+        """What a signature says, and the exchanges that it decides."""
+        n, at = len(self.order), [0] * len(self.order)
+        for i, v in enumerate(self.order):
+            at[v] = i
+        slot, mask, fields = np.zeros(n, np.int64), np.zeros(n, np.int64), list[Field]()
+        number = [-1] * n
+        for u, choice in enumerate(options):
+            if len(choice) > 1 and readers[u]:
+                number[u] = len(fields)
+                fields.append(Field((u,), tuple(bits(readers[u])), (len(choice) - 1).bit_length()))
+        self.exchanging = exchanging = Exchanging(self.problem, at, self.wired, len(fields))
+        fields += exchanging.fields
+        self.exchanging_most = exchanging.most()
+        known = self._known_together(fields)
+        bit = placed(fields, known, self._asked_for(fields))
+        #: For each ideal the bits that are known then of a signature.
+        self.known_bits = known @ np.array([0 if one.passing else one.width for one in fields], dtype=np.int64)
+        code = [[0] * len(choice) for choice in options]
+        for u, f in enumerate(number):
+            if f >= 0:
+                slot[u], mask[u] = bit[f], (1 << fields[f].width) - 1
+                code[u] = [o << bit[f] for o in range(len(options[u]))]
+        for u, owner in exchanging.owners.items():
+            if owner.field >= 0:
+                code[u] = [own | case << bit[owner.field] for own, case in zip(code[u], owner.cases, strict=True)]
+        begins: list[list[int]] = [[] for _ in range(n)]
+        ends: list[list[int]] = [[] for _ in range(n)]
+        for f, field in enumerate(fields):
+            for v in field.until:
+                ends[v].append(f)
+            for v in field.of if field.passing else ():
+                begins[v].append(f)
+        taken = [((1 << field.width) - 1) << first for field, first in zip(fields, bit, strict=True)]
+        passing = 0  # fields that are never known together have the same bits
+        for own, field in zip(taken, fields, strict=True):
+            passing |= own if field.passing else 0
+        found = Fields(
+            slot,
+            mask,
+            np.array([x for one in code for x in one], dtype=np.int64),
+            *rows(ends),
+            *rows([field.until for field in fields]),
+            *rows(begins),
+            np.array(taken, dtype=np.int64),
+            ~passing,
+        )
+        return found, exchanging.arrays(bit, n, len(self.wired))
+
+    def _known_together(self, fields: Sequence[Field]) -> NDArray[np.bool_]:
+        """Which fields are known at which ideals [ideals, fields]."""
+        inside = self._inside()
+        known = np.zeros((len(inside), len(fields)), dtype=np.bool_)
+        for f, field in enumerate(fields):
+            known[:, f] = inside[:, list(field.of)].any(axis=1) & ~inside[:, list(field.until)].all(axis=1)
+        return known
+
+    def _asked_for(self, fields: Sequence[Field]) -> NDArray[np.bool_]:
+        """Which layouts a kernel that may join next asks for, whether or not they can be present [ideals, fields]."""
+        inside = self._inside()
+        before: list[list[int]] = [[] for _ in self.order]
+        for u, v, _ in self.wired:
+            before[v].append(u)
+        asked = np.zeros((len(inside), len(fields)), dtype=np.bool_)
+        for f, field in enumerate(fields):
+            for v in field.until if field.passing else ():
+                asked[:, f] |= ~inside[:, v] & inside[:, before[v]].all(axis=1)
+        return asked
+
+    @property
+    def combinations(self) -> int:
+        """An upper bound on the signatures of an ideal."""
+        return int(2 ** min(20, int(self.known_bits.max(initial=0))))
+
+    def _inside(self) -> NDArray[np.bool_]:
+        """The kernels of each ideal [ideals, kernels]."""
+        n = len(self.order)
+        return np.unpackbits(self.lattice.words.view(np.uint8), axis=1, bitorder="little")[:, :n].astype(np.bool_)
 
     def _waits(self) -> IntArray:
         level = levels(len(self.order), np.array([(u, v) for u, v, _ in self.wired], dtype=np.int64).reshape(-1, 2))
@@ -156,7 +238,7 @@ class IdealGraph:
 
     def _converts(self) -> IntArray:
         problem = self.problem
-        table = np.zeros((len(self.wired), 1 << BITS, 1 << BITS), dtype=np.int64)
+        table = np.zeros((len(self.wired), OPTIONS, OPTIONS), dtype=np.int64)
         for i, (u, v, _) in enumerate(self.wired):
             a, b = self.order[u] % problem.n, self.order[v] % problem.n
             for s in range(len(problem.options[a])):
@@ -182,8 +264,7 @@ class IdealGraph:
 
     def bound_rest(self, floor: Floor) -> None:
         """Bound the time of what is left after each ideal by ``floor`` too, where only whole partitions are left."""
-        n = len(self.order)
-        inside = np.unpackbits(self.graph.sets.view(np.uint8), axis=1, bitorder="little")[:, :n].astype(np.float64)
+        inside = self._inside().astype(np.float64)
         rest = (1 - inside) @ np.array([floor.kernels[v] for v in self.order]) + floor.constant
         for u, v, e in self.wired:
             if floor.edges[e]:
@@ -215,20 +296,3 @@ def _rows(n: int, ends: IntArray) -> tuple[IntArray, IntArray]:
     """CSR rows of the edges by an end."""
     order = np.argsort(ends, kind="stable").astype(np.int64)
     return np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n))]).astype(np.int64), order
-
-
-def _slots(n: int, options: Sequence[int], open_sets: Sequence[Sequence[int]]) -> IntArray:
-    """Places in a signature: kernels with a choice that are open together have different ones."""
-    apart: list[set[int]] = [set() for _ in range(n)]
-    for together in open_sets:
-        choice = [u for u in together if options[u] > 1]
-        for u in choice:
-            apart[u].update(choice)
-    slots = np.full(n, -1, dtype=np.int64)
-    for u in range(n):
-        if apart[u]:
-            taken = {int(slots[w]) for w in apart[u]}
-            slots[u] = next(slot for slot in range(n + 1) if slot not in taken)
-    if slots.max(initial=-1) * BITS + BITS > 60 or max(options) > MASK + 1:
-        raise TooWideError("too many kernels with a choice of sharding schemes are open at once")
-    return slots

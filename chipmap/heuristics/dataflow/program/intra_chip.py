@@ -3,6 +3,8 @@
 The kernels of one stage (or of all layers in a row) are forward kernels with one scheme each. So the cost of a
 partition depends only on its kernels, and the best partitions are a shortest path over the order ideals of their graph.
 Tensors that other stages send and read count. Every constraint on a partition can be checked, C6 included.
+
+Sums of added products are left out: which partition has them depends on all others. With them it is no proof.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.engines.ideals import TooManyIdealsError, all_ideals, bits
 from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.problem import DataflowProblem, caching, levels, resident, wires
+from chipmap.instances.dataflow.suppliers import possible_suppliers, spared
 from chipmap.instances.dataflow.tiles import sharing
 
 #: Order ideals of a stage that are listed at most.
@@ -53,6 +56,16 @@ class Stage:
         index = {kernel.name: i for i, kernel in enumerate(kernels)}
         starts, named = range(0, len(self.chosen), n), self.problem.instance.task.together
         return [frozenset(start + index[name] for name in group) for start in starts for group in named]
+
+    @cached_property
+    def suppliers(self) -> dict[tuple[int, int], list[int]]:
+        """For each (maker, reader) those who may have paid for what the reader needs."""
+        return possible_suppliers(self.problem, self.chosen)
+
+    @cached_property
+    def spared(self) -> set[tuple[int, int]]:
+        """The tensors that their reader needn't change."""
+        return spared(self.problem, self.chosen)
 
     @cached_property
     def kept(self) -> int:
@@ -139,8 +152,9 @@ class Stage:
             memory = 0
         memory += sum(times * self.option(u).dram for u, times in self.crossing(part))
         network = sum(self.option(i).collective for i in part)
-        changes = (problem.converts(u % n, v % n, self.chosen[u], self.chosen[v]) for u, v in self.tensors if v in part)
-        network += sum(changes)
+        for u, v in self.tensors:
+            if v in part and (u, v) not in self.spared and part.isdisjoint(self.suppliers.get((u, v), ())):
+                network += problem.converts(u % n, v % n, self.chosen[u], self.chosen[v])
         join = max if problem.instance.task.overlap else lambda *times: sum(times)
         return problem.launch + join(compute, memory, network)
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.heuristics.dataflow.program.label_setting import (
+    HELD,
     NO_LIMIT,
     Graph,
     Labels,
@@ -15,9 +16,10 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     below,
     extend,
     finish,
-    together,
+    has,
     waiting,
 )
+from chipmap.heuristics.engines.ideals import Words
 from chipmap.instances.dataflow.problem import IntArray
 from chipmap.kernels import njit
 
@@ -35,6 +37,14 @@ class Table(NamedTuple):
     origin: IntArray
     outside: IntArray
     work: IntArray
+
+
+@njit(cache=True, nogil=True)
+def add_entry(table: Table, j: int, signature: int) -> None:
+    """Begin an entry of ideal j with no values yet."""
+    table.signature[j, table.used[j]] = signature
+    table.value[j, table.used[j], :] = -1
+    table.used[j] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -61,8 +71,7 @@ def relax(table: Table, root: int, s: int, j: int, signature: int, cost: int, mo
         at = new
         if at >= table.signature.shape[1]:
             return False
-        table.signature[j, at] = signature
-        table.used[j] += 1
+        add_entry(table, j, signature)
     for k in range(most):
         before = table.value[root, s, k]
         if before < 0 or before + cost >= upper:
@@ -75,9 +84,61 @@ def relax(table: Table, root: int, s: int, j: int, signature: int, cost: int, mo
 
 
 @njit(cache=True, nogil=True)
+def together(g: Graph, i: int, j: int) -> bool:
+    """Whether the partition J \\ I holds all of one group and nothing of another, or nothing of any."""
+    held = 0
+    for k in range(len(g.sizes)):
+        count = g.grouped[j, k] - g.grouped[i, k]
+        if count == 0:
+            continue
+        held += 1
+        if count != g.sizes[k] or held > 1:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
 def most_left(g: Graph, j: int) -> int:
     """A lower bound on the time of what is outside ideal j: the largest of its resources and floors."""
     return g.rest[j].max()
+
+
+@njit(cache=True, nogil=True)
+def known_cases(g: Graph, root: Words) -> int:
+    """The bits that say where parameters rest that are still used after ideal ``root``."""
+    x, found = g.exchanges, 0
+    for i in range(len(x.owner)):
+        if has(root, x.owner[i]):
+            for k in range(x.users[i], x.users[i + 1]):
+                if not has(root, x.user[k]):
+                    found |= x.cases[i] << x.at[i]
+                    break
+    return found
+
+
+@njit(cache=True, nogil=True)
+def drop_dearer(g: Graph, table: Table, root: int, s: int) -> None:
+    """Drop the values of an ideal's signature number ``s`` that another one has at no more picoseconds, with all that
+    its parameters may cost more than those of s later on: it differs in where these rest, and in nothing else."""
+    x, cases = g.exchanges, known_cases(g, g.sets[root])
+    mine, most = table.signature[root, s], table.value.shape[2]
+    for t in range(table.used[root]):
+        differ = mine ^ table.signature[root, t]
+        if t == s or differ & ~cases != 0 or not below(table.outside[root], t, s):
+            continue
+        more, fine = 0, True
+        for i in range(len(x.owner)):
+            if (differ >> x.at[i]) & x.cases[i] & (cases >> x.at[i]) != 0:
+                a = (table.signature[root, t] >> x.at[i]) & x.cases[i]
+                b = (mine >> x.at[i]) & x.cases[i]
+                more += x.dearer[i, a, b]
+                fine = fine and x.beside[i, a, b]
+        if not fine and table.outside.shape[2] > 0:
+            continue
+        for k in range(most):
+            own, other = table.value[root, s, k], table.value[root, t, k]
+            if own >= 0 and other >= 0 and (other + more < own or (other + more == own and t < s)):
+                table.value[root, s, k] = -1
 
 
 @njit(cache=True, nogil=True)
@@ -86,6 +147,8 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
 
     Depth first: a set of kernels is reached once, by adding them in ascending order.
     """
+    if len(g.exchanges.owner) > 0:
+        drop_dearer(g, table, root, s)
     least = -1
     for k in range(rules.most):
         value = table.value[root, s, k]
@@ -130,16 +193,18 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
                 once = finish(g, rules, pool, i, j, g.sets[root], -((left - room) // runs))
                 if once < 0 or runs * once >= room - left:
                     continue
-                dram = before + waiting(g, rules, pool.signature[i], j, g.sets[root]) if limited else 0
+                lasting = pool.signature[i] & g.fields.lasting
+                dram = before + waiting(g, rules, lasting, j, g.sets[root]) if limited else 0
                 new = table.used[j]
                 for c in range(columns):
                     table.outside[j, new, c] = table.outside[root, s, c] + pool.outside[i, c]
                 if columns > 0:
+                    dram += pool.outside[i, HELD]
                     table.outside[j, new, 1] = max(table.outside[root, s, 1], dram)
                     dram = table.outside[j, new, 0] + table.outside[j, new, 1]
                 if dram > rules.room:
                     continue
-                if not relax(table, root, s, j, pool.signature[i], runs * once, rules.most, upper - left):
+                if not relax(table, root, s, j, lasting, runs * once, rules.most, upper - left):
                     return False
         lower[depth + 1], higher[depth + 1] = higher[depth], end
         depth += 1
@@ -168,9 +233,17 @@ def pass_gate(g: Graph, rules: Rules, table: Table, exactly: bool, gate: IntArra
 
 @njit(cache=True, nogil=True)
 def solve(g: Graph, rules: Rules, table: Table, pool: Labels, exactly: bool, gate: IntArray, upper: int) -> bool:
-    """Fill the table from the empty ideal on; False where room ran out."""
-    table.used[0], table.signature[0, 0], table.value[0, 0, 0] = 1, 0, 0
-    for root in range(len(g.sets) - 1):
+    """Fill the table from the empty ideal on; False where room ran out. Once a mapping is known, shorter ones are
+    searched for, unless more than time counts."""
+    add_entry(table, 0, 0)
+    table.value[0, 0, 0] = 0
+    last = len(g.sets) - 1
+    for root in range(last):
+        if table.outside.shape[2] == 0:
+            for s in range(table.used[last]):
+                for k in range(rules.most if exactly else 0, rules.most + 1):
+                    if table.value[last, s, k] >= 0:
+                        upper = min(upper, table.value[last, s, k])
         if g.gate > 0 and root == g.gate:
             pass_gate(g, rules, table, exactly, gate)
         for s in range(table.used[root]):

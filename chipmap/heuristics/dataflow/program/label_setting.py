@@ -9,14 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from chipmap.heuristics.dataflow.program.exchanges import Exchanges
+from chipmap.heuristics.dataflow.program.signature import Fields
 from chipmap.heuristics.dataflow.program.tile_sharing import Tiles, least_time
 from chipmap.heuristics.engines.ideals import Words
 from chipmap.instances.dataflow.problem import IntArray
 from chipmap.kernels import njit
 
-#: Bits of a kernel's option number in a signature, and the mask of one.
-BITS = 3
-MASK = (1 << BITS) - 1
+#: Options of a kernel.
+OPTIONS = 8
+#: Columns of ``outside``: bytes of parameters beside those at rest while a partition runs, picoseconds per batch.
+HELD, AFTER = 1, 3
 #: No limit on picoseconds or bytes.
 NO_LIMIT = 2**62
 #: Labels held at once inside one partition, and signatures per ideal.
@@ -29,11 +32,11 @@ class Graph(NamedTuple):
     Options of kernel v are ``first[v]`` … ``first[v+1]-1`` of the columns ``compute``, ``network``, ``memory`` (DRAM
     time that the kernel always takes), ``held`` (SRAM), ``dram`` (one write or read of its output), ``buffer``.
     ``enter``/``entering`` list the edges into a kernel, ``leave``/``leaving`` those out; ``source``, ``target``,
-    ``waits`` [m]; ``converts`` [m, 8, 8] picoseconds of a layout change. ``slot`` [n] is a kernel's place in a
-    signature (-1: one option, or no readers). ``sets`` are the ideals. Ideal j grows by the kernels ``by`` into the
-    ideals ``into``, both at ``grow[j]`` … ``grow[j+1]-1``; ``open`` lists the kernels with readers outside.
-    ``grouped`` [ideals, groups] counts kernels that are pinned together, ``sizes`` the groups. ``rest``
-    [ideals, 3 or more] is the compute, memory and network that kernels outside take at least, and what whole
+    ``waits`` [m]; ``converts`` [m, 8, 8] picoseconds of a layout change. ``fields`` says what the bits of a signature
+    stand for, ``exchanges`` what is paid beside it for what ran before. ``sets`` are the ideals. Ideal j grows by the
+    kernels ``by`` into the ideals ``into``, both at ``grow[j]`` … ``grow[j+1]-1``; ``open`` lists the kernels with
+    readers outside. ``grouped`` [ideals, groups] counts kernels that are pinned together, ``sizes`` the groups.
+    ``rest`` [ideals, 3 or more] is the compute, memory and network that kernels outside take at least, and what whole
     partitions of them do. ``gate`` is the position of the ideal that ends the first phase (0: one phase). ``tiles`` are
     the options' shares of tiles; where these count, ``compute`` is what an option takes at least of all tiles.
     ``runs`` [n] says how often a kernel runs per micro-batch; those of a partition run alike.
@@ -54,7 +57,8 @@ class Graph(NamedTuple):
     target: IntArray
     waits: IntArray
     converts: IntArray
-    slot: IntArray
+    fields: Fields
+    exchanges: Exchanges
     sets: Words
     grow: IntArray
     by: IntArray
@@ -92,9 +96,10 @@ class Rules(NamedTuple):
 class Labels(NamedTuple):
     """The labels of the search inside a partition, as a stack [POOL].
 
-    ``compute``, ``memory``, ``network`` are picoseconds, ``held`` bytes of SRAM, ``signature`` the schemes of the open
-    kernels. ``parent`` is the label that it grew from (-1: none), ``option`` the column of the option that it grew by.
-    ``outside`` [POOL, columns] are sums of the graph's.
+    ``compute``, ``memory``, ``network`` are picoseconds, ``held`` bytes of SRAM. ``signature`` is what counts later on:
+    the schemes of the open kernels, where parameters rest, the layouts that are present. ``parent`` is the label that
+    it grew from (-1: none), ``option`` the column of the option that it grew by. ``outside`` [POOL, columns] are sums
+    of the graph's.
     """
 
     compute: IntArray
@@ -133,18 +138,36 @@ def has(words: Words, v: int) -> bool:
 @njit(cache=True, nogil=True)
 def option_of(g: Graph, signature: int, v: int) -> int:
     """The column of the option that a signature gives an open kernel."""
-    if g.slot[v] < 0:
-        return g.first[v]
-    return g.first[v] + ((signature >> (BITS * g.slot[v])) & MASK)
+    return g.first[v] + ((signature >> g.fields.slot[v]) & g.fields.mask[v])
 
 
 @njit(cache=True, nogil=True)
-def closes(g: Graph, u: int, ideal: Words) -> bool:
-    """Whether all readers of kernel u are in ``ideal``."""
-    for e in range(g.leave[u], g.leave[u + 1]):  # noqa: SIM110 - numba knows no generators
-        if not has(ideal, g.target[g.leaving[e]]):
+def ended(g: Graph, field: int, ideal: Words) -> bool:
+    """Whether all kernels that need a field of the signature are in an ``ideal``."""
+    for e in range(g.fields.leave[field], g.fields.leave[field + 1]):  # noqa: SIM110 - numba knows no generators
+        if not has(ideal, g.fields.leaving[e]):
             return False
     return True
+
+
+@njit(cache=True, nogil=True)
+def still_known(g: Graph, v: int, ideal: Words) -> int:
+    """The bits of a signature that still count once kernel v has joined an ``ideal``, which includes it."""
+    f, known = g.fields, -1
+    for k in range(f.enter[v], f.enter[v + 1]):
+        if ended(g, f.entering[k], ideal):
+            known &= ~f.bits[f.entering[k]]
+    return known
+
+
+@njit(cache=True, nogil=True)
+def still_needed(g: Graph, v: int, ideal: Words) -> int:
+    """The bits for layouts that kernel v may make present which some kernel outside the ``ideal`` can use."""
+    f, needed = g.fields, 0
+    for k in range(f.begin[v], f.begin[v + 1]):
+        if not ended(g, f.beginning[k], ideal):
+            needed |= f.bits[f.beginning[k]]
+    return needed
 
 
 @njit(cache=True, nogil=True)
@@ -169,45 +192,115 @@ def extend(
 ) -> int:
     """Make the labels of a ``step`` in the partition ``ideal`` \\ ``root``; their end (-1: pool full).
 
-    ``ideal`` includes the step's kernel already. A label with more bytes than the SRAM holds, or whose compute, memory
-    or network reaches its limit, is left out.
+    ``ideal`` includes the step's kernel already. A label with more bytes than the SRAM holds, or than DRAM has room
+    for, or whose compute, memory or network reaches its limit, is left out.
     """
-    v, end = step.kernel, step.end
+    v, end, x = step.kernel, step.end, g.exchanges
+    known, needed = still_known(g, v, ideal), still_needed(g, v, ideal)
+    group, using = completed(g, v, ideal), x.enter[v + 1] > x.enter[v]
     for option in range(step.option, step.options):
+        taken = option - g.first[v]
         for i in range(step.first, step.end):
             compute = pool.compute[i] + g.compute[option]
             memory = pool.memory[i] + g.memory[option]
             network = pool.network[i] + g.network[option]
             held = pool.held[i] + g.held[option]
-            signature = pool.signature[i]
+            signature, made_present = pool.signature[i], 0
             for k in range(g.enter[v], g.enter[v + 1]):
                 e = g.entering[k]
                 u = g.source[e]
                 made = option_of(g, signature, u)
-                network += g.converts[e, made - g.first[u], option - g.first[v]]
+                change = g.converts[e, made - g.first[u], taken]
+                if change > 0 and signature & x.covering[e, taken] == 0:
+                    network += change
+                    made_present |= x.present[e, taken]
                 if not has(root, u):
                     held += g.buffer[made] * g.waits[e]
                 elif not rules.multicast or not read_before(g, u, v, ideal, root):
                     memory += g.dram[made]
                     held += 2 * g.buffer[made]
+            if using:
+                network += used(g, signature, v, taken)
+            if group >= 0:
+                network += sums(g, signature, group, v, option)
+            if x.adder[v] >= 0:
+                network -= alike(g, signature, v, taken)
             if not rules.overlap:
                 compute, memory, network = compute + memory + network, 0, 0
             if held > rules.sram or compute >= limits[0] or memory >= limits[1] or network >= limits[2]:
                 continue
-            for k in range(g.enter[v], g.enter[v + 1]):
-                u = g.source[g.entering[k]]
-                if g.slot[u] >= 0 and closes(g, u, ideal):
-                    signature &= ~(MASK << (BITS * g.slot[u]))
-            if g.slot[v] >= 0:
-                signature |= (option - g.first[v]) << (BITS * g.slot[v])
             if end >= len(pool.compute):
                 return -1
             pool.compute[end], pool.memory[end], pool.network[end] = compute, memory, network
-            pool.held[end], pool.signature[end], pool.parent[end], pool.option[end] = held, signature, i, option
+            pool.held[end], pool.parent[end], pool.option[end] = held, i, option
+            pool.signature[end] = (signature & known) | (made_present & needed) | g.fields.code[option]
             for k in range(g.outside.shape[1]):
                 pool.outside[end, k] = pool.outside[i, k] + g.outside[option, k]
+            if using and g.outside.shape[1] > AFTER:
+                use_outside(g, pool, end, v, taken)
+            if g.outside.shape[1] > AFTER and pool.outside[end, 0] + pool.outside[end, HELD] > rules.room:
+                continue
             end += keep(g, rules, pool, step.end, end)
     return end
+
+
+@njit(cache=True, nogil=True)
+def used(g: Graph, signature: int, v: int, taken: int) -> int:
+    """Picoseconds until kernel v has the parameters that it uses."""
+    x, total = g.exchanges, 0
+    for k in range(x.enter[v], x.enter[v + 1]):
+        total += x.network[k, (signature >> x.slot[k]) & x.mask[k], taken]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def use_outside(g: Graph, pool: Labels, end: int, v: int, taken: int) -> None:
+    """Add what kernel v's uses of parameters take per batch, and in DRAM, to the sums of label ``end``."""
+    x, signature = g.exchanges, pool.signature[pool.parent[end]]
+    for k in range(x.enter[v], x.enter[v + 1]):
+        at = (signature >> x.slot[k]) & x.mask[k]
+        pool.outside[end, AFTER] += x.after[k, at, taken]
+        pool.outside[end, HELD] += x.held[k, at, taken]
+
+
+@njit(cache=True, nogil=True)
+def completed(g: Graph, v: int, ideal: Words) -> int:
+    """The group of added products of which kernel v is the last one to join the ``ideal`` (-1: of none)."""
+    group = g.exchanges.member[v]
+    if group < 0:
+        return -1
+    for k in range(g.exchanges.group[group], g.exchanges.group[group + 1]):
+        if not has(ideal, g.exchanges.members[k]):
+            return -1
+    return group
+
+
+@njit(cache=True, nogil=True)
+def sums(g: Graph, signature: int, group: int, v: int, option: int) -> int:
+    """Picoseconds of the sums of a ``group`` of added products whose last one is v under ``option``."""
+    x, kinds = g.exchanges, g.exchanges.kind[option]
+    for k in range(x.group[group], x.group[group + 1]):
+        if x.members[k] != v:
+            kinds |= x.kind[option_of(g, signature, x.members[k])]
+    return x.sums[group, kinds]
+
+
+@njit(cache=True, nogil=True)
+def alike(g: Graph, signature: int, v: int, taken: int) -> int:
+    """Picoseconds of the changes that kernel v needn't make, of products that lie as one that it lists before."""
+    x, spared = g.exchanges, 0
+    for k in range(g.enter[v], g.enter[v + 1]):
+        e = g.entering[k]
+        u = g.source[e]
+        made = option_of(g, signature, u)
+        for i in range(x.group[x.adder[v]], x.group[x.adder[v] + 1]):
+            w = x.members[i]
+            if w == u:
+                break
+            if x.member[u] == x.adder[v] and x.layout[option_of(g, signature, w)] == x.layout[made]:
+                spared += g.converts[e, made - g.first[u], taken]
+                break
+    return spared
 
 
 @njit(cache=True, nogil=True)
@@ -216,7 +309,9 @@ def keep(g: Graph, rules: Rules, pool: Labels, b: int, end: int) -> bool:
     for i in range(b, end):
         as_good = pool.compute[i] <= pool.compute[end] and pool.memory[i] <= pool.memory[end]
         as_good = as_good and pool.network[i] <= pool.network[end] and pool.held[i] <= pool.held[end]
-        as_good = as_good and pool.signature[i] == pool.signature[end] and below(pool.outside, i, end)
+        # more layouts that are present are as good
+        worse = (pool.signature[i] ^ pool.signature[end]) & (g.fields.lasting | pool.signature[end])
+        as_good = as_good and worse == 0 and below(pool.outside, i, end)
         if as_good and (not rules.shared or within(g, pool, i, end)):
             return False
     return True
@@ -299,17 +394,3 @@ def finish(g: Graph, rules: Rules, pool: Labels, i: int, j: int, root: Words, li
     if rules.shared:
         longest = least_time(g.tiles, chosen(pool, i), longest, limit - rules.launch)
     return rules.launch + longest
-
-
-@njit(cache=True, nogil=True)
-def together(g: Graph, i: int, j: int) -> bool:
-    """Whether the partition J \\ I holds all of one group and nothing of another, or nothing of any."""
-    held = 0
-    for k in range(len(g.sizes)):
-        count = g.grouped[j, k] - g.grouped[i, k]
-        if count == 0:
-            continue
-        held += 1
-        if count != g.sizes[k] or held > 1:
-            return False
-    return True

@@ -25,6 +25,7 @@ from chipmap.deadline import around
 from chipmap.heuristics.dataflow.program.graph import OUTSIDE, IdealGraph
 from chipmap.heuristics.dataflow.program.kernel import Table, solve
 from chipmap.heuristics.dataflow.program.label_setting import (
+    HELD,
     NO_LIMIT,
     Graph,
     Labels,
@@ -34,8 +35,10 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     empty_labels,
     extend,
     finish,
+    waiting,
 )
-from chipmap.heuristics.dataflow.program.lattice import TooWideError, with_deadline_checks
+from chipmap.heuristics.dataflow.program.lattice import TooWideError
+from chipmap.heuristics.dataflow.program.parameters import each_way, few_ways, next_step
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.engines.ideals import bits
 from chipmap.instances.dataflow.batch import runs
@@ -80,16 +83,78 @@ class Program(IdealGraph):
         :class:`TooWideError` where an ideal has too many combinations of open schemes, and after so many labels.
         """
         self.work[0] = 0
+        if not fused and self.problem.added and len(self.lattice.masks) > len(self.order) + 1:
+            raise TooWideError("kernel by kernel, it takes their order to say which of added products runs last")
         if exactly and most is not None and most > len(self.order):
             return None
         rules = self.rules(most, fused, sram, dram)
-        plain = self._fewest(rules, exactly, below)
-        if plain is None or not self.graph.outside.any():
+        if len(self.graph.exchanges.owner) and few_ways(self.exchanging):
+            return self._by_parameters(rules, exactly, below)
+        return self._in_graph(rules, exactly, below)
+
+    def _by_parameters(self, rules: Rules, exactly: bool, below: int) -> Chain | None:
+        """The mapping of least batch time where it counts where parameters rest: the best of all ways in which they
+        can. All are searched below a limit that grows slowly until one has a mapping, then below what is as good."""
+        whole, ways = self.graph, sorted(each_way(self.graph, self.exchanging), key=lambda g: int(g.rest[0].max()))
+        top, limit = min(below, self._all()), int(ways[0].rest[0].max()) + 1
+        best, step, labels = None, limit // 8 + 1, 0
+        try:
+            while best is None and limit < top:
+                limit, begin, before = min(limit + step, top), int(self.work[0]), labels
+                best = self._of_ways(ways, rules, exactly, limit, None)
+                labels = int(self.work[0]) - begin
+                step = next_step(limit, step, top, labels, before)
+            if best is None or first_layer(self.problem, self._ticks(best)) <= limit:
+                return best
+            return self._of_ways(ways, rules, exactly, below, best)
+        finally:
+            self.graph = whole
+
+    def _of_ways(
+        self, ways: Sequence[Graph], rules: Rules, exactly: bool, below: int, best: Chain | None
+    ) -> Chain | None:
+        """The best mapping of these graphs whose layer takes less than ``below``, or ``best``.
+
+        The shortest layer of each graph is found first: what counts beside it rarely matters then.
+        """
+        shortest, limit = list[tuple[Graph, Chain]](), self._limit(below, best)
+        for graph in ways:
+            self.graph = graph
+            plain = self._fewest(rules, exactly, limit, at_once=True) if graph.rest[0].max() < limit else None
+            if plain is not None:
+                shortest.append((graph, plain))
+                if self._fits(rules, plain) and (best is None or self._ticks(plain) < self._ticks(best)):
+                    best, limit = plain, self._limit(below, plain)
+        for graph, plain in shortest:
+            self.graph = graph
+            found = self._in_graph(rules, exactly, limit, plain) if plain.ticks < limit else None
+            if found is not None and (best is None or self._ticks(found) < self._ticks(best)):
+                best, limit = found, self._limit(below, found)
+        return best
+
+    def _limit(self, below: int, best: Chain | None) -> int:
+        """``below``, or the least picoseconds of a layer that are no better than the ``best`` mapping."""
+        return below if best is None else min(below, first_layer(self.problem, self._ticks(best)))
+
+    def _in_graph(self, rules: Rules, exactly: bool, below: int, plain: Chain | None = None) -> Chain | None:
+        """The mapping of least batch time in the graph as it is; ``plain`` is the one of the shortest layer, if it is
+        known."""
+        if plain is None:
+            plain = self._fewest(rules, exactly, below)
+        if plain is None or not self._beside():
             return plain
         least = all(outside(self.problem, f, plain.chosen) == outside(self.problem, f) for f in BESIDE)
-        room = NO_LIMIT if rules.room == NO_LIMIT else rules.room + outside(self.problem, "kept")
-        fits = self.dram(plain) <= room
+        fits = self._fits(rules, plain)
         return plain if least and fits else self._whole(rules, exactly, below, plain, fits)
+
+    def _fits(self, rules: Rules, chain: Chain) -> bool:
+        """Whether a mapping fits DRAM."""
+        return rules.room == NO_LIMIT or self.dram(chain) <= rules.room + outside(self.problem, "kept")
+
+    def _beside(self) -> bool:
+        """Whether options differ in what counts beside the partitions' time."""
+        exchanges = self.graph.exchanges
+        return bool(self.graph.outside.any() or exchanges.after.any() or exchanges.held.any())
 
     def rules(self, most: int | None, fused: bool = True, sram: int | None = None, dram: int | None = None) -> Rules:
         """What partitions obey, with at most ``most`` of them per phase, ``sram`` and ``dram`` bytes (None: the
@@ -108,17 +173,17 @@ class Program(IdealGraph):
             launch=self.problem.launch,
         )
 
-    def _fewest(self, rules: Rules, exactly: bool, below: int) -> Chain | None:
+    def _fewest(self, rules: Rules, exactly: bool, below: int, at_once: bool = False) -> Chain | None:
         """The mapping of fewest picoseconds per layer below a limit, schemes that keep least in DRAM taken for granted.
 
         Limits that grow from the bound by ``rest`` on, their distance doubling, until a mapping stays below one, leave
-        most labels out: what is found below a limit is the best of all.
+        most labels out: what is found below a limit is the best of all. Not so where it is searched for ``at_once``.
         """
         g, rough = self.graph._replace(outside=self.graph.outside[:, :0]), rules._replace(shared=False)
         least, slack, most_ever = int(g.rest[0].max()), 1, self._all()
         while True:
             limit = least + (least // 4 + 1) * slack
-            limit, slack = (limit, 2 * slack) if limit < min(below, most_ever) else (below, 0)
+            limit, slack = (limit, 2 * slack) if limit < min(below, most_ever) and not at_once else (below, 0)
             found = self._best(g, rough, exactly, limit)
             if found is not None or slack == 0:
                 break
@@ -157,6 +222,7 @@ class Program(IdealGraph):
         edges = np.diff(g.leave)[options]
         np.maximum.at(most, options, g.compute + g.memory + g.network + 2 * edges * g.dram)
         changes = int(g.converts.max(axis=(1, 2)).sum()) if len(g.converts) else 0
+        changes += self.exchanging_most
         return int(g.runs.max(initial=1)) * (int(most.sum()) + changes + len(self.order) * self.problem.launch) + 1
 
     def _shared(self, chain: Chain) -> int:
@@ -181,10 +247,11 @@ class Program(IdealGraph):
     def _best(self, g: Graph, rules: Rules, exactly: bool, below: int) -> Chain | None:
         """The mapping of least batch time, of those whose layer takes less than ``below`` picoseconds."""
         count, most, columns = len(self.lattice.masks), rules.most, g.outside.shape[1]
-        combinations = int(max(1, *(2 ** open_bits(g, j) for j in with_deadline_checks(range(count)))))
-        width = min(WIDTH, combinations)
-        if columns:
-            width = max(width, min(WIDE, ENTRIES // (5 * count * (most + 1))))
+        width = min(WIDTH, self.combinations)
+        if columns or len(g.exchanges.owner):
+            width = max(
+                width, min(WIDE, self.combinations if not columns else WIDE, ENTRIES // (5 * count * (most + 1)))
+            )
         if count * width * (most + 1) > ENTRIES:
             sizes = f"{counted(count, 'order ideal')}, {counted(width, 'sharding scheme')}"
             raise TooWideError(f"{sizes} and {counted(most, 'partition')} are too many")
@@ -205,12 +272,13 @@ class Program(IdealGraph):
         return self._trace(g, rules, table, gate, s, k)
 
     def _table(self, count: int, width: int, most: int, columns: int = 0) -> Table:
-        """An empty table for so many ideals, signatures of each, partitions and columns of sums."""
+        """An empty table for so many ideals, signatures of each, partitions and columns of sums. Where it isn't used it
+        has any numbers: no page of memory is touched for nothing."""
         return Table(
             signature=np.zeros((count, width), np.int64),
             used=np.zeros(count, np.int64),
-            value=np.full((count, width, most + 1), -1, np.int64),
-            origin=np.zeros((count, width, most + 1, 2), np.int32),
+            value=np.empty((count, width, most + 1), np.int64),
+            origin=np.empty((count, width, most + 1, 2), np.int32),
             outside=np.zeros((count, width + 1, columns), np.int64),
             work=self.work,
         )
@@ -238,11 +306,16 @@ class Program(IdealGraph):
         """Whether a label is the one behind the ``arc`` (I, its entry, J, its entry, picoseconds)."""
         root, before, j, s, cost = arc
         once = cost // int(g.runs[bits(self.lattice.masks[j] & ~self.lattice.masks[root])[0]])
-        more = table.outside[j, s] - table.outside[root, before]
+        more, most = table.outside[j, s] - table.outside[root, before], NO_LIMIT
+        if len(more) and rules.room < NO_LIMIT:
+            most = int(table.outside[j, s, HELD])
+            most -= waiting(g, rules, table.signature[root, before], root, g.sets[0])
+            most -= waiting(g, rules, table.signature[j, s], j, g.sets[root])
 
         def wanted(pool: Labels, i: int) -> bool:
-            same = pool.signature[i] == table.signature[j, s]
-            same = same and all(pool.outside[i, c] == more[c] for c in range(len(more)) if c != 1)
+            same = pool.signature[i] & g.fields.lasting == table.signature[j, s]
+            same = same and all(pool.outside[i, c] == more[c] for c in range(len(more)) if c != HELD)
+            same = same and (most == NO_LIMIT or pool.outside[i, HELD] <= most)
             return bool(same and finish(g, rules, pool, i, j, g.sets[root], once + 1) == once)
 
         return wanted
@@ -313,12 +386,3 @@ def _least_of(g: Graph, rules: Rules, v: int) -> IntArray:
     options = slice(int(g.first[v]), int(g.first[v + 1]))
     each = np.array([g.compute[options], g.memory[options], g.network[options]])
     return each.min(axis=1) if rules.overlap else np.array([each.sum(axis=0).min(), 0, 0])
-
-
-def open_bits(g: Graph, j: int) -> int:
-    """An upper bound on the bits that the open kernels of ideal j have a choice of."""
-    bits = 0
-    for u in g.open[g.open_first[j] : g.open_first[j + 1]].tolist():
-        if g.slot[u] >= 0:
-            bits += int(g.first[u + 1] - g.first[u] - 1).bit_length()
-    return min(bits, 20)

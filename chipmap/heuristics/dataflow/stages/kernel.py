@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from chipmap.heuristics.dataflow.program.kernel import together
 from chipmap.heuristics.dataflow.program.label_setting import (
     Graph,
     Labels,
@@ -13,7 +14,6 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     Step,
     extend,
     finish,
-    together,
 )
 from chipmap.instances.dataflow.problem import IntArray
 from chipmap.kernels import njit
@@ -150,7 +150,7 @@ def explore(
             for i in range(higher[depth], end):
                 time = finish(g, rules, pool, i, j, g.sets[root], limit + 1)
                 if 0 <= time <= limit:
-                    t = number_of(nodes, j, pool.signature[i])
+                    t = number_of(nodes, j, pool.signature[i] & g.fields.lasting)
                     if t < 0:
                         return t
                     extra = pool.outside[i, 0] if g.outside.shape[1] > 0 else 0

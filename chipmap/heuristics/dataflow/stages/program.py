@@ -32,8 +32,8 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     finish,
     waiting,
 )
-from chipmap.heuristics.dataflow.program.lattice import TooWideError, with_deadline_checks
-from chipmap.heuristics.dataflow.program.program import ENTRIES, WIDTH, Program, open_bits
+from chipmap.heuristics.dataflow.program.lattice import TooWideError
+from chipmap.heuristics.dataflow.program.program import ENTRIES, WIDTH, Program
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.dataflow.stages.kernel import GROW, WIDE, Arcs, Nodes, Rest, StageArcs, Stages, explore, fill
 from chipmap.heuristics.engines.ideals import bits
@@ -155,7 +155,7 @@ class StageProgram(Program):
         """All nodes, and partitions of at most ``limit`` picoseconds."""
         streamed, stays = self._graphs()
         count = len(self.lattice.masks)
-        width = min(WIDTH, int(max(1, *(2 ** open_bits(streamed, j) for j in with_deadline_checks(range(count))))))
+        width = min(WIDTH, self.combinations)
         if count * width > ENTRIES:
             raise TooWideError(f"{count:,} order ideals and {width} sharding schemes are too many")
         nodes = Nodes(*(np.zeros(shape, np.int64) for shape in ((count, width), count, 1024, 1024, 1)))
@@ -271,7 +271,9 @@ def _wanted(
     root, j = ideals
 
     def wanted(pool: Labels, i: int) -> bool:
-        same = pool.signature[i] == signature and (g.outside.shape[1] == 0 or pool.outside[i, 0] == arc.extra)
+        same = pool.signature[i] & g.fields.lasting == signature and (
+            g.outside.shape[1] == 0 or pool.outside[i, 0] == arc.extra
+        )
         return bool(same and finish(g, rules, pool, i, j, g.sets[root], arc.cost + 1) == arc.cost)
 
     return wanted

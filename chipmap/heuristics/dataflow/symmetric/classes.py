@@ -6,7 +6,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from chipmap.heuristics.dataflow.symmetric.branches import Group, interchangeable
-from chipmap.instances.dataflow.alike import Alike, layout_changes
+from chipmap.instances.dataflow.alike import Alike, Payers, layout_changes, payers
 from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.problem import DataflowProblem
 
@@ -15,7 +15,7 @@ class Link(NamedTuple):
     """The ``tensors`` from class ``u`` to class ``v``: each takes ``waits`` buffers on chip.
 
     ``made`` and ``taken`` part the options of u and v by what a change of layout costs, ``made`` also by DRAM time and
-    buffer; ``converts`` [made][taken] are the picoseconds of the change.
+    buffer; ``converts`` [made][taken] are the least picoseconds for which one of the ``payers`` makes the change.
     """
 
     u: int
@@ -25,6 +25,7 @@ class Link(NamedTuple):
     made: tuple[Alike, ...]
     taken: tuple[Alike, ...]
     converts: tuple[tuple[int, ...], ...]
+    payers: Payers = "reader"
 
 
 class Classes(NamedTuple):
@@ -74,4 +75,5 @@ def classes(problem: DataflowProblem) -> Classes:
 def _link(problem: DataflowProblem, pair: tuple[int, int], count: int, e: int) -> Link:
     u, v = problem.edges[e].tolist()
     keys = [(option.dram, option.buffer) for option in problem.options[u]]
-    return Link(*pair, count, int(problem.distance[e]) + 1, *layout_changes(problem, u, v, keys))
+    changes = layout_changes(problem, u, v, keys, least=True)
+    return Link(*pair, count, int(problem.distance[e]) + 1, *changes, payers(problem, u, v))

@@ -6,10 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.dataflow.program.kernel import Table, most_left, pass_gate
+from chipmap.heuristics.dataflow.program.kernel import Table, add_entry, most_left, pass_gate, together
 from chipmap.heuristics.dataflow.program.label_setting import (
-    BITS,
-    MASK,
     Graph,
     Labels,
     Rules,
@@ -17,7 +15,6 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     extend,
     has,
     option_of,
-    together,
 )
 from chipmap.heuristics.engines.ideals import Words
 from chipmap.instances.dataflow.problem import IntArray
@@ -127,8 +124,8 @@ def choice_of(g: Graph, b: Branches, signature: int, branch: int) -> int:
     part = 0
     for j in range(b.member.shape[1]):
         v = b.member[branch, j]
-        if v >= 0 and g.slot[v] >= 0:
-            part = (part << BITS) | ((signature >> (BITS * g.slot[v])) & MASK)
+        if v >= 0:
+            part = part * (g.fields.mask[v] + 1) + ((signature >> g.fields.slot[v]) & g.fields.mask[v])
     return part
 
 
@@ -163,9 +160,8 @@ def canonicalise(g: Graph, b: Branches, words: Words, signature: int, taken: Int
             u = b.member[taken[i], j]
             if has(words, u):
                 into[v >> 6] |= np.uint64(1) << np.uint64(v & 63)
-            if g.slot[v] >= 0:
-                canonical &= ~(MASK << (BITS * g.slot[v]))
-                canonical |= ((signature >> (BITS * g.slot[u])) & MASK) << (BITS * g.slot[v])
+            canonical &= ~(g.fields.mask[v] << g.fields.slot[v])
+            canonical |= ((signature >> g.fields.slot[u]) & g.fields.mask[u]) << g.fields.slot[v]
     return canonical
 
 
@@ -225,8 +221,7 @@ def offer(search: Search, state: IdealState, j: int, signature: int, cost: int, 
             at = table.used[j]
             if at >= table.signature.shape[1]:
                 return False
-            table.signature[j, at] = signature
-            table.used[j] += 1
+            add_entry(table, j, signature)
         to = min(k + 1, top)
         now = table.value[j, at, to]
         if now < 0 or before + cost < now:
@@ -278,14 +273,15 @@ def offer_ends(
         cost = partition_time(g, search.rules, search.pool, i, inside, words)
         if cost < 0 or cost >= limits[0]:
             continue
-        signature = canonicalise(g, b, words, search.pool.signature[i], taken, into)
+        own = search.pool.signature[i] & g.fields.lasting
+        signature = canonicalise(g, b, words, own, taken, into)
         if wanted.end[0] < 0:
             if not offer(search, state, j, signature, cost, limits[1]):
                 return -1
         elif wanted.end[0] == j and wanted.end[1] == signature and wanted.end[2] == cost:
             wanted.words[:] = words
             wanted.taken[:-1] = taken
-            wanted.taken[-1] = search.pool.signature[i]
+            wanted.taken[-1] = own
             return 1
     return 0
 

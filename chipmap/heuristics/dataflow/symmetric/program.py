@@ -13,13 +13,17 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.dataflow.program.kernel import add_entry
 from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT, Labels, empty_labels
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.program import ENTRIES, WIDTH, Chain, Program, arcs_of, ends_of
+from chipmap.heuristics.dataflow.program.signature import Field
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.dataflow.symmetric.branches import Group, interchangeable
+from chipmap.heuristics.dataflow.symmetric.exchanges import permutable
 from chipmap.heuristics.dataflow.symmetric.kernel import (
     Branches,
     IdealState,
@@ -40,7 +44,7 @@ SLOTS = 20
 
 class SymmetricProgram(Program):
     """The program of a problem's layer up to symmetry. Raises :class:`TooWideError` beyond ``limit`` ideals, and where
-    no branches are interchangeable."""
+    no branches are interchangeable or what kernels pay depends on their order."""
 
     def __init__(self, problem: DataflowProblem, limit: int = 20_000) -> None:
         self.groups = interchangeable(problem)
@@ -51,6 +55,8 @@ class SymmetricProgram(Program):
             raise TooWideError(
                 f"more than {SLOTS} kernels of interchangeable branches have a choice of sharding schemes: {several}"
             )
+        if not permutable(problem, self.groups):
+            raise TooWideError("what kernels pay depends on which of the equal branches runs first")
         super().__init__(problem, limit=limit)
         self.graph = self.graph._replace(outside=self.graph.outside[:, :0])
         self.placed = self._placed()
@@ -84,9 +90,13 @@ class SymmetricProgram(Program):
         except TooManyIdealsError:
             raise TooWideError(f"the graph has more than {limit:,} order ideals up to symmetry") from None
 
-    def _open_together(self, open_sets: list[list[int]]) -> list[list[int]]:
-        branched = [v for group in self._placed() for branch in group for v in branch]
-        return [sorted({*one, *branched}) for one in open_sets]
+    def _known_together(self, fields: Sequence[Field]) -> NDArray[np.bool_]:
+        """Kernels of branches may stand for each other, so that all of theirs are known together."""
+        branched = {v for group in self._placed() for branch in group for v in branch}
+        known = super()._known_together(fields)
+        for f, field in enumerate(fields):
+            known[:, f] |= not branched.isdisjoint((*field.of, *(field.until if field.passing else ())))
+        return known
 
     def _branches(self) -> Branches:
         n, rows = len(self.order), self.rows
@@ -123,7 +133,8 @@ class SymmetricProgram(Program):
         if count * width * (top + 1) > ENTRIES:
             raise TooWideError(f"{counted(count, 'order ideal')} and {counted(top, 'partition')} are too many")
         table = self._table(count, width, top)
-        table.used[0], table.value[0, 0, 0] = 1, 0
+        add_entry(table, 0, 0)
+        table.value[0, 0, 0] = 0
         gate, nothing = np.zeros(width, np.int64), self._wanted_end((-1, 0, 0))
         search = Search(self.graph, rules, self.branches, table, empty_labels(0), most is not None, upper)
         with watched(self.work, deadline):
@@ -153,7 +164,7 @@ class SymmetricProgram(Program):
             def wanted(
                 pool: Labels, i: int, found: Wanted = found, inside: IntArray = kernels, cost: int = cost
             ) -> bool:
-                ends = pool.signature[i] == found.taken[-1]
+                ends = pool.signature[i] & g.fields.lasting == found.taken[-1]
                 return bool(ends and partition_time(g, rules, pool, i, inside, found.words) == cost)
 
             begins = int(table.signature[root, before]), cost + 1

@@ -8,28 +8,22 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.deadline import look
+from chipmap.heuristics.dataflow.unfused.parts import Extra, Part, Parts, Read, Rule
 from chipmap.instances.dataflow.batch import runs
+from chipmap.instances.dataflow.exchanged import exchanged
 from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, wires
 
 
-class Read(NamedTuple):
-    """A tensor that a kernel reads, by the options of its ``maker``: picoseconds of DRAM, bytes of SRAM, and for each
-    option of the reader [maker's, reader's] picoseconds of the change of layout."""
-
-    maker: int
-    dram: IntArray
-    held: IntArray
-    converts: IntArray
-
-
 class Single(NamedTuple):
-    """One kernel by itself, by its options: compute, DRAM for weights and its output, collectives, SRAM; what it reads;
-    and how often it runs."""
+    """One kernel by itself, by its options: compute, DRAM for weights and its output, collectives, SRAM; and how often
+    it runs. ``parts`` is what it takes besides, as others' options have it; ``reads`` is the same as if each kernel
+    paid for itself, parameters of which it uses another part among it."""
 
     compute: IntArray
     memory: IntArray
     network: IntArray
     held: IntArray
+    parts: tuple[Part, ...]
     reads: tuple[Read, ...]
     runs: int
 
@@ -38,44 +32,70 @@ class SingleKernelCosts:
     """The kernels of a problem (of all layers where mappings are of all), each a partition of its own.
 
     T4 is the sum over kernels v of runs · (launch + max(compute, memory, network)), or with their sum where nothing
-    overlaps. Memory
-    is the kernel's stream, one write of its output (one per reader in mode ``dfmodel``) and one read of each
-    tensor that it reads. Network is its collectives and the changes of layout of what it reads. A kernel that has more
-    than the ``sram`` bytes doesn't fit (C2).
+    overlaps. Memory is the kernel's stream, one write of its output (one per reader in mode ``dfmodel``), and what it
+    takes of each tensor that it reads. Network is its collectives, the changes of layout of what it reads, sums that it
+    makes with others, and parameters that rest elsewhere. A kernel that has more than the ``sram`` bytes doesn't fit
+    (C2).
+
+    ``sizes`` are the values of variables: the options of each of ``kernels``, then those of which ``rules`` say what
+    goes together; ``extras`` count for the batch. Unless it is ``exact`` each kernel pays for itself, and for its own
+    sum, as if it were alone: a rough guide to good options, without any further variables. With ``few`` tables are over
+    fewer readers of a tensor, and there are more variables.
     """
 
-    def __init__(self, problem: DataflowProblem) -> None:
+    def __init__(self, problem: DataflowProblem, exact: bool = True, few: bool = False) -> None:
         instance, n = problem.instance, problem.n
         self.problem, self.sram, self.overlap = problem, problem.sram, instance.task.overlap
         self.launch = problem.launch
         layers = instance.mapped_layers
+        self.kernels = n * layers
         self.tensors = wires(problem, layers)
         self.sizes = [len(options) for options in problem.options] * layers
-        again = runs(instance)
-        readers = np.bincount([u for u, _ in self.tensors], minlength=n * layers)
+        self.rules, self.extras = list[Rule](), list[Extra]()
+        readers = np.bincount([u for u, _ in self.tensors], minlength=self.kernels)
         if instance.mode == "physical":  # a tensor is written once, however many read it
             readers = np.minimum(readers, 1)
-        alone = problem.shares if instance.task.utilisation is None else ()
-        reads: list[list[Read]] = [[] for _ in self.sizes]
         self._changes: dict[tuple[int, int], IntArray] = {}
         columns = [_columns(options) for options in problem.options]
-        for u, v in self.tensors:
-            of = columns[u % n]
-            reads[v].append(Read(u, of["dram"], 2 * of["buffer"], self._converts(u % n, v % n)))
+        reads = self._reads(columns)
+        if exact:
+            parts = Parts(problem, reads, self.sizes, few)
+            self.sizes, self.rules, self.extras, each = parts.sizes, parts.rules, parts.extras, parts.of
+        self._with_uses(reads)
+        if not exact:
+            each = [[_by_itself(read, v, self.sizes[v]) for read in some] for v, some in enumerate(reads)]
+        alone = problem.shares if instance.task.utilisation is None else ()
+        again, sums = runs(instance), {} if exact else _own_sums(problem)
         self.singles = []
-        for v in range(len(self.sizes)):
+        for v in range(self.kernels):
             of, leaves = columns[v % n], int(readers[v])
             compute = np.array([int(one[-1, 1]) for one in alone[v % n]]) if alone else of["compute"]
             self.singles.append(
                 Single(
                     compute,
                     of["stream"] + leaves * of["dram"],
-                    of["collective"],
+                    of["collective"] + sums.get(v % n, 0),
                     of["weights"] + 2 * leaves * of["buffer"],
+                    tuple(each[v]),
                     tuple(reads[v]),
                     again[v % n],
                 )
             )
+
+    def _reads(self, columns: Sequence[dict[str, IntArray]]) -> list[list[Read]]:
+        n, reads = self.problem.n, [list[Read]() for _ in range(self.kernels)]
+        for u, v in self.tensors:
+            of = columns[u % n]
+            reads[v].append(Read(u, of["dram"], 2 * of["buffer"], self._converts(u % n, v % n)))
+        return reads
+
+    def _with_uses(self, reads: list[list[Read]]) -> None:
+        """Parameters that a kernel uses count among what it reads."""
+        for k in range(0, self.kernels, self.problem.n):
+            for use in self.problem.uses:
+                if use.network.any():
+                    nothing = np.zeros(len(use.network), np.int64)
+                    reads[k + use.user].append(Read(k + use.owner, nothing, nothing, use.network))
 
     def _converts(self, u: int, v: int) -> IntArray:
         if (u, v) not in self._changes:
@@ -86,18 +106,44 @@ class SingleKernelCosts:
             self._changes[u, v] = np.array(found, dtype=np.int64)
         return self._changes[u, v]
 
-    def ticks(self, v: int, chosen: Sequence[int]) -> int | None:
-        """Picoseconds of kernel v per micro-batch with these options of all kernels; None where it doesn't fit."""
-        one, own = self.singles[v], chosen[v]
-        compute, memory, network, held = (int(a[own]) for a in one[:4])
-        for read in one.reads:
-            made = chosen[read.maker]
-            memory, held = memory + int(read.dram[made]), held + int(read.held[made])
-            network += int(read.converts[made, own])
-        if held > self.sram:
-            return None
-        longest = max(compute, memory, network) if self.overlap else compute + memory + network
-        return one.runs * (self.launch + longest)
+    def ticks(self, chosen: Sequence[int], partitions: Sequence[int]) -> list[int] | None:
+        """Picoseconds of each kernel per micro-batch with these options of all kernels, a partition each; None where
+        one doesn't fit."""
+        problem, found = self.problem, list[int]()
+        paid = exchanged(problem, chosen, partitions, between=False)
+        memory, held = [0] * self.kernels, [0] * self.kernels
+        elsewhere = set[tuple[int, int]]()
+        for kept in paid.kept:
+            for v in (kept.payer, *kept.users):
+                memory[v], held[v] = memory[v] + kept.copy.dram, held[v] + 2 * kept.copy.buffer
+            elsewhere |= {(kept.maker, v) for v in kept.users}
+        for u, v in self.tensors:
+            if (u, v) not in elsewhere:
+                option = problem.options[u % problem.n][chosen[u]]
+                memory[v], held[v] = memory[v] + option.dram, held[v] + 2 * option.buffer
+        for v, one in enumerate(self.singles):
+            own = chosen[v]
+            network = problem.options[v % problem.n][own].collective + paid.sums[v] + paid.changes[v]
+            taken = int(one.compute[own]), int(one.memory[own]) + memory[v], network
+            if int(one.held[own]) + held[v] > self.sram:
+                return None
+            found.append(one.runs * (self.launch + (max(taken) if self.overlap else sum(taken))))
+        return found
+
+
+def _by_itself(read: Read, v: int, size: int) -> Part:
+    shape = (len(read.dram), size)
+    columns = read.dram[:, None], read.converts, read.held[:, None]
+    return Part((read.maker, v), *(np.broadcast_to(one, shape) for one in columns))
+
+
+def _own_sums(problem: DataflowProblem) -> dict[int, IntArray]:
+    """The collective of each product that another kernel adds up, by its option."""
+    found = dict[int, IntArray]()
+    for added in problem.added:
+        ticks = np.array([*added.ticks, 0], dtype=np.int64)
+        found |= {u: ticks[numbers] for u, numbers in zip(added.members, added.sums, strict=True)}
+    return found
 
 
 def _columns(options: Sequence[object]) -> dict[str, IntArray]:

@@ -27,6 +27,8 @@ from chipmap.heuristics.dataflow.unfused.kernel import (
 #: Cells of a table, labels of all tables, and comparisons of labels in one call of compiled code (some 0.1 s) and in
 #: all.
 CELLS, LABELS, CALL, WORK = 1 << 18, 4_000_000, 40_000_000, 3_000_000_000
+#: Cells of a table from which on no order is looked for; from which on a second order is tried, of so few kernels.
+MOST_CELLS, LARGE, FEW = 1 << 24, 1 << 12, 200
 #: No kernel is settled.
 NOTHING = Settle(0, -1, -1, -1, 0, np.zeros(1, np.int64))
 
@@ -164,10 +166,12 @@ def choices_of(table: Table, label: int) -> dict[int, int]:
 
 
 def elimination_order(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> tuple[list[int], int]:
-    """An order in which kernels are eliminated, always the one whose table is smallest then; and the most cells of a
-    table. Kernels that are in no scope have no place in it.
+    """An order in which kernels are eliminated, and the most cells of a table. Kernels that are in no scope have no
+    place in it.
 
-    Where that is more than :data:`CELLS`, what is left follows in the order of its tables as they are then.
+    It always takes the kernel whose table is smallest then; or, where that makes a large one, the kernel whose
+    elimination brings together least, if this is better. Where a table has more than :data:`MOST_CELLS`, what is left
+    follows in the order of its tables as they are then.
     """
     near: dict[int, set[int]] = {v: set() for scope in scopes for v in scope}
     for scope in scopes:
@@ -175,7 +179,15 @@ def elimination_order(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> 
             near[v].update(scope)
     for v, others in near.items():
         others.discard(v)
+    order, widest = _smallest_first(sizes, {v: set(others) for v, others in near.items()})
+    if widest > LARGE and len(near) <= FEW:
+        other, wide = _least_fill(sizes, near)
+        if wide < widest:
+            return other, wide
+    return order, widest
 
+
+def _smallest_first(sizes: Sequence[int], near: dict[int, set[int]]) -> tuple[list[int], int]:
     def cells(v: int) -> int:
         return sizes[v] * prod(sizes[w] for w in near[v])
 
@@ -187,14 +199,38 @@ def elimination_order(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> 
         if v not in near or cost != weight[v]:
             continue
         widest = max(widest, cost)
-        if cost > CELLS:
+        if cost > MOST_CELLS:
             return [*order, *sorted(near, key=lambda w: (weight[w], w))], widest
         order.append(v)
-        around = near.pop(v)
-        for w in around:
-            near[w] |= around
-            near[w] -= {v, w}
+        around = _joined(near, v)
         for w in around:
             weight[w] = cells(w)
             heapq.heappush(heap, (weight[w], w))
     return order, widest
+
+
+def _least_fill(sizes: Sequence[int], near: dict[int, set[int]]) -> tuple[list[int], int]:
+    """As :func:`elimination_order`: the kernel next of whose neighbours least have to be brought together."""
+
+    def fill(v: int) -> int:
+        some = list(near[v])
+        return sum(sizes[a] * sum(sizes[b] for b in some[:i] if b not in near[a]) for i, a in enumerate(some))
+
+    order, widest, weight = list[int](), 1, {v: fill(v) for v in near}
+    while near:
+        v = min(near, key=lambda v: (weight[v], v))
+        widest = max(widest, sizes[v] * prod(sizes[w] for w in near[v]))
+        order.append(v)
+        around = _joined(near, v)
+        for w in around.union(*(near[w] for w in around)):
+            weight[w] = fill(w)
+    return order, widest
+
+
+def _joined(near: dict[int, set[int]], v: int) -> set[int]:
+    """Take v out of the graph, with its neighbours joined, and return these."""
+    around = near.pop(v)
+    for w in around:
+        near[w] |= around
+        near[w] -= {v, w}
+    return around

@@ -144,3 +144,36 @@ def minimise(a: Cells, before: int, options: int, after: int, settle: Settle, ou
         out.state[0], out.state[1] = out.state[0] + 1, end
         out.first[out.state[0]] = end
     return DONE
+
+
+@njit(cache=True, nogil=True)
+def minimum(
+    flat: IntArray, first: IntArray, strides: IntArray, sizes: IntArray, never: int, total: IntArray, which: IntArray
+) -> None:
+    """``total``: the sums of tables at the best value of the last of their variables, at most ``never``; ``which``: it.
+
+    Table k begins at ``first[k]`` of ``flat``; ``strides`` [tables, variables] say how far a step of a variable, which
+    has ``sizes`` values, moves in it.
+    """
+    tables, variables = strides.shape
+    last, digits, at = variables - 1, np.zeros(variables, np.int64), first.copy()
+    for cell in range(len(total)):
+        best, least = 0, never
+        for option in range(sizes[last]):
+            value = 0
+            for k in range(tables):
+                value += flat[at[k] + option * strides[k, last]]
+            if value < least:
+                best, least = option, value
+        total[cell], which[cell] = least, best
+        d = last - 1
+        while d >= 0:
+            digits[d] += 1
+            if digits[d] < sizes[d]:
+                for k in range(tables):
+                    at[k] += strides[k, d]
+                break
+            for k in range(tables):
+                at[k] -= (sizes[d] - 1) * strides[k, d]
+            digits[d] = 0
+            d -= 1

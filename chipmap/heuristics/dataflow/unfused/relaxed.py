@@ -16,20 +16,14 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.unfused.costs import SingleKernelCosts
+from chipmap.heuristics.dataflow.unfused.dense import Sum
 from chipmap.heuristics.dataflow.unfused.descent import NEVER, Flat, IntArray, sweep, totals
-from chipmap.heuristics.dataflow.unfused.tables import along, scopes, times
+from chipmap.heuristics.dataflow.unfused.tables import along, own_tables, scopes
 
 #: Sweeps of the descent at most.
 SWEEPS = 20
 #: Columns of a kernel's options.
 _COLUMNS = ("compute", "memory", "network", "held")
-
-
-class Sum(NamedTuple):
-    """A table of least picoseconds over a scope of kernels, ascending."""
-
-    scope: tuple[int, ...]
-    values: IntArray
 
 
 class Relaxed(NamedTuple):
@@ -72,8 +66,11 @@ def relaxed(singles: SingleKernelCosts, order: Sequence[int], cells: int, deadli
 
 
 def descend(singles: SingleKernelCosts, chosen: Sequence[int], deadline: Deadline) -> tuple[int, list[int]] | None:
-    """(T4, options) after better options of single kernels are taken as long as there are any; None where a kernel
-    doesn't fit then."""
+    """(T4, options) after better options of single kernels are taken as long as there are any, or T4 as it was if that
+    is less; None where a kernel doesn't fit then.
+
+    They are better as if each kernel paid for all that it exchanges. T4 is exact.
+    """
     flat, at = _flat(singles), np.array(chosen, dtype=np.int64)
     taken = np.zeros((len(at), 3), np.int64)
     rules = np.array([singles.sram, singles.overlap, singles.launch], dtype=np.int64)
@@ -82,16 +79,19 @@ def descend(singles: SingleKernelCosts, chosen: Sequence[int], deadline: Deadlin
         deadline.check()
         if not sweep(flat, at, taken, rules):
             break
-    found = [int(option) for option in at]
-    total = [singles.ticks(v, found) for v in range(len(at))]
-    return None if None in total else (sum(cost for cost in total if cost is not None), found)
+    ends = list[tuple[int, list[int]]]()
+    for found in ([int(option) for option in at], list(chosen)):
+        each = singles.ticks(found, singles.problem.places)
+        if each is not None:
+            ends.append((sum(each), found))
+    return min(ends, default=None)
 
 
 def _flat(singles: SingleKernelCosts) -> Flat:
     """The kernels as compiled code reads them. What a reader takes of a tensor depends on its maker's option alone."""
     all_of = singles.singles
     reads = [(read, v) for v, one in enumerate(all_of) for read in one.reads]
-    first = _ends(singles.sizes)
+    first = _ends(singles.sizes[: singles.kernels])
     dram, buffer = np.zeros(first[-1], np.int64), np.zeros(first[-1], np.int64)
     for read, _ in reads:
         rows = slice(first[read.maker], first[read.maker + 1])
@@ -128,13 +128,10 @@ def _ends(sizes: Sequence[int] | IntArray) -> IntArray:
 
 
 def _tables(singles: SingleKernelCosts) -> list[Sum]:
-    found, large = scopes(singles)
-    tables = []
-    for v, scope in enumerate(found):
-        if v in large:
-            tables += _linear(singles, v)
-        else:
-            tables.append(Sum(scope, np.minimum(times(singles, v, scope), NEVER)))
+    tables = [Sum(scope, np.minimum(values, NEVER)) for scope, values in own_tables(singles)]
+    _, large = scopes(singles)
+    for v in sorted(large):
+        tables += _linear(singles, v)
     return tables
 
 
@@ -142,27 +139,34 @@ def _linear(singles: SingleKernelCosts, v: int) -> list[Sum]:
     """Tables of pairs whose sum is at most the time of kernel v: the one resource that takes longest at least, for
     each of its options."""
     one, sizes = singles.singles[v], singles.sizes
-    memory = [one.memory] + [np.full(sizes[v], read.dram.min()) for read in one.reads]
-    network = [one.network] + [read.converts.min(axis=0) for read in one.reads]
-    if singles.overlap:
-        most = np.argmax([one.compute, np.sum(memory, axis=0), np.sum(network, axis=0)], axis=0)
     own = tuple(w for w in (v,) if sizes[w] > 1)
+    alone = one.compute + one.memory + one.network
     if singles.overlap:
-        alone = np.choose(most, [one.compute, one.memory, one.network])
-    else:
-        alone = one.compute + one.memory + one.network
-    tables = [Sum(own, one.runs * along(singles.launch + alone, (v,), own))]
-    for read in one.reads:
-        u = read.maker
-        scope = tuple(sorted(w for w in {u, v} if sizes[w] > 1))
-        dram = np.broadcast_to(read.dram[:, None], read.converts.shape)
-        taken = (
-            np.where(most == 1, dram, np.where(most == 2, read.converts, 0))
-            if singles.overlap
-            else dram + read.converts
+        memory, network = (
+            base + sum(_least(values, part.scope, v) for part, values in zip(one.parts, some, strict=True))
+            for base, some in (
+                (one.memory, [part.memory for part in one.parts]),
+                (one.network, [part.network for part in one.parts]),
+            )
         )
-        tables.append(Sum(scope, one.runs * along(taken, (u, v), scope)))
+        most = np.argmax([one.compute, memory, network], axis=0)
+        alone = np.choose(most, [one.compute, one.memory, one.network])
+    tables = [Sum(own, one.runs * along(singles.launch + alone, (v,), own))]
+    for part in one.parts:
+        scope = tuple(sorted(w for w in {*part.scope, v} if sizes[w] > 1))
+        taken = part.memory + part.network
+        if singles.overlap:
+            where = [-1 if w == v else 1 for w in part.scope]
+            which = most.reshape(where)
+            taken = np.where(which == 1, part.memory, np.where(which == 2, part.network, 0))
+        tables.append(Sum(scope, one.runs * along(taken, part.scope, scope)))
     return tables
+
+
+def _least(values: IntArray, scope: Sequence[int], v: int) -> IntArray:
+    """The least of an array over a ``scope`` for each option of v."""
+    found: IntArray = values.min(axis=tuple(k for k, w in enumerate(scope) if w != v))
+    return found
 
 
 def _groups(tables: Sequence[Sum], sizes: Sequence[int], cells: int) -> list[list[Sum]]:

@@ -10,12 +10,13 @@ from chipmap.networks.graph import neighbours, topological
 
 def running_order(problem: DataflowProblem, chosen: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """The place of each kernel in a few topological orders, forward kernels first: as they are listed; and always the
-    kernel next that leaves least waiting in DRAM, or frees most."""
+    kernel next that leaves least waiting in DRAM, or frees most. Where layouts are kept, the former alone (C0)."""
     layers = len(chosen) // problem.n
     tensors = wires(problem, layers)
     backward = [kernel.phase == "backward" for kernel in problem.instance.workload.kernels] * layers
     yield _places(topological(neighbours(len(chosen), tensors), backward.__getitem__))
-    if problem.instance.system.memory.capacity_bytes is not None:
+    limited = problem.instance.system.memory.capacity_bytes is not None
+    if limited and problem.instance.task.keep in (None, "none"):
         yield _places(_sparing(problem, chosen, tensors, backward))
 
 

@@ -38,7 +38,10 @@ def decoded(problem: PlacementProblem, devices: IntArray, where: str = "devices"
     """
     t, work, sizes = tables(problem), workspace(problem), bytes_of(problem)
     none, best = np.zeros(problem.operations, dtype=np.int64), None
-    with plainly(problem.operations <= PLAIN):
+    plain = problem.operations <= PLAIN
+    if plain:  # entries of heaps are 64 bits wide: compiled functions widen what they join, NumPy's numbers don't
+        t = t._replace(made=t.made.astype(np.int64), readers=t.readers.astype(np.int64))
+    with plainly(plain):
         for name, keys, ready in rules(problem):
             step = int(simulate(t, devices, keys, ready, none, NEVER, work))
             if step < 0:

@@ -26,38 +26,10 @@ Gradients and updates of a training step have no keys: frameworks compute them w
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-
 from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.placement.problem import PlacementProblem
 from chipmap.instances.placement.splits import CPU, accelerators_and_hosts, name_parts
-
-
-@dataclass
-class _Scope:
-    """A module, or a part of operations' names: the ``devices`` of all that is in it, and of its own operations (device
-    -> how many); those of its own parameters and buffers by name (None: nothing reads it); what it holds."""
-
-    devices: set[int] = field(default_factory=set)
-    operations: Counter[int] = field(default_factory=Counter)
-    states: dict[str, int | None] = field(default_factory=dict)
-    inner: dict[str, _Scope] = field(default_factory=dict)
-
-    def at(self, parts: list[str], device: int | None) -> _Scope:
-        """What has this name inside it, where something of this device is."""
-        found, seen = self, set() if device is None else {device}
-        found.devices |= seen
-        for part in parts:
-            found = found.inner.setdefault(part, _Scope())
-            found.devices |= seen
-        return found
-
-    def most(self, otherwise: int) -> int:
-        """The device of most of its own operations, the first one of several."""
-        return min(self.operations, key=lambda d: (-self.operations[d], d), default=otherwise)
+from chipmap.plans.device_map.keys import Scope, written
 
 
 def parts_of(problem: PlacementProblem, v: int) -> list[str]:
@@ -80,7 +52,7 @@ def device_map(problem: PlacementProblem, solution: PlacementSolution) -> bytes:
     """
     numbers = _numbers(problem)
     devices = dict(zip(problem.names, problem.devices_of(solution).tolist(), strict=True))
-    modules, root = bool(problem.instance.scopes), _Scope()
+    modules, root = bool(problem.instance.scopes), Scope()
     for v, d in enumerate(devices.values()):
         if v not in problem.backward:
             inside = parts_of(problem, v)
@@ -88,8 +60,7 @@ def device_map(problem: PlacementProblem, solution: PlacementSolution) -> bytes:
     for state, d in _states(problem, devices).items():
         *scope, own = state.split(".")
         root.at(scope, d).states[own] = d
-    found = {name: numbers[problem.device_names[d]] for name, d in _keys(root, modules)}
-    return (json.dumps(found, indent=1) + "\n").encode()
+    return written(root, modules, {d: numbers[name] for d, name in enumerate(problem.device_names)})
 
 
 def _states(problem: PlacementProblem, devices: dict[str, int]) -> dict[str, int | None]:
@@ -105,24 +76,6 @@ def _states(problem: PlacementProblem, devices: dict[str, int]) -> dict[str, int
         first = next((operations[v].name for v in (*own, *reading)), "")
         found[state] = devices.get(name, devices.get(first))
     return found
-
-
-def _keys(root: _Scope, modules: bool) -> Iterator[tuple[str, int]]:
-    """(key, device), a scope before what it holds."""
-    left = [("", root, min(root.devices, default=0))]
-    while left:
-        name, scope, otherwise = left.pop()  # otherwise: the device of what nothing tells one of
-        most, dot = scope.most(otherwise), f"{name}." if name else ""
-        states = {own: most if d is None else d for own, d in scope.states.items()}
-        if len(scope.devices) < 2:
-            yield name, min(scope.devices, default=otherwise)
-        elif modules and not scope.inner and len(set(states.values())) < 2:
-            yield name, min(states.values(), default=most)
-        else:
-            if scope.operations and not modules:
-                yield name, most
-            yield from ((f"{dot}{own}", d) for own, d in states.items())
-            left += [(f"{dot}{part}", inner, most) for part, inner in reversed(scope.inner.items())]
 
 
 def _numbers(problem: PlacementProblem) -> dict[str, int | str]:

@@ -1,0 +1,1 @@
+"""Device maps: module -> device, as accelerate and transformers take them."""

@@ -1,0 +1,87 @@
+"""Parameters that rest as forward kernels have them, and what it takes to bring them where others use them.
+
+From ``docs/families/dataflow-exchanges.md``, "Weights that rest", alone.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.validation.dataflow import facts, training
+from chipmap.validation.dataflow.layouts import End, to_each
+
+#: What a scheme leaves of the (outer · M) × K matrix: of a forward kernel's parameters, of those that a backward one
+#: uses, of the gradient that an update makes.
+RESTS = {"OUTER": "rows", "M": "rows", "K": "columns", "K_RS": "columns", "K_N": "columns", "E": "experts"}
+USED = {"OUTER": "columns", "M": "columns", "K": "rows", "K_RS": "rows", "K_N": "rows", "E": "experts"}
+MADE = {"OUTER": "rows", "M": "rows", "K_RS": "rows", "N": "columns", "K_N": "columns", "E": "experts"}
+
+
+class Part(NamedTuple):
+    """Rows, columns, experts, or the whole, and the share of all that it is."""
+
+    kind: str
+    share: Fraction
+
+    def covers(self, other: Part, chips: int) -> bool:
+        """Whether the other lies within this one."""
+        return self.kind == "whole" or (self.kind == other.kind and facts.covers(self.share, other.share, chips))
+
+
+def resting(owner: End, instance: DataflowInstance, degrees: Degrees) -> Part:
+    """The part of a forward kernel's parameters that a chip has."""
+    return Part(RESTS.get(owner[1], "whole"), facts.weights_share(*owner, instance, degrees))
+
+
+def used(user: End, instance: DataflowInstance, degrees: Degrees) -> Part:
+    """The part of a forward kernel's parameters that a backward one computes with."""
+    return Part(USED.get(user[1], "whole"), facts.weights_share(*user, instance, degrees))
+
+
+def made(update: End, instance: DataflowInstance, degrees: Degrees) -> Part:
+    """The part of a gradient that an update makes."""
+    return Part(MADE.get(update[1], "whole"), facts.output_share(*update, instance, degrees))
+
+
+def brought(size: Fraction, held: Part, wanted: Part, instance: DataflowInstance, degrees: Degrees) -> Fraction:
+    """Nanoseconds until a chip that has one part of ``size`` bytes has another."""
+    if held.covers(wanted, degrees.tensor):
+        return Fraction(0)
+    time = Fraction(0)
+    if "experts" in (held.kind, wanted.kind):
+        time += sum(facts.reduce_scatter(size / degrees.tensor, d) for d in facts.uses(instance, degrees, "expert"))
+    for link in facts.uses(instance, degrees, "tensor"):
+        if wanted.kind == "whole":
+            time += facts.reduce_scatter(size * held.share * math.ceil(1 / held.share), link)
+        else:
+            time += to_each(size * max(held.share, wanted.share), link)
+    return time
+
+
+def each_run(owner: End, user: End, instance: DataflowInstance, degrees: Degrees) -> int:
+    """T3: picoseconds, each time that a backward kernel runs, to gather its forward kernel's parameters from replicas
+    that share them out, and to bring them where it uses them."""
+    size = facts.whole_weights(owner[0], instance)
+    time = brought(size, resting(owner, instance, degrees), used(user, instance, degrees), instance, degrees)
+    return training.exchanged(*owner, instance, degrees) + facts.up(time)
+
+
+def beside(owner: End, user: End, instance: DataflowInstance, degrees: Degrees) -> int:
+    """C6: bytes that a backward kernel uses of parameters which don't rest on its chip."""
+    needed = used(user, instance, degrees)
+    if resting(owner, instance, degrees).covers(needed, degrees.tensor):
+        return 0
+    return math.ceil(facts.whole_weights(owner[0], instance) * needed.share)
+
+
+def after(owner: End, update: End, instance: DataflowInstance, degrees: Degrees) -> int:
+    """T6: picoseconds per batch to bring what an update has made where parameters rest, for all layers of a stage; a
+    replica's part of it, where each has updated one."""
+    rest = resting(owner, instance, degrees)
+    size = facts.whole_weights(owner[0], instance) * facts.stage_layers(instance, degrees)
+    if rest.kind != "whole" and instance.task.shard in ("optimizer", "gradients"):
+        size /= degrees.data
+    return facts.up(brought(size, made(update, instance, degrees), rest, instance, degrees))

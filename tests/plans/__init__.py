@@ -1,0 +1,1 @@
+"""Plans: emitted, read again, judged."""

@@ -1,0 +1,74 @@
+"""What is emitted is adopted again: the same mapping on tiny instances and on shipped ones, the same certificate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chipmap.family import FAMILY_NAMES, family_of, get_family, resolve
+from chipmap.known import registry
+from chipmap.plans.emission import unsuited
+from chipmap.plans.plan import EmitOptions
+from chipmap.plans.reading import read_plan, recognised
+from tests.plans.samples import mappings
+
+#: Formats that say where each operation is.
+PLACES = ("device-map", "csv")
+
+
+def emitted(instance: Any, solution: Any, name: str) -> tuple[str, bytes]:
+    """The plan's file: its name and content."""
+    form = family_of(instance).plan_format(name)
+    made = resolve(form.emit)(instance, solution, EmitOptions())
+    file, data = next(iter(made.items()))
+    return file, data.encode() if isinstance(data, str) else data
+
+
+CASES = [
+    pytest.param(name, instance, solution, certificate, id=f"{name}-{instance.name}-{certificate.objective}")
+    for family in FAMILY_NAMES
+    for name in (form.name for form in get_family(family).plan_formats if form.name in PLACES)
+    for instance, solution, certificate in mappings(family)
+]
+
+
+@pytest.mark.parametrize(("name", "instance", "solution", "certificate"), CASES)
+def test_a_plan_comes_back_with_the_same_certificate(name: str, instance: Any, solution: Any, certificate: Any) -> None:
+    """Where every operation has a place, the very mapping; with starts to be made, all the same places."""
+    assert unsuited(family_of(instance).plan_format(name), instance, solution) is None
+    file, data = emitted(instance, solution, name)
+    found = recognised(data, file, instance)
+    assert found is not None and found.name == name
+    _, plan = read_plan(data, file, instance)
+    if getattr(solution, "start", None):
+        assert plan.solution.devices == solution.devices and plan.pinned is not None
+        assert {pin.operation: pin.device for pin in plan.pinned.pins} == solution.devices
+        assert resolve(family_of(instance).check)(plan.pinned, solution).feasible
+        return
+    assert plan.pinned is None
+    again = resolve(family_of(instance).check)(instance, plan.solution)
+    assert (again.feasible, again.objective, again.terms) == (True, certificate.objective, certificate.terms)
+
+
+def test_enough_instances_take_part() -> None:
+    for family, least in (("ring", 6), ("placement", 9)):
+        assert len({case.values[1].name for case in CASES if case.values[1].name.startswith(family)}) >= least
+
+
+def test_the_best_mappings_known_of_networks_come_back() -> None:
+    """Of each shipped instance of ring the registry's solution, in each format that is read."""
+    family, met = get_family("ring"), 0
+    for entry in registry.entries_of("ring").values():
+        plain = registry.solution_of(entry)
+        if plain is None:
+            continue
+        instance, solution = registry.made(entry.origin), resolve(family.solution).make(**plain)
+        certificate = resolve(family.check)(instance, solution)
+        for name in PLACES:
+            file, data = emitted(instance, solution, name)
+            _, plan = read_plan(data, file, instance)
+            again = resolve(family.check)(instance, plan.solution)
+            assert (again.feasible, again.terms) == (certificate.feasible, certificate.terms), (instance.name, name)
+            met += 1
+    assert met >= 30
