@@ -60,7 +60,7 @@ def compiled(
     # numba may have been imported before it was set
     setattr(config, "CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", ""))  # noqa: B010
     # numba's wrapper for C is for functions that are handed over as values
-    options = {"no_cfunc_wrapper": True, "pipeline_class": KernelCompiler} | options
+    options = {"no_cfunc_wrapper": True, "pipeline_class": KernelCompiler, **options}
     wanted, part = options.pop("cache", False), options.pop("part", False)
     if part:
         options |= {"no_cpython_wrapper": True, "pipeline_class": PartCompiler}

@@ -30,11 +30,11 @@ _BYTE_POINTER = llvm.IntType(8).as_pointer()
 
 def is_record(numba_type: Any) -> bool:
     """Whether values of this type are handed over by address."""
-    return (
-        isinstance(numba_type, types.BaseNamedTuple)
-        and numba_type.instance_class.__module__.partition(".")[0] == _PACKAGE
-        and sum(isinstance(one, types.Buffer) or is_record(one) for one in numba_type) >= FEWEST
-    )
+    if not isinstance(numba_type, types.BaseNamedTuple):
+        return False
+    named: Any = numba_type
+    ours = named.instance_class.__module__.partition(".")[0] == _PACKAGE
+    return ours and sum(isinstance(one, types.Buffer) or is_record(one) for one in named) >= FEWEST
 
 
 class _ByAddress:
