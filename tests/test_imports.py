@@ -98,7 +98,7 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "highspy": ("solvers/*.py",),
     "gurobipy": ("solvers/*.py",),
     "cvxpy": ("formulations/*/relaxation.py",),
-    "torch": ("learned/*.py", "networks/importers/torch*.py"),
+    "torch": ("learned/*.py", "networks/importers/torch*.py", "plans/torch_pipeline/script/*.py"),
     "onnx": ("networks/importers/onnx*.py",),
     "numba": ("kernels/compiled.py", "kernels/parts.py", "kernels/records.py"),
     "matplotlib": ("report/*.py",),

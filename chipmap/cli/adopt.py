@@ -91,6 +91,9 @@ def _text(found: Adoption, instance: Record, title: str) -> str:
     if plan is not None:
         proved = f"gap {percent(plan.gap)} to the bound {amount(best.bound, unit)}"
         facts.append(("the plan", amount(plan.objective, unit), "no bound" if best.bound is None else proved))
+    if plan is not None and found.completed is not None:
+        how = "proved" if found.completed.status == "optimal" else "not proved"
+        facts.append(("", "", f"the best found that keeps to what the plan says ({how} to be the best)"))
     if best.objective is not None:
         below = f"{percent(found.gain)} below the plan" if found.gain else "no less than the plan"
         said = best.status if found.gain is None else f"{best.status}, {below}"

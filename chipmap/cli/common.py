@@ -33,6 +33,12 @@ def add_instance(parser: argparse.ArgumentParser, name: str = "instance", **opti
     add_family(parser)
 
 
+def add_cut(parser: argparse.ArgumentParser, **options: Any) -> None:
+    """Add ``--cut``."""
+    what = "where the network may be cut: anywhere, or so that each module or each block (layers.3) stays whole"
+    parser.add_argument("--cut", choices=("any", "modules", "blocks"), help=what, **options)
+
+
 def add_family(parser: argparse.ArgumentParser) -> None:
     """Add ``--family``."""
     parser.add_argument("--family", metavar="NAME", help="take INSTANCE as a published graph, for this family")
@@ -184,6 +190,23 @@ def read_instance(source: str, settings: list[str], *rest: Any) -> Any:
     instance = read(source, settings, *rest)
     say(*resets(instance, settings))
     return instance
+
+
+def cut(instance: Any, grain: str | None) -> Any:
+    """The instance with what stays together at that grain, which is said; None: as it is."""
+    from chipmap.family import FAMILY_NAMES, family_of, get_family, resolve
+
+    family = family_of(instance)
+    if grain is None:
+        return instance
+    if "cut" not in family.transforms:
+        graphs = ", ".join(name for name in FAMILY_NAMES if "cut" in get_family(name).transforms)
+        what = f"instances of family {family.name!r} have no modules to cut between"
+        raise InputError(what, "--cut", f"Leave it out, or convert the network with --family ({graphs}).")
+    made = resolve(family.transforms["cut"])(instance, [grain])
+    words = ", ".join(f"{amount:,} {what}" for what, amount in made.report.items())
+    say(f"cut {grain}: adds {words or 'nothing'}")
+    return made.instance
 
 
 def unmatched(instance: Any, settings: Iterable[str]) -> list[str]:

@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Solve each INSTANCE in a process of its own and print one row for it. Without --method, the family's best chain
     runs until the gap is closed or a limit is reached; what was found by then is kept."""
     common.add_instance(parser, "instances", nargs="+")
+    common.add_cut(parser)
     add_solve_options(parser)
     what = "a cost of your own: a function (instance, solution) -> number, for methods that take one (ring/guided)"
     parser.add_argument("--evaluator", metavar="MODULE:FUNCTION", help=what)
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         for source in progress.over(args.instances):
             try:
                 started = time.monotonic()
-                instance = read_instance(source, args.set, args.family)
+                instance = common.cut(read_instance(source, args.set, args.family), args.cut)
                 family = family_of(instance)
                 family.method(args.method, args.evaluator is not None)
                 say(*common.unmatched(instance, args.set))
@@ -115,7 +116,8 @@ def _solved(
         if keeper.writer is not None:
             keeper.writer.abandon()
         raise
-    result = msgspec.structs.replace(result, changes=brief(args.set))
+    changes = (*brief(args.set), *([f"cut={args.cut}"] if args.cut not in (None, "any") else []))
+    result = msgspec.structs.replace(result, changes=changes)
     kept = keeper.finish(result, instance)
     progress.pause()
     shown = row(result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.families.plan_formats import CHROME_TRACE, DEVICE_MAP, TABLE
+from chipmap.families.plan_formats import CHROME_TRACE, DEVICE_MAP, OF_GRAPHS, TABLE, TORCH_PIPELINE
 from chipmap.family import AuxiliaryModel, Family, FileFormat, Formulation, Scope, generators, methods
 
 MODELS = "Efficient Algorithms for Device Placement of DNN Graph Operators, NeurIPS 2020"
@@ -132,13 +132,16 @@ FAMILY = Family(
     from_graph="chipmap.instances.placement.from_graph:from_graph",
     equip="chipmap.instances.placement.from_graph:equip",
     describe="chipmap.instances.placement.describe:describe",
-    transforms={"training": "chipmap.instances.placement.from_graph:training_step"},
+    transforms={
+        "training": "chipmap.instances.placement.from_graph:training_step",
+        "cut": "chipmap.instances.grain:cut",
+    },
     shipped="chipmap.instances.placement.shipped:SHIPPED",
     mapping="chipmap.inputs.by_name:devices",
     named="chipmap.inputs.plain:devices_by_name",
     sweeps="chipmap.instances.placement.shipped:SWEEPS",
     measures="chipmap.bench.placement.measures:measures",
-    plan_formats=(DEVICE_MAP, TABLE, CHROME_TRACE),
+    plan_formats=(DEVICE_MAP, TABLE, TORCH_PIPELINE, *OF_GRAPHS, CHROME_TRACE),
     files="chipmap.report.placement.files:files",
     explain="chipmap.explaining.placement.explain:explain",
     plot="chipmap.report.placement.plots:plot",

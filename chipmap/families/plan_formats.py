@@ -22,6 +22,17 @@ DEVICE_MAP = PlanFormat(
     adopt="chipmap.plans.device_map.format:adopt",
     recognise="chipmap.plans.device_map.format:recognise",
 )
+TORCH_PIPELINE = PlanFormat(
+    "torch-pipeline",
+    "stages of torch.distributed.pipelining, and a script that runs them",
+    "stages.json, run.py, cutting.py",
+    emit="chipmap.plans.torch_pipeline.format:emit",
+    suits="chipmap.plans.torch_pipeline.format:suits",
+    adopt="chipmap.plans.torch_pipeline.format:adopt",
+    recognise="chipmap.plans.torch_pipeline.format:recognise",
+    model=True,
+    inside=True,
+)
 CHROME_TRACE = PlanFormat(
     "chrome-trace",
     "the mapping in time, for Perfetto and chrome://tracing: tracks, transfers, memory",
@@ -30,3 +41,21 @@ CHROME_TRACE = PlanFormat(
     suits="chipmap.plans.chrome_trace.format:suits",
     inside=True,
 )
+
+
+def _layers(name: str, title: str, file: str) -> PlanFormat:
+    emit, suits, adopt, recognise = (
+        f"chipmap.plans.layers.{name}:{one}" for one in ("emit", "suits", "adopt", "recognise")
+    )
+    return PlanFormat(name, title, file, emit, suits, adopt, recognise, inside=True)
+
+
+MEGATRON = _layers(
+    "megatron", "options of Megatron-LM: layout of the layers, degrees, how a batch is run", "megatron.sh"
+)
+VLLM = _layers("vllm", "a script that starts vLLM with the layers of each stage, and degrees", "vllm.sh")
+TORCHTITAN = _layers(
+    "torchtitan", "the modules of each part of the network, as torchtitan lists them", "torchtitan.toml"
+)
+#: Plans of layers: of graphs, and of degrees.
+OF_GRAPHS, OF_DEGREES = (MEGATRON, VLLM, TORCHTITAN), (MEGATRON, VLLM)

@@ -93,17 +93,17 @@ def adopt(
     if read.pinned is not None:
         notes.append(f"the plan says {read.covered}: what it leaves open is solved, and what it says is kept")
         completed = _best(read.pinned, solution, time_limit * _COMPLETING, isolate)
-        solution = _solution(family, completed) or solution
+        found = _solution(family, completed)
+        solution = solution if found is None else found if read.finish is None else read.finish(found)
     certificate = None if solution is None else check(instance, solution)
-    valid = certificate is not None and certificate.feasible
+    valid = certificate if certificate is not None and certificate.feasible else None
     left = max(ends - time.monotonic(), 0.1 * time_limit)
-    best = _best(instance, solution if valid else None, left * (1 - _ACCOUNT), isolate)
+    best = _best(instance, solution if valid is not None else None, left * (1 - _ACCOUNT), isolate)
     result = account = None
-    if valid:
-        assert certificate is not None
-        result = attached(_as_result(best, solution, certificate, form.name, notes), instance)
+    if valid is not None:
+        result = attached(_as_result(best, solution, valid, form.name, notes), instance)
     if solution is not None and family.explain:
-        other = _solution(family, best) if not valid or best.objective != certificate.objective else None
+        other = _solution(family, best) if valid is None or best.objective != valid.objective else None
         left = min(max(ends - time.monotonic(), 0.5), time_limit * _ACCOUNT)
         account = explain(
             instance, solution, other, options.replace(time_limit=left), isolate=bool(isolate), bounds=best.bounds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
@@ -96,7 +97,8 @@ class Plan:
     ``solution``: a mapping that keeps to the plan, where it says so much. ``pinned``: where it leaves something open,
     the instance whose mappings are those of the instance that keep to it (one of the two is there, or both).
     ``covered``: how much it says, in words (``"12 of 40 operations"``); ``left``: the first thing that it leaves open
-    (``"operation 'a' is on no chip"``). ``notes``: what was assumed, as sentences.
+    (``"operation 'a' is on no chip"``). ``notes``: what was assumed, as sentences. ``finish``: (a mapping of
+    ``pinned``) -> that of the instance, where they differ in what they say.
     """
 
     solution: Any = None
@@ -104,3 +106,4 @@ class Plan:
     covered: str = ""
     left: str = ""
     notes: tuple[str, ...] = ()
+    finish: Callable[[Any], Any] | None = None

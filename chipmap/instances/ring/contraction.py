@@ -114,6 +114,7 @@ def _contract(instance: RingInstance) -> Contraction:
         together=() if _merges(problem) else tuple(tuple(names[v] for v in group) for group in problem.groups),
         forbidden=tuple(forbidden),
         notes="",
+        scopes=(),
     )
     return Contraction(instance, contracted, members, _report(problem, groups))
 

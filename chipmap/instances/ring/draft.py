@@ -116,6 +116,8 @@ class Draft:
         )
         notes = f"{old.notes}; {what}" if old.notes else what
         times = tuple(self.times[v] for v in place) if old.time_ns is not None else None
+        origins = [self.origin[v] for v in place] if old.scopes else []
+        changes |= {"scopes": tuple("" if v is None else old.scopes[v] for v in origins)}
         instance = old.replace(name=f"{old.name} ({what})", graph=graph, time_ns=times, notes=notes, **changes)
         instance.check()
         added = ring_problem(instance).total_ticks - ring_problem(old).total_ticks

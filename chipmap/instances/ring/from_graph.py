@@ -27,6 +27,7 @@ def from_graph(imported: ImportedGraph, name: str) -> RingInstance:
         time_ns=imported.time_ns,
         together=imported.together,
         notes="; ".join(notes),
+        scopes=imported.scopes,
     )
     instance.check()
     return instance

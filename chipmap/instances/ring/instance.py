@@ -74,7 +74,8 @@ class RingInstance(Record, frozen=True, kw_only=True):
     values use it). ``constraints`` names the constraints that are in force. ``time_ns`` gives measured times of
     operations (null: the roofline). ``pins``, ``together`` and ``forbidden`` name operations with role ``compute``.
     ``memory_grade`` says what C4 counts: weights and ``boundary`` tensors, or ``full``: live activations and relay
-    buffers too (page, C4).
+    buffers too (page, C4). ``scopes``: the module of each of ``graph.operations`` (``blocks.0.attn``), where the file
+    says it.
     """
 
     schema: Literal["ring/1"] = "ring/1"
@@ -91,8 +92,9 @@ class RingInstance(Record, frozen=True, kw_only=True):
     forbidden: tuple[Forbidden, ...] = ()
     notes: str = ""
     memory_grade: MemoryGrade = "boundary"
+    scopes: tuple[str, ...] = ()
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("memory_grade",)
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("memory_grade", "scopes")
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude."""
@@ -108,6 +110,9 @@ class RingInstance(Record, frozen=True, kw_only=True):
             for i, time in enumerate(self.time_ns):
                 if time is not None and time < 0:
                     raise InputError(f"is {time}", f"time_ns[{i}]", "Times are 0 or more.")
+        if len(self.scopes) not in (0, count := len(self.graph.operations)):
+            what = f"has {counted(len(self.scopes), 'entry', 'entries')} for {counted(count, 'operation')}"
+            raise InputError(what, "scopes", "Give the scope of each operation, in their order, or none.")
         self._check_names()
 
     def _check_names(self) -> None:

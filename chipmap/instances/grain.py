@@ -1,0 +1,182 @@
+"""At what grain a network may be cut: by operations, or so that a module, or a block, stays whole.
+
+A **path** says which module an operation is part of (``layers.3.attention``): its scope, where the reader of the file
+knows it, else what its name says (``layers.3.attention.addmm_1``, or the node ``/layers.3/attention/Add`` of an ONNX
+model). A **list** is a module whose parts are told apart by numbers (``layers.0``, ``layers.1``; ``block_0``,
+``block_1``), two at least. The parts of the outermost lists are the network's **blocks**.
+
+=========  ============================================================================================================
+grain      what stays together
+=========  ============================================================================================================
+any        nothing
+modules    the operations of each child of a block (``layers.3.attention``); those that stand in the block itself (the
+           sum of a residual) are free
+blocks     all operations of a block
+=========  ============================================================================================================
+
+At both grains each other module stays together: the largest that holds no block (``embeddings``). Operations that
+stand in a module which holds blocks are free, and so are those without a path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from chipmap.networks.graph import OperationGraph
+from chipmap.records import InputError, choices, counted
+
+Grain = Literal["any", "modules", "blocks"]
+GRAINS: tuple[Grain, ...] = get_args(Grain)
+
+Path = tuple[str, ...]
+_NUMBERED = re.compile(r"(?:(.*)_)?(\d+)")
+
+
+@dataclass(frozen=True)
+class Modules:
+    """The modules of a graph: ``path`` of each operation (empty: none is known), ``block`` the block that it is part
+    of (empty: it is in none), and ``blocks``: those of each list, in the order of their first operations."""
+
+    path: tuple[Path, ...]
+    block: tuple[Path, ...]
+    blocks: dict[Path, tuple[Path, ...]]
+
+    @property
+    def largest(self) -> tuple[Path, ...]:
+        """The blocks of the largest list; of several the first."""
+        return max(self.blocks.values(), key=len, default=())
+
+    def unit(self, v: int, grain: Grain) -> Path:
+        """The module that operation ``v`` stays with at that grain; empty: it is free."""
+        path, block = self.path[v], self.block[v]
+        if grain == "any" or not path:
+            return ()
+        if block:
+            return block if grain == "blocks" else self._child(path, len(block))
+        holds = {held[:depth] for held in self.blocks for depth in range(1, len(held) + 1)}
+        return next((path[:depth] for depth in range(1, len(path) + 1) if path[:depth] not in holds), ())
+
+    @staticmethod
+    def _child(path: Path, depth: int) -> Path:
+        """The child of a block of ``depth`` parts; that of a list in it, where the block's child is one."""
+        if len(path) <= depth:
+            return ()
+        listed = len(path) > depth + 1 and _NUMBERED.fullmatch(path[depth + 1]) is not None
+        return path[: depth + 2] if listed else path[: depth + 1]
+
+
+def modules(graph: OperationGraph, scopes: Sequence[str] = ()) -> Modules:
+    """The modules of ``graph``; ``scopes``: those of its operations, where they are known."""
+    known = scopes if any(scopes) else [""] * len(graph.operations)
+    paths = tuple(path_of(operation.name, scope) for operation, scope in zip(graph.operations, known, strict=True))
+    if any(scopes):  # a name without its module's says nothing where others' are known
+        paths = tuple(path if scope else () for path, scope in zip(paths, known, strict=True))
+    lists = _outermost(paths)
+    block = tuple(_block(path, lists) for path in paths)
+    found: dict[Path, dict[Path, None]] = {}
+    for one in block:
+        if one:
+            found.setdefault(_list_of(one), {})[one] = None
+    return Modules(paths, block, {key: tuple(each) for key, each in found.items()})
+
+
+def path_of(name: str, scope: str = "") -> Path:
+    """The path of the module of an operation of that name.
+
+    >>> path_of("layer.3.attention.addmm_1"), path_of("/model/layers.0/mlp/Add"), path_of("add")
+    (('layer', '3', 'attention'), ('model', 'layers', '0', 'mlp'), ())
+    """
+    if scope:
+        return tuple(part for part in re.split(r"[./]", scope) if part)
+    outer, slash, _ = name.strip("/").rpartition("/")
+    parts = [part for part in re.split(r"[./]", outer if slash else name.rpartition(".")[0]) if part]
+    return tuple(parts)
+
+
+def groups(
+    graph: OperationGraph, grain: Grain, scopes: Sequence[str] = (), placed: Collection[str] = ("compute",)
+) -> tuple[tuple[str, ...], ...]:
+    """The operations that stay together at that grain, by name; those of a role in ``placed``, two or more each.
+
+    Raises :class:`InputError` for another grain, and where no operation says what module it is part of, or none is in
+    a block.
+    """
+    if grain not in GRAINS:
+        raise InputError(f"is {grain!r}", "--cut", choices(grain, GRAINS))
+    if grain == "any":
+        return ()
+    found = modules(graph, scopes)
+    _check(found, grain, any(found.path[v] for v, one in enumerate(graph.operations) if one.role in placed))
+    units: dict[Path, list[str]] = {}
+    for v, operation in enumerate(graph.operations):
+        if operation.role in placed and (unit := found.unit(v, grain)):
+            units.setdefault(unit, []).append(operation.name)
+    return tuple(tuple(names) for names in units.values() if len(names) > 1)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """An instance that is cut at a grain only, and what that adds (what -> how many)."""
+
+    instance: Any
+    report: dict[str, int]
+
+
+def cut(instance: Any, names: Sequence[str]) -> Cut:
+    """``instance``, which has a graph and groups ``together``, with more of these: the grain that ``names`` has alone.
+
+    At grain ``any`` it is as it was. Its ``notes`` say the grain. Raises as :func:`groups`.
+    """
+    grain: Grain = names[0]  # type: ignore[assignment]  # groups refuses others
+    constants = getattr(getattr(instance, "task", None), "weights", "") == "variable"  # weights are placed, too
+    placed = ("compute", "constant") if constants else ("compute",)
+    known = set(instance.together)
+    more = [one for one in groups(instance.graph, grain, getattr(instance, "scopes", ()), placed) if one not in known]
+    if not more:
+        return Cut(instance, {})
+    said = f"cut at grain {grain}: {counted(len(more), 'more group')} of operations kept together"
+    changed = instance.replace(
+        together=(*instance.together, *more), notes="; ".join([*filter(None, [instance.notes]), said])
+    )
+    changed.check()
+    return Cut(changed, {"groups": len(more), "operations in them": sum(map(len, more))})
+
+
+def _check(found: Modules, grain: Grain, said: bool) -> None:
+    if not said:
+        what = f"is {grain}, but no operation that is placed says what module it is part of"
+        remedy = "Convert a PyTorch program, or an ONNX model whose nodes are named by module; or leave it out."
+        raise InputError(what, "--cut", remedy)
+    if not found.blocks:
+        what = f"is {grain}, but no modules are told apart by numbers (layers.0, layers.1, ...)"
+        raise InputError(what, "--cut", "Leave it out, or name groups in `together`.")
+
+
+def _list_of(block: Path) -> Path:
+    """The list whose part a path ends with: ``layers.3`` is one of ``layers``, ``block_3`` of ``block``."""
+    stem = (_NUMBERED.fullmatch(block[-1]) or [None, None])[1]
+    return (*block[:-1], *([] if stem is None else [f"{stem}_*"]))
+
+
+def _outermost(paths: Sequence[Path]) -> set[Path]:
+    """The lists with two parts or more that lie in no part of another one."""
+    parts: dict[Path, set[Path]] = {}
+    for path in dict.fromkeys(paths):
+        for depth, part in enumerate(path, 1):
+            if _NUMBERED.fullmatch(part):
+                parts.setdefault(_list_of(path[:depth]), set()).add(path[:depth])
+    lists = {key for key, each in parts.items() if len(each) > 1}
+    inside = {one for key in lists for one in parts[key]}
+    return {
+        key for key in lists if not any(path[:depth] in inside for path in parts[key] for depth in range(1, len(path)))
+    }
+
+
+def _block(path: Path, lists: set[Path]) -> Path:
+    for depth, part in enumerate(path, 1):
+        if _NUMBERED.fullmatch(part) and _list_of(path[:depth]) in lists:
+            return path[:depth]
+    return ()

@@ -1,0 +1,1 @@
+"""Format ``torch-pipeline``: an exported program as stages of torch.distributed.pipelining."""

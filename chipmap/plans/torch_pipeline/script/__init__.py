@@ -1,0 +1,1 @@
+"""The scripts that are written beside ``stages.json``; chipmap itself never runs them."""
