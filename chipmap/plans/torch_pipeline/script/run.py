@@ -32,10 +32,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import torch
-import torch.distributed as dist
-from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
-from torch.utils._pytree import tree_leaves, tree_unflatten
+try:
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+    from torch.utils._pytree import tree_leaves, tree_unflatten
+except ImportError as error:
+    sys.exit(f'error: this needs PyTorch ({error}): pip install "chipmap[torch]", or torch 2.13 itself')
 
 from chipmap.plans.torch_pipeline.script.cutting import PlanError, Program, Stage, is_tensor, split
 
