@@ -144,7 +144,7 @@ def listening() -> Iterator[tuple[list[Compiled], dict[str, float]]]:
                 name = f"{function.__module__.removeprefix('chipmap.')}.{function.__qualname__}"
                 compiled.append(Compiled(name, str(event.data["args"]), whole - inside, whole))
             else:
-                name = str(event.data["name"]).partition(" [")[0]
+                name = str(event.data["name"]).partition(" [")[0].removeprefix("record_")  # the kernels' own lowering
                 passes[name] = passes.get(name, 0.0) + whole - inside
 
     both = {"numba:compile": Listener(), "numba:run_pass": Listener()}

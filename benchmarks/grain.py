@@ -4,12 +4,13 @@
 
 Each network becomes an instance of ``ring`` (chips of 16 GiB, all constraints) and one of ``placement`` (P100 by
 NVLink, objective ``throughput``, memory rule ``static``), for 2 and for 4 stages, cut at each grain
-(:mod:`chipmap.instances.grain`), and is solved by the family's best chain on one thread, each in a process of its own.
-A mapping of a coarser grain is one of each finer grain as well, and a bound of a finer grain one of each coarser
-grain: cells have the best of them. The price is the objective at a grain over that at grain ``any``, less 1. Where one
-of the two isn't proved, it lies between the bounds that the row says. Each mapping is written in every format of plans
-that suits it and is read, and comes back with the same objective;
-the last column has those of grain ``blocks`` (``csv`` holds any).
+(:mod:`chipmap.instances.grain`). The family's best chain solves it on one thread, in a process of its own, within S
+seconds by the clock; CPU seconds say what a busy machine gave of these. A mapping of a coarser grain is one of each
+finer grain as well, and a bound of a finer grain one of each coarser grain: cells have the best of them. The price is
+the objective at a grain over that at grain ``any``, less 1. Where one of the two isn't proved, it lies between the
+bounds that the row says. Each mapping is written in every format of plans that suits it and is read, and comes back
+with the same objective; the last column has those of grain ``blocks`` (``csv`` holds any). T5, Whisper and DenseNet
+aren't layers in a row. Where torchtitan alone is missing, an operation stands in no module.
 
 ``--kept`` holds rows between calls: what is there isn't solved again. ``--write`` writes
 ``benchmarks/results/grain.md``.
@@ -161,9 +162,7 @@ def page(rows: list[Row], seconds: float) -> str:
     summary = ["| family | grain | proved | mean | most | at no price |", "|---|---|--:|--:|--:|--:|", *means]
     said = (__doc__ or "").split("\n\n")[2].replace("``", "`").replace(":mod:", "")
     head = f"# The price of the grain\n\n{said}\n\nMade by `python -m benchmarks.grain --seconds {seconds:g} --write`. "
-    head += (
-        f"\n{settled} of {len(rows)} optima are proved. Objectives are in µs; where one isn't proved its gap is said."
-    )
+    head += f"{settled} of {len(rows)} optima are proved. Objectives are in µs; where one isn't proved its gap is said."
     return "\n".join([head, "", *summary, "", *shown, ""])
 
 

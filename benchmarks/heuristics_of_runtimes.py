@@ -189,10 +189,11 @@ def main() -> None:
     text = f"# Stages that runtimes choose by themselves\n\nInstances and networks{said[2]}".replace("``", "`")
     text = text.replace(":mod:`benchmarks.grain`", "[the price of the grain](grain.md)")
     text = _without_table(text)
+    command = f"python -m benchmarks.heuristics_of_runtimes --seconds {asked.seconds:g} --grain ROWS --write"
     text += (
-        f"\n\nMade by `python -m benchmarks.heuristics_of_runtimes --seconds {asked.seconds:g} --write`. The best of "
+        f"\n\nMade by `{command}`. The mapping of `ring/auto` takes {mean(gains):.1%} less time in the mean than the "
     )
-    text += f"the three rules loses {mean(gains):.1%} in the mean, {max(gains):.1%} at most.\n\n"
+    text += f"best of the three rules'; at most {max(gains):.1%} less.\n\n"
     text += "\n".join(["| rule | mappings | mean gap | most |", "|---|--:|--:|--:|", *means, "", *lines, ""])
     if asked.grain:
         rows = [json.loads(line) for line in asked.grain.read_text().splitlines()]

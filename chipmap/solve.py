@@ -87,16 +87,21 @@ def solve(
     run.ready, run.small = not (first and small) or is_warm(family), small
     run.timings["read"] = round(run.seconds, 6)
     run.evaluator = _evaluator(measure, options, isolate)
+    termination, versions = _conducted(run, family, chosen, isolate, log, tell)
+    return attached(result_of(run, family, chosen, termination, versions), instance)
+
+
+def _conducted(
+    run: Run, family: Family, chosen: Method, isolate: bool, log: BinaryIO | None, tell: Tell
+) -> tuple[Termination, dict[str, str]]:
+    """How the method ended, in a child or in this process, and the versions of what it used."""
     if isolate:
         from chipmap.process.supervisor import supervise
 
-        termination, versions = supervise(run, family, chosen, log, tell)
-    else:
-        if options.memory_limit is not None:
-            run.note("left out", "the memory limit holds in a process of its own alone, and this one is the caller's")
-        termination = guarded(run, lambda: in_process(run, family, chosen, tell))
-        versions = used_versions()
-    return attached(result_of(run, family, chosen, termination, versions), instance)
+        return supervise(run, family, chosen, log, tell)
+    if run.options.memory_limit is not None:
+        run.note("left out", "the memory limit holds in a process of its own alone, and this one is the caller's")
+    return guarded(run, lambda: in_process(run, family, chosen, tell)), used_versions()
 
 
 class _First(NamedTuple):

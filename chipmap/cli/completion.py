@@ -21,6 +21,7 @@ _OPTIONS = {
     "--formulation": "formulations",
     "--warm-start": "starts",
     "--schema": "families",
+    "--as": "plans",
 }
 _SCRIPT = """\
 # Completion of chipmap for {shell}, written by `chipmap completion {shell}`.
@@ -111,6 +112,7 @@ def names() -> dict[str, list[str]]:
         "formulations": [one.name for family in families for one in family.formulations],
         "starts": ["none", *dict.fromkeys(start for family in families for start in family.warm_starts)],
         "solvers": list(PACKAGES),
+        "plans": list(dict.fromkeys(form.name for family in families for form in family.plan_formats)),
     }
 
 

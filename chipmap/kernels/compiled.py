@@ -31,7 +31,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 from chipmap.deadline import Awaited, Unready
 from chipmap.kernels.folders import FORMAT, homes, sealed, sources_hash, trusted, whole
 from chipmap.kernels.once import KEPT, LOCKS, note
-from chipmap.kernels.parts import PartCompiler
+from chipmap.kernels.parts import KernelCompiler, PartCompiler
 
 #: Hears what goes wrong with the cache.
 Trouble = Callable[[str], Any]
@@ -59,7 +59,8 @@ def compiled(
     _clock()
     # numba may have been imported before it was set
     setattr(config, "CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", ""))  # noqa: B010
-    options = {"no_cfunc_wrapper": True} | options  # it is for functions that are handed over as values
+    # numba's wrapper for C is for functions that are handed over as values
+    options = {"no_cfunc_wrapper": True, "pipeline_class": KernelCompiler, **options}
     wanted, part = options.pop("cache", False), options.pop("part", False)
     if part:
         options |= {"no_cpython_wrapper": True, "pipeline_class": PartCompiler}

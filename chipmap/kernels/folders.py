@@ -18,7 +18,7 @@ from pathlib import Path
 #: Of the files there: what was compiled in another one is compiled again.
 FORMAT = "digest"
 #: Modules beside this with kernels of all families.
-SHARED = ("annealing.py", "sorting.py")
+SHARED = ("annealing.py", "arrays.py", "sorting.py", "records.py")
 #: Bytes of a SHA-256.
 _DIGEST = 32
 

@@ -1,5 +1,6 @@
-"""A solve whose kernels run compiled, however small its instance: ``python -m chipmap.process.compiling INSTANCE METHOD
-SECONDS MARKER``. If the method came to its end, the file MARKER is made and the exit code is 0
+"""Solves whose kernels run compiled, however small their instances: ``python -m chipmap.process.compiling SECONDS
+[INSTANCE METHOD MARKER] ...``, one after the other in one process, so that what they have in common is compiled once.
+Where a method comes to its end, the file MARKER is made. With the first that doesn't the process ends, with code 1
 (:mod:`chipmap.process.warming`). After so many seconds of the processor the system ends it, whatever it does, and
 whether or not its parent still lives. At SIGTERM it ends as soon as the function at hand is kept.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -49,11 +51,17 @@ def _end(number: int, frame: FrameType | None) -> None:
         os._exit(1)
 
 
-if __name__ == "__main__":
-    cpu_limit(int(sys.argv[3]))
-    signal.signal(signal.SIGTERM, _end)
-    code = main(*sys.argv[1:3])
-    if code == 0:
+def every(arguments: Sequence[str]) -> int:
+    """Do the solves that triples of arguments name: an instance, a method, a marker. 0 if all came to their end."""
+    for instance, method, marker in zip(arguments[::3], arguments[1::3], arguments[2::3], strict=True):
+        if main(instance, method):
+            return 1
         with suppress(OSError):
-            Path(sys.argv[4]).touch()
-    os._exit(code)
+            Path(marker).touch()
+    return 0
+
+
+if __name__ == "__main__":
+    cpu_limit(int(sys.argv[1]))
+    signal.signal(signal.SIGTERM, _end)
+    os._exit(every(sys.argv[2:]))

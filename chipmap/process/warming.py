@@ -2,11 +2,11 @@
 
 numba compiles a function at its first call and keeps it on disk (:mod:`chipmap.kernels`). Where a run must not pay for
 that (``--compile first``), tiny instances of the family are solved before its clock starts, by the methods that its
-record names (:attr:`chipmap.family.Family.warm`), in processes that no limit of the user's ends. Markers beside the
+record names (:attr:`chipmap.family.Family.warm`), in a process that no limit of the user's ends. Markers beside the
 compiled functions say which of these solves were done for these sources.
 
-Nothing that is compiled is lost. When a command is stopped, these processes end with the function at hand; when it is
-killed they go on. They hold the lock as long, so that the next command waits for them. Each ends after :data:`MOST`
+Nothing that is compiled is lost. When a command is stopped, this process ends with the function at hand; when it is
+killed the process goes on. It holds the lock as long, so that the next command waits for it. It ends after :data:`MOST`
 seconds of the processor.
 """
 
@@ -27,12 +27,11 @@ from chipmap.family import Family
 from chipmap.kernels import disabled
 from chipmap.kernels.folders import FORMAT, SHARED, fresh, homes, provide, sources_hash, trusted, user_cache
 from chipmap.kernels.once import noted
-from chipmap.options import cores
 from chipmap.process.child import environment
 from chipmap.process.demand import Compiling, Tell, nobody
 
-#: The most seconds of the processor that a solve may take, the seconds between two looks at it, and between two looks
-#: at what is compiled.
+#: The most seconds of the processor that a family's solves may take, the seconds between two looks at them, and
+#: between two looks at what is compiled.
 MOST, PAUSE, LOOK = 600, 0.02, 0.5
 #: About how many functions a family has to compile: what a bar ends with (``chipmap doctor`` counts them).
 ABOUT = {"ring": 9, "placement": 18, "multimodel": 21, "wafer": 35, "dataflow": 32}
@@ -189,29 +188,12 @@ def _alone(path: Path, stopped: Callable[[], bool]) -> Iterator[int | None]:
 
 
 def _compile(todo: list[_Solve], lock: int | None, stopped: Callable[[], bool]) -> None:
-    """Run the solves, as many at a time as there are cores; where one fails, no more are begun."""
-    running = list[subprocess.Popen[bytes]]()
-    try:
-        while (todo or running) and not stopped():
-            while todo and len(running) < cores():
-                running.append(_solving(todo.pop(0), lock))
-            for child in [child for child in running if child.poll() is not None]:
-                running.remove(child)
-                if child.returncode != 0:
-                    todo = []
-            time.sleep(PAUSE)
-    finally:
-        for child in running:
-            child.terminate()
-        _ENDING[:] = [child for child in [*_ENDING, *running] if child.poll() is None]
-
-
-def _solving(solve: _Solve, lock: int | None) -> subprocess.Popen[bytes]:
-    """A solve without a limit in a process of its own, whose kernels run compiled; it keeps ``lock`` held, and makes
-    the marker at its end."""
-    nothing, arguments = subprocess.DEVNULL, (solve.instance, solve.method, str(MOST), str(solve.marker))
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "chipmap.process.compiling", *arguments],
+    """Do the solves, one after the other in a process without a limit of the user's; it keeps ``lock`` held."""
+    if not todo:
+        return
+    nothing, wanted = subprocess.DEVNULL, [(one.instance, one.method, str(one.marker)) for one in todo]
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-m", "chipmap.process.compiling", str(MOST), *(word for one in wanted for word in one)],
         env=environment(),
         stdin=nothing,
         stdout=nothing,
@@ -219,3 +201,9 @@ def _solving(solve: _Solve, lock: int | None) -> subprocess.Popen[bytes]:
         start_new_session=True,
         pass_fds=() if lock is None else (lock,),
     )
+    try:
+        while child.poll() is None and not stopped():
+            time.sleep(PAUSE)
+    finally:
+        child.terminate()
+        _ENDING[:] = [one for one in [*_ENDING, child] if one.poll() is None]

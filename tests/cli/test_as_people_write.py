@@ -141,6 +141,7 @@ def test_examples_are_in_the_help_and_parse(chipmap: Command, name: str) -> None
         (["bound", "--method", "ring/bo"], "ring/bounds"),
         (["bench", "dataflow/tabl"], "dataflow/table6"),
         (["generate", "densen"], "densenet121"),
+        (["emit", "runs/x", "--as", "device"], "device-map"),
     ],
 )
 def test_completion_in_bash(tmp_path: Path, typed: list[str], found: str) -> None:

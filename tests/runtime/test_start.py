@@ -103,9 +103,9 @@ def test_what_is_compiled_is_kept_by_a_kill(tmp_path: Path) -> None:
             sys.executable,
             "-m",
             "chipmap.process.compiling",
+            "300",
             "ring/tiny-skip",
             "exact",
-            "300",
             str(tmp_path / "done"),
         ]
         child = subprocess.Popen(command, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)})

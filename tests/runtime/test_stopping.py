@@ -144,7 +144,7 @@ def test_what_could_not_be_compiled_is_let_go(tmp_path: Path, monkeypatch: pytes
 
 def test_a_stopped_compiler_keeps_the_function_at_hand(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
-    command = [sys.executable, "-m", "chipmap.process.compiling", "ring/tiny-skip", "exact", "600", str(marker)]
+    command = [sys.executable, "-m", "chipmap.process.compiling", "600", "ring/tiny-skip", "exact", str(marker)]
     child = subprocess.Popen(command, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)})
     while not (held := [path.name for path in tmp_path.rglob("*.lock")]):
         assert child.poll() is None

@@ -37,6 +37,7 @@ from chipmap.heuristics.multimodel.published.scar_segments import (
 )
 from chipmap.instances.multimodel.problem import FloatArray, IntArray, MultiProblem, Segment
 from chipmap.kernels import njit
+from chipmap.kernels.arrays import floats, integers
 
 #: Steps of the branch and bound in a window, and between two looks at the clock.
 STEPS, CHUNK = 100_000_000, 2_000_000
@@ -48,7 +49,7 @@ POPULATION, GENERATIONS, REACH, TREES, TIGHT = 10, 4, 3, 200, 0.7
 @njit(cache=True, nogil=True)
 def _undominated(parts: Part) -> IntArray:
     """Which layouts, ordered by chiplets, Lat and energy, none before them on the same chiplets beats."""
-    keep, count, least = np.zeros(len(parts.mask), np.int64), 0, np.inf
+    keep, count, least = integers(len(parts.mask), 0), 0, np.inf
     for i in range(len(parts.mask)):
         if i == 0 or parts.mask[i] != parts.mask[i - 1]:
             least = np.inf
@@ -72,7 +73,7 @@ def _trees(
     model whose turn it is. best [M] and top [1]: the best layouts so far, and their metric.
     """
     count = len(bounds) - 1
-    time, energy, used = np.zeros(count + 1), np.zeros(count + 1), np.zeros(count + 1, np.int64)
+    time, energy, used = floats(count + 1, 0.0), floats(count + 1, 0.0), integers(count + 1, 0)
     m = at[count]
     for k in range(m):  # where the last call stopped
         i = at[k] - 1

@@ -18,6 +18,7 @@ from chipmap.heuristics.multimodel.annealing.state import BOTH, Tables, segment_
 from chipmap.heuristics.multimodel.baselines import Range
 from chipmap.instances.multimodel.problem import UNLIMITED, FloatArray, IntArray, MultiProblem, watts
 from chipmap.kernels import njit
+from chipmap.kernels.arrays import integer_table
 
 Begins = tuple[int, ...]
 #: Segmentations of a model that are combined with those of the others (the paper doesn't tell its k).
@@ -154,7 +155,7 @@ def _forward(p: Tables, trie: Trie, aim: Aim, nodes: Range, values: FloatArray, 
 @njit(cache=True, nogil=True)
 def _trace(p: Tables, trie: Trie, aim: Aim, came: IntArray, most: int) -> tuple[IntArray, IntArray]:
     """Of the best segmentation of each node: where its segments begin, and Σ t, max t and energy [nodes, 3]."""
-    row, begins, totals = p.base[aim.model], np.zeros((len(came), most), np.int64), np.zeros((len(came), 3), np.int64)
+    row, begins, totals = p.base[aim.model], integer_table(len(came), most, 0), integer_table(len(came), 3, 0)
     for whole in range(1, len(came)):
         if came[whole, aim.layers + 1] < 0:
             continue

@@ -9,6 +9,7 @@ import numpy as np
 
 from chipmap.instances.multimodel.problem import FloatArray, IntArray
 from chipmap.kernels import njit
+from chipmap.kernels.arrays import float_table, floats, integers
 from chipmap.kernels.sorting import position
 
 #: Starts of ranges that are worked on side by side (one row of vector registers).
@@ -132,7 +133,7 @@ def first_hopeless(costs: Costs, highs: FloatArray, start: int) -> IntArray:
     """By cell the first layer, from the last start on, that takes longer than ``high`` on every type: all ranges of
     these starts that reach it do as well."""
     types, layers = costs.fits.shape
-    found = np.full(len(highs), layers, np.int64)
+    found = integers(len(highs), layers)
     for h in range(len(highs)):
         for j in range(min(start + WIDE, layers) - 1, layers):
             least = NONE
@@ -186,8 +187,8 @@ def more_segments(
     passed ``mid``, tail is made anew.
     """
     layers, width = before.shape[1], before.shape[2]
-    gain, tail, front = np.empty((layers, width)), np.empty((layers, width)), np.empty(width)
-    floor = np.empty(layers, np.int64)
+    gain, tail, front = float_table(layers, width, NONE), float_table(layers, width, NONE), floats(width, NONE)
+    floor = integers(layers, 0)
     for h in range(len(stops)):
         least = layers
         for j in range(stops[h] - 1, start, -1):
@@ -342,9 +343,9 @@ def steps(
     start, whole = chosen
     cells, layers = end.shape[0], end.shape[1]
     windows = len(window.edges) - 1
-    best = np.full((WIDE, windows), NONE)
-    lowest, highest = np.full(WIDE, windows), np.full(WIDE, -1)
-    fall = _EnergyFall(best, lowest, highest, np.zeros(WIDE, np.int64))
+    best = float_table(WIDE, windows, NONE)
+    lowest, highest = integers(WIDE, windows), integers(WIDE, -1)
+    fall = _EnergyFall(best, lowest, highest, integers(WIDE, 0))
     count = 0
     for j in range(layers):
         if j >= start and not (whole and j < layers - 1):

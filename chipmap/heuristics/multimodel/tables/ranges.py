@@ -42,6 +42,7 @@ from chipmap.heuristics.multimodel.tables.kernel import (
 from chipmap.heuristics.multimodel.tables.paths import Paths
 from chipmap.instances.multimodel.problem import IntArray, ModelCosts, MultiProblem
 from chipmap.kernels import njit
+from chipmap.kernels.arrays import integer_table
 
 #: Cells of bottlenecks, and numbers in all of them, that are worked on at once for a single range.
 CELLS, NUMBERS = 128, 2**25
@@ -288,7 +289,7 @@ def merged(
     number. ``own`` [groups, cells of windows] is for its work, filled with NONE before and after."""
     groups, windows = own.shape
     start, layers = span
-    by = np.full((groups, windows), -1, np.int64)
+    by = integer_table(groups, windows, -1)
     count = 0
     for v in range(WIDE):
         for j in range(start + v, layers):

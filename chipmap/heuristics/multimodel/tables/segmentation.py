@@ -18,6 +18,7 @@ from chipmap.heuristics.multimodel.tables.paths import Paths
 from chipmap.heuristics.multimodel.tables.ranges import criteria
 from chipmap.instances.multimodel.problem import IntArray, ModelCosts, MultiProblem
 from chipmap.kernels import njit
+from chipmap.kernels.arrays import float_table, floats, integer_table, integers
 from chipmap.kernels.sorting import argsort, position
 
 #: Labels of one signature, at most.
@@ -154,9 +155,9 @@ def labels(
     """(number of labels, (S, M, E) of each, (label before, first layer of the last segment) of each, where those of
     whole segmentations begin); number −1 where there are more than ``room``."""
     layers, count = costs.fits.shape[1], len(kinds)
-    amounts, origin = np.empty((1024, 3)), np.empty((1024, 2), np.int64)
-    new, source = np.empty((1024, 3)), np.empty((1024, 2), np.int64)
-    begin = np.zeros((count + 1, layers + 1), np.int64)
+    amounts, origin = float_table(1024, 3, 0.0), integer_table(1024, 2, 0)
+    new, source = float_table(1024, 3, 0.0), integer_table(1024, 2, 0)
+    begin = integer_table(count + 1, layers + 1, 0)
     used = 0
     longest = limits.latest / (limits.more + 1)
     for d in range(count):
@@ -222,12 +223,12 @@ def best_of(amounts: FloatArray, count: int) -> IntArray:
 
     By ascending S; a staircase of the best pairs (M, E) so far, M up and E down, tells what is beaten.
     """
-    total = np.empty(count)
+    total = floats(count, 0.0)
     for x in range(count):
         total[x] = amounts[x, 0]
     order = argsort(total, count, 1)
-    slow, cost = np.empty(count + 1), np.empty(count + 1)
-    keep = np.empty(count, np.int64)
+    slow, cost = floats(count + 1, 0.0), floats(count + 1, 0.0)
+    keep = integers(count, 0)
     steps = kept = 0
     begin = 0
     while begin < count:

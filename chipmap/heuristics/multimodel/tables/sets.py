@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from chipmap.heuristics.multimodel.tables.paths import Paths
 from chipmap.instances.multimodel.problem import FloatArray
 from chipmap.kernels import njit
+from chipmap.kernels.arrays import float_table, floats, integer_table, integers
 
 
 class Places(NamedTuple):
@@ -69,7 +70,7 @@ def by_set(mask, signature, value, pause, sets):  # type: ignore[no-untyped-def]
 @njit(nogil=True, cache=True)
 def side_by_side(left, right):  # type: ignore[no-untyped-def]
     """[set, cell]: the least left[a] + right[b] over disjoint a and b of each set."""
-    found = np.full_like(left, np.inf)
+    found = float_table(left.shape[0], left.shape[1], np.inf)
     for k in range(left.shape[0]):
         a = k
         while True:
@@ -84,7 +85,7 @@ def side_by_side(left, right):  # type: ignore[no-untyped-def]
 @njit(nogil=True, cache=True)
 def full(left, right):  # type: ignore[no-untyped-def]
     """As :func:`side_by_side` for the set of all chiplets only."""
-    found = np.full(left.shape[1], np.inf)
+    found = floats(left.shape[1], np.inf)
     top = left.shape[0] - 1
     for a in range(top + 1):
         for t in range(left.shape[1]):
@@ -96,8 +97,8 @@ def full(left, right):  # type: ignore[no-untyped-def]
 def divide(values):  # type: ignore[no-untyped-def]
     """Which set each model gets, for costs ``values`` [model, mask] of one cell."""
     models, size = values.shape
-    best = np.empty((models, size))
-    kept = np.zeros((models, size), dtype=np.int64)
+    best = float_table(models, size, 0.0)
+    kept = integer_table(models, size, 0)
     for k in range(size):
         best[0, k], kept[0, k] = values[0, k], k
     for m in range(1, models):
@@ -112,7 +113,7 @@ def divide(values):  # type: ignore[no-untyped-def]
                 if a == 0:
                     break
                 a = (a - 1) & k
-    found = np.zeros(models, dtype=np.int64)
+    found = integers(models, 0)
     rest = size - 1
     for m in range(models - 1, -1, -1):
         found[m] = kept[m, rest]

@@ -27,6 +27,7 @@ from chipmap.heuristics.multimodel.tables.segmentation import Chain
 from chipmap.heuristics.multimodel.tables.sets import divide, side_by_side, together
 from chipmap.instances.multimodel.problem import MultiProblem, Segment, terms, watts
 from chipmap.kernels import njit
+from chipmap.kernels.arrays import float_table
 
 #: Rates of the labels' criteria, as shares of the weight of time.
 RATES = (0.3, 1.0, 3.0)
@@ -255,7 +256,7 @@ def rests(mask, signature, others, times, signatures):  # type: ignore[no-untype
     """h [signature, cell] of the module's text."""
     cells = others.shape[1]
     top = others.shape[0] - 1
-    found = np.full((signatures, cells), np.inf)
+    found = float_table(signatures, cells, np.inf)
     for i in range(len(mask)):
         rest, s = top ^ mask[i], signature[i]
         for t in range(cells):

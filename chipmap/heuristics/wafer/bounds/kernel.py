@@ -8,6 +8,7 @@ import numpy as np
 
 from chipmap.instances.wafer.problem import ceil_div, least_k
 from chipmap.kernels import njit
+from chipmap.kernels.arrays import floats, integer_table, integers
 
 #: More quarters of a step than any kernel takes.
 NEVER = np.int64(1) << np.int64(60)
@@ -46,7 +47,7 @@ def next_time(conv: Any, steps: Any, least: int) -> Any:
 @njit(cache=True, nogil=True)
 def boxes(convs: Any, triples: Any, tau: int, memory: int, limit: int) -> Any:
     """[m] the least width (unrotated) of a kernel with each (h, w, c) within ``tau``; 0 where over ``limit``."""
-    widths = np.zeros(len(triples), np.int64)
+    widths = integers(len(triples), 0)
     for t in range(len(triples)):
         width = 0
         for i in range(len(convs)):
@@ -119,9 +120,9 @@ def message(members: Any, root: Any, shape: Any, masks: Any, groups: int) -> Any
     for j in range(count):
         a, b = start[j], start[j + 1]
         _project(values[a:b], x[a:b], y[a:b], member_groups[a:b], coefficients, table[j], where[j])
-    result = np.full(len(root_x), INFINITE)
-    picks = np.zeros((len(root_x), count + 1), np.int64)
-    pick = np.zeros(2, np.int64)
+    result = floats(len(root_x), INFINITE)
+    picks = integer_table(len(root_x), count + 1, 0)
+    pick = integers(2, 0)
     for s in range(len(root_x)):
         state = (root_x[s], root_y[s], root_groups[s])
         result[s] = _combine(state, (own, constants), chosen, masks, table, INFINITE, pick)

@@ -11,6 +11,7 @@ import numpy as np
 
 from chipmap.instances.wafer.problem import IntArray
 from chipmap.kernels import njit
+from chipmap.kernels.arrays import integer_table, integers, least_of
 
 #: No shape, no row, no layout.
 INFINITE = np.int64(1) << np.int64(60)
@@ -115,10 +116,10 @@ def list_rows(course: Course, boxes: Boxes, caps: IntArray, width: int, every: b
     """All rows that start at each kernel; an allowed height that no kernel of its row takes is left out, as the row of
     that lower height is the same (``every`` keeps it)."""
     n = len(course.types)
-    first = np.zeros(n + 1, np.int64)
-    table = np.zeros((4, n * len(caps)), np.int64)
-    scratch = np.zeros((3, n), np.int64)
-    span, box = np.zeros(3, np.int64), np.zeros(4, np.int64)
+    first = integers(n + 1, 0)
+    table = integer_table(4, n * len(caps), 0)
+    scratch = integer_table(3, n, 0)
+    span, box = integers(3, 0), integers(4, 0)
     count = 0
     for i in range(n):
         for cap in caps:
@@ -136,7 +137,7 @@ def list_rows(course: Course, boxes: Boxes, caps: IntArray, width: int, every: b
 def least_heights(rows: Rows) -> IntArray:
     """[n + 1] the least height of rows for kernels i..n: exact, as each row's kernels depend on its start alone."""
     n = len(rows.first) - 1
-    least = np.full(n + 1, INFINITE)
+    least = integers(n + 1, INFINITE)
     least[n] = 0
     for i in range(n - 1, -1, -1):
         for r in range(rows.first[i], rows.first[i + 1]):
@@ -150,11 +151,11 @@ def least_costs(course: Course, boxes: Boxes, rows: Rows, least: IntArray, heigh
     where they don't fit. An edge between rows counts half the height of the upper kernel, half the thin side of the
     lower one."""
     n = len(course.types)
-    thin = np.zeros(n, np.int64)
+    thin = integers(n, 0)
     for i in range(n):
         t = course.types[i]
-        thin[i] = min(boxes.height[t].min(), boxes.width[t].min())
-    bound = np.full((n + 1, height + 1), INFINITE)
+        thin[i] = min(least_of(boxes.height[t]), least_of(boxes.width[t]))
+    bound = integer_table(n + 1, height + 1, INFINITE)
     bound[n] = 0
     for i in range(n - 1, -1, -1):
         for r in range(rows.first[i], rows.first[i + 1]):
@@ -211,7 +212,7 @@ def place_rows(
     stops, with what it has, when ``nodes`` are used up.
     """
     n = len(course.types)
-    span, box = np.zeros(3, np.int64), np.zeros(4, np.int64)
+    span, box = integers(3, 0), integers(4, 0)
     search.seen[:] = 0
     depth, found = 0, INFINITE
     search.entry[0], search.floor[0], search.cost[0], search.start[0] = 0, 0, 0, 0
@@ -251,7 +252,7 @@ def follow_bound(course: Course, boxes: Boxes, rows: Rows, bound: IntArray, sear
     It never runs out of room, as the bound is finite exactly where the rest fits.
     """
     n = len(course.types)
-    span, box = np.zeros(3, np.int64), np.zeros(4, np.int64)
+    span, box = integers(3, 0), integers(4, 0)
     i, floor, depth, cost = 0, 0, 0, 0
     while i < n:
         least, chosen = INFINITE, -1

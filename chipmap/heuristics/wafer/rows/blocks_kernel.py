@@ -14,6 +14,7 @@ from chipmap.heuristics.wafer.rows.kernel import INF, Wire
 from chipmap.heuristics.wafer.slicing.kernel import copy
 from chipmap.instances.wafer.problem import IntArray
 from chipmap.kernels import njit
+from chipmap.kernels.arrays import integer_table, integers
 
 H, W, C, PAIR, ENTRY, PARITY, ROTATED = range(7)
 
@@ -91,31 +92,36 @@ def undominated(s: Scratch, options: IntArray, cost: IntArray, wire: Wire) -> In
     ``wire`` holds the sums over all of the kernel's wires: to replace o by o' costs at most that per argument.
     """
     fill(s, options, cost)
-    keep = np.zeros(len(options), np.bool_)
+    keep = integers(len(options), 0)
     for i in range(len(options)):
         o, p = options[i], options[i, PARITY]
         flipped = min(s.entry[1 - p, o[ENTRY]], _others(s, o, 1 - p, wire.adapter)) + wire.half
         if flipped < cost[i] or (flipped == cost[i] and p == 1) or s.entry[p, o[ENTRY]] < cost[i]:
             continue
-        keep[i] = wire.adapter == 0 or _others(s, o, p, wire.adapter) > cost[i]
+        keep[i] = 1 if wire.adapter == 0 or _others(s, o, p, wire.adapter) > cost[i] else 0
     if wire.adapter == 0:
         for p in range(2):
             chosen = -1
             for i in range(len(options)):
-                if options[i, PARITY] == p and keep[i]:
-                    keep[i] = False
+                if options[i, PARITY] == p and keep[i] > 0:
+                    keep[i] = 0
                     if chosen < 0 or cost[i] < cost[chosen]:
                         chosen = i
             if chosen >= 0:
-                keep[chosen] = True
-    return np.flatnonzero(keep)
+                keep[chosen] = 1
+    found, count = integers(len(keep), 0), 0
+    for i in range(len(keep)):
+        if keep[i] > 0:
+            found[count] = i
+            count += 1
+    return found[:count]
 
 
 @njit(cache=True, nogil=True)
 def list_edge(s: Scratch, options: IntArray, cost: IntArray, after: IntArray, wire: Wire) -> IntArray:
     """The message to the options ``after`` over a wire from ``options`` with costs ``cost``."""
     fill(s, options, cost)
-    out = np.empty(len(after), np.int64)
+    out = integers(len(after), 0)
     for i in range(len(after)):
         out[i] = query(s, after[i], wire)
     return out
@@ -133,7 +139,7 @@ class Inner(NamedTuple):
 @njit(part=True)
 def add_inner(s: Scratch, first: IntArray, inner: Inner, after: IntArray, total: IntArray) -> None:
     """Adds to ``total`` [end options] the least cost of the inner kernel given the block's first kernel's option."""
-    cost = np.empty(len(inner.options), np.int64)
+    cost = integers(len(inner.options), 0)
     for x in range(len(cost)):
         cost[x] = inner.cost[x] + penalty(first, inner.options[x], inner.before)
     fill(s, inner.options, cost)
@@ -149,9 +155,9 @@ def block_step(
 
     message(e) = min over f of cost(f) + direct(f, e) + Σ over inner i of min over x of cost_i(x) + wires.
     """
-    out = np.full(len(after), INF, np.int64)
+    out = integers(len(after), INF)
     for f in range(len(options)):
-        total = np.empty(len(after), np.int64)
+        total = integers(len(after), 0)
         for i in range(len(after)):
             total[i] = cost[f] + penalty(options[f], after[i], direct)
         for inner in inners:
@@ -166,8 +172,8 @@ def trace_block(
     options: IntArray, cost: IntArray, inners: tuple[Inner, ...], end: IntArray, direct: Wire
 ) -> tuple[int, int, IntArray]:
     """The cheapest (value, first kernel's option, inner kernels' options) for the option ``end`` of the block's end."""
-    best, first, chosen = INF, -1, np.full(len(inners), -1, np.int64)
-    at = np.empty(len(inners), np.int64)
+    best, first, chosen = INF, -1, integers(len(inners), -1)
+    at = integers(len(inners), 0)
     for f in range(len(options)):
         total = cost[f] + penalty(options[f], end, direct)
         for i in range(len(inners)):
@@ -196,8 +202,8 @@ def strip_options(
     ``ks`` [entries] is its least k, ``tiles`` h · w and ``c`` the values of the entries. A rotated kernel's k may grow
     by one to reach a parity. INF where the strip (``height`` across, ``width`` along) has no room.
     """
-    cost = np.full((2, len(ks)), INF, np.int64)
-    turned = np.zeros((2, len(ks)), np.int64)
+    cost = integer_table(2, len(ks), INF)
+    turned = integer_table(2, len(ks), 0)
     for j in range(len(ks)):
         k, tall = ks[j], tiles[j] * (c[j] + 1)
         if k == 0:

@@ -14,6 +14,7 @@ import numpy as np
 from chipmap.heuristics.wafer.rows.kernel import INF
 from chipmap.instances.wafer.problem import IntArray
 from chipmap.kernels import njit
+from chipmap.kernels.arrays import integer_table
 
 
 class Tables(NamedTuple):
@@ -59,7 +60,7 @@ def snake(t: Tables, width: int, height: int) -> tuple[int, IntArray]:
     only, so that the program is a heuristic.
     """
     n, m = t.width.shape[1], len(t.cuts)
-    best = np.full((m, height + 1), INF, np.int64)
+    best = integer_table(m, height + 1, INF)
     how = np.zeros((m, height + 1, 2), np.int64)
     best[0, 0] = 0
     for i in range(m - 1):
@@ -81,7 +82,7 @@ def snake(t: Tables, width: int, height: int) -> tuple[int, IntArray]:
                         how[j, used + h, 0], how[j, used + h, 1] = i, h
     used = int(best[m - 1].argmin())
     value = best[m - 1, used]
-    rows = np.zeros((m, 3), np.int64)
+    rows = integer_table(m, 3, 0)
     count, j = 0, m - 1
     while value < INF and j > 0:
         i, h = how[j, used]
@@ -97,7 +98,7 @@ def tails(t: Tables, width: int, height: int) -> tuple[IntArray, IntArray]:
     Returns half tiles [m, width + 1] (INF where none; the end not folded has no entry) and (turn, h) of each.
     """
     n, m = t.width.shape[1], len(t.cuts)
-    best = np.full((m, width + 1), INF, np.int64)
+    best = integer_table(m, width + 1, INF)
     how = np.zeros((m, width + 1, 2), np.int64)
     for h in range(1, height):
         back = height - h

@@ -14,6 +14,7 @@ import numpy as np
 from chipmap.instances.wafer.problem import IntArray, least_k
 from chipmap.instances.wafer.vectors import triples
 from chipmap.kernels import njit
+from chipmap.kernels.arrays import integer_table, integers, least_of
 
 #: Larger than any cost, and small enough to be added a few times.
 INF = 1 << 60
@@ -50,7 +51,7 @@ def grid(limit: int) -> Grid:
 @njit(cache=True, nogil=True)
 def columns(convs: IntArray, h: IntArray, w: IntArray, c: IntArray, tau: int, memory: int) -> IntArray:
     """The least k [convolutions, grid] of each convolution of a kernel within ``tau`` quarters; 0 where none does."""
-    table = np.zeros((len(convs), len(h)), np.int64)
+    table = integer_table(len(convs), len(h), 0)
     for i in range(len(convs)):
         for j in range(len(h)):
             table[i, j] = least_k(convs[i], h[j], w[j], c[j], tau, memory)
@@ -60,9 +61,9 @@ def columns(convs: IntArray, h: IntArray, w: IntArray, c: IntArray, tau: int, me
 @njit(part=True)
 def _project(message: IntArray, g: Grid) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, int]:
     side = g.limit + 1
-    by_pair = np.full(len(g.pairs), INF, np.int64)
-    by_hc, by_wc = np.full((side // 2 + 1, side), INF, np.int64), np.full((side // 2 + 1, side), INF, np.int64)
-    by_h, by_w, by_c = np.full(side, INF, np.int64), np.full(side, INF, np.int64), np.full(side, INF, np.int64)
+    by_pair = integers(len(g.pairs), INF)
+    by_hc, by_wc = integer_table(side // 2 + 1, side, INF), integer_table(side // 2 + 1, side, INF)
+    by_h, by_w, by_c = integers(side, INF), integers(side, INF), integers(side, INF)
     for q in range(len(g.pairs)):
         h, w = g.pairs[q]
         for j in range(g.start[q], g.start[q + 1]):
@@ -73,14 +74,14 @@ def _project(message: IntArray, g: Grid) -> tuple[IntArray, IntArray, IntArray, 
             by_c[c] = min(by_c[c], value)
         by_h[h] = min(by_h[h], by_pair[q])
         by_w[w] = min(by_w[w], by_pair[q])
-    return by_pair, by_hc, by_wc, by_h, by_w, by_c, by_h.min()
+    return by_pair, by_hc, by_wc, by_h, by_w, by_c, least_of(by_h)
 
 
 @njit(part=True)
 def _spread(message: IntArray, g: Grid, adapter: int) -> IntArray:
     """For each (h, w, c) the least of message(h', w', c') + adapter · number of arguments that differ."""
     by_pair, by_hc, by_wc, by_h, by_w, by_c, least = _project(message, g)
-    out = np.empty(len(g.h), np.int64)
+    out = integers(len(g.h), 0)
     for q in range(len(g.pairs)):
         h, w = g.pairs[q]
         common = min(by_pair[q] + adapter, min(by_h[h], by_w[w]) + 2 * adapter, least + 3 * adapter)
@@ -94,7 +95,7 @@ def _spread(message: IntArray, g: Grid, adapter: int) -> IntArray:
 @njit(cache=True, nogil=True)
 def edge_step(message: IntArray, g: Grid, wire: Wire) -> IntArray:
     """The message behind a wire."""
-    out = np.empty_like(message)
+    out = integer_table(message.shape[0], message.shape[1], 0)
     even, odd = _spread(message[0], g, wire.adapter), _spread(message[1], g, wire.adapter)
     for j in range(len(even)):
         out[0, j] = min(even[j], odd[j] + wire.half)
@@ -183,14 +184,15 @@ def upright_levels(tiles: int, entries: int, count: int, strip: Strip) -> tuple[
 @njit(cache=True, nogil=True)
 def node_step(arrived: IntArray, ks: IntArray, g: Grid, strip: Strip) -> IntArray:
     """The message after a kernel whose table :func:`columns` is ``ks``: its extent along the row is paid here."""
-    out = np.full(arrived.shape, INF, np.int64)
+    out = integer_table(arrived.shape[0], arrived.shape[1], INF)
     for q in range(len(g.pairs)):
         start, tiles = g.start[q], g.pairs[q, 0] * g.pairs[q, 1]
         first, top = upright_levels(tiles, g.start[q + 1] - start, len(ks), strip)
         for highest in range(first, top + 1):
             parity = (tiles * (highest + 1)) % 2
             _level(arrived[parity], ks, start, upright(tiles, highest, strip), out[parity])
-    floor, ceiling = arrived.min(), out.min() + strip.slack
+    floor = min(least_of(arrived[0]), least_of(arrived[1]))
+    ceiling = min(least_of(out[0]), least_of(out[1])) + strip.slack
     for q in range(len(g.pairs)):
         start, tiles = g.start[q], g.pairs[q, 0] * g.pairs[q, 1]
         for highest in range(1, min(strip.width // tiles - 1, g.start[q + 1] - start) + 1):

@@ -10,6 +10,7 @@ from chipmap.heuristics.wafer.slicing.kernel import copy
 from chipmap.instances.wafer.problem import IntArray
 from chipmap.kernels import njit
 from chipmap.kernels.annealing import temperature, uniform
+from chipmap.kernels.arrays import integers
 
 
 @njit(part=True)
@@ -48,7 +49,7 @@ def anneal_order(order: IntArray, widths: IntArray, edges: IntArray, moves: int,
     """The best order found from ``order`` by ``moves`` random moves, cooling from the mean wire to half a tile."""
     n = len(order)
     now, trial, best = order.copy(), order.copy(), order.copy()
-    centres = np.zeros(n, np.int64)
+    centres = integers(n, 0)
     value = least = row_wires(now, widths, edges, centres)
     hot = max(1.0, value / max(1, len(edges)))
     for step in range(moves):

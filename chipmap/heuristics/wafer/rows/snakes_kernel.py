@@ -7,6 +7,7 @@ import numpy as np
 from chipmap.heuristics.wafer.slicing.kernel import NONE, SideArray
 from chipmap.instances.wafer.problem import IntArray
 from chipmap.kernels import njit
+from chipmap.kernels.arrays import integer_table, integers
 
 #: More half tiles of wire than any floorplan has.
 INFINITE = 1 << 60
@@ -24,11 +25,11 @@ def snake(
     row begins and its height.
     """
     n = len(leaves)
-    best = np.full((n + 1, height + 1), INFINITE, np.int64)
-    begins = np.zeros((n + 1, height + 1), np.int64)
-    talls = np.zeros((n + 1, height + 1), np.int64)
+    best = integer_table(n + 1, height + 1, INFINITE)
+    begins = integer_table(n + 1, height + 1, 0)
+    talls = integer_table(n + 1, height + 1, 0)
     best[0, :] = 0
-    before = np.empty(n + 1, np.int64)
+    before = integers(n + 1, 0)
     for i in range(n):
         before[:] = -1
         for tall in range(1, height + 1):
@@ -54,7 +55,7 @@ def snake(
 def lowest(leaves: SideArray, width: int, height: int) -> int:
     """The least total height of rows that hold all kernels (more than ``height``: none do)."""
     n = len(leaves)
-    tops = np.full(n + 1, height + 1, np.int64)
+    tops = integers(n + 1, height + 1)
     tops[0] = 0
     for i in range(n):
         for tall in range(1, height - tops[i] + 1):
