@@ -25,7 +25,7 @@ NEVER = 2**58
 #: A limit grows by an eighth up to so many labels; then so that the next search has so many times as many.
 FEW_LABELS, MORE = 2_000, 4
 #: After a search with so many labels bounds get better.
-MANY_LABELS = 20_000
+MANY_LABELS = 4_000
 
 
 def few_ways(exchanging: Exchanging) -> bool:

@@ -106,8 +106,8 @@ class Program(IdealGraph):
                 step = next_step(limit, step, top, labels, before)
                 if best is None and loose and labels >= MANY_LABELS:
                     loose, ways = False, [tightened(g, rules.overlap) for g in ways]
-                    limit, labels = max(limit, min(int(g.rest[0].max()) for g in ways)), 0
-                    step = limit // 32 + 1
+                    limit = max(limit, min(int(g.rest[0].max()) for g in ways))
+                step = step if loose else limit // 32 + 1
             if best is None or first_layer(self.problem, self._ticks(best)) <= limit:
                 return best
             return self._of_ways(ways, rules, exactly, below, best)
