@@ -26,6 +26,8 @@ NEVER = 2**58
 FEW_LABELS, MORE = 2_000, 4
 #: After a search with so many labels bounds get better.
 MANY_LABELS = 4_000
+#: All ways together may make so many times the labels of one graph.
+TIMES = 4
 
 
 def few_ways(exchanging: Exchanging) -> bool:

@@ -38,7 +38,7 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     waiting,
 )
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
-from chipmap.heuristics.dataflow.program.parameters import MANY_LABELS, each_way, few_ways, next_step, tightened
+from chipmap.heuristics.dataflow.program.parameters import MANY_LABELS, TIMES, each_way, few_ways, next_step, tightened
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.engines.ideals import bits
 from chipmap.instances.dataflow.batch import runs
@@ -89,7 +89,12 @@ class Program(IdealGraph):
             return None
         rules = self.rules(most, fused, sram, dram)
         if len(self.graph.exchanges.owner) and few_ways(self.exchanging):
-            return self._by_parameters(rules, exactly, below)
+            most_labels = int(self.work[1])
+            self.work[1] = min(NO_LIMIT, TIMES * most_labels)
+            try:
+                return self._by_parameters(rules, exactly, below)
+            finally:
+                self.work[1] = most_labels
         return self._in_graph(rules, exactly, below)
 
     def _by_parameters(self, rules: Rules, exactly: bool, below: int) -> Chain | None:
