@@ -102,7 +102,7 @@ def outcome(instance: Any, method: str, solver: Any, limit: float) -> Outcome:
     options = SolveOptions.make(warm_start="none", threads=1, time_limit=limit, solver=solver)
     started = time.process_time()
     try:
-        result = solve(instance, method, options)
+        result = solve(instance, method, options, isolate=False)
     except (SolverUnavailableError, InputError):
         return Outcome("refused", None, None, 0.0)
     return Outcome(

@@ -39,7 +39,7 @@ def solved(name: str, mode: str, task: dict[str, Any], method: str, limit: float
     instance: Any = read(f"dataflow/{name}")
     instance = instance.replace(mode=mode, task=instance.task.replace(**task))
     began = time.process_time()
-    result = solve(instance, method, SolveOptions.make(warm_start="none", threads=1, time_limit=limit))
+    result = solve(instance, method, SolveOptions.make(warm_start="none", threads=1, time_limit=limit), isolate=False)
     return result, time.process_time() - began
 
 

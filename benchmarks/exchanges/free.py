@@ -33,7 +33,8 @@ def h100_layer(**task: object) -> DataflowInstance:
     )
 
 
-def _solved(instance: DataflowInstance, seconds: float) -> tuple[DataflowSolution, str]:
+def solved(instance: DataflowInstance, seconds: float) -> tuple[DataflowSolution, str]:
+    """The best mapping within a time, and its status."""
     result = solve(instance, time_limit=seconds)
     if result.solution is None:
         raise RuntimeError(f"no mapping within {seconds:.0f} s")
@@ -56,7 +57,7 @@ def free_schemes(seconds: float) -> str:
     layer = layer_of(instance.workload.replace(layers=1))
     pinned = schemes(instance.workload, "TP + SP")
     for name, one in (("free", instance), ("TP + SP", h100_layer(schemes=pinned))):
-        solution, status = _solved(one, seconds)
+        solution, status = solved(one, seconds)
         names = (kernel.name for kernel in one.workload.kernels)
         own: dict[str, Scheme] = dict(zip(names, solution.schemes, strict=True))
         text += _line(name, status, timed(one, solution, layer, own))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -140,8 +141,12 @@ class _Kernel:
     def do_gated(self, up: Array, gate: Array) -> Array:
         return up * jax.nn.silu(gate)
 
-    def do_gated_b(self, g: Array, up: Array, gate: Array) -> Array:
-        return jax.vjp(self.do_gated, up, gate)[1](g)[self.step.which - 1]
+    def do_gated_b(self, g: Array, *operands: Array) -> Array:
+        if self.step.which == 1:
+            (gate,) = operands
+            return self.do_gated(g, gate)
+        up, gate = operands
+        return jax.vjp(partial(self.do_gated, up), gate)[1](g)[0]
 
     def do_gelu(self, x: Array) -> Array:
         return jax.nn.gelu(x)

@@ -203,18 +203,23 @@ class _Planner:
             else:
                 names.append(u)
                 kept.append(need)
-        first, needed = [], []
+        alike: dict[Layout, list[str]] = defaultdict(list)
         for (layout, scheme), members in groups.items():
-            total = members[0]
-            if len(members) > 1:
-                total = "+".join(members)
-                self.instructions.append(Add(tuple(Held(u, layout) for u in members), Held(total, layout)))
-                self.present[total].append((layout, "made"))
+            total = self._add(members, layout)
             if layout.kind == "sum":
                 self._summed(total, step, self._left(self.layer.step(members[0]), scheme))  # type: ignore[arg-type]
-            first.append(total)
-            needed.append(needs[0])
+            alike[self.present[total][0][0]].append(total)
+        first = [self._add(members, layout) for layout, members in alike.items()]
+        needed = needs[:1] * len(first)
         return first + names, needed + kept
+
+    def _add(self, members: list[str], layout: Layout) -> str:
+        """The tensor that is the sum of ``members``, which all lie in ``layout``."""
+        total = "+".join(members)
+        if len(members) > 1:
+            self.instructions.append(Add(tuple(Held(u, layout) for u in members), Held(total, layout)))
+            self.present[total].append((layout, "made"))
+        return total
 
     def _at_experts(
         self, step: Step, scheme: Scheme, names: list[str], needs: list[Layout], out: Layout

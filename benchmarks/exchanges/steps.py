@@ -35,8 +35,8 @@ _NEEDS: dict[str, tuple[int, ...]] = {
     **{"norm": (0,), "gelu": (0,), "gated": (0, 1), "softmax": (-1,), "choice": (-1,)},
     **{"dropout": (), "rotary": (), "dispatch": ()},
 }
-#: The operand of which a routed kernel's derivative is (1, 2), and what it needs: Combine's own weights, or outputs.
-_COMBINED = {1: (1,), 2: (0,)}
+#: What derivatives need that are of one operand (1, 2): of a product the other one.
+_OF_ONE: dict[tuple[str, int], tuple[int, ...]] = {("combine", 1): (1,), ("combine", 2): (0,), ("gated", 1): (1,)}
 #: Kernels whose columns are sorted by experts.
 _ROUTED = re.compile(r"Experts_|Dispatch$|Combine_b1$")
 
@@ -163,7 +163,7 @@ def _backward(kernel: Kernel, kernels: dict[str, Kernel], reads: dict[str, list[
         return Step(kernel, operator, needs, sources, heads=_heads(kernel, kernels, reads, base, what))
     which, operator = int(what[1:] or 1), _operator(base)
     forward = reads[base.name]
-    wanted = _COMBINED[which] if operator == "combine" else _NEEDS[operator]
+    wanted = _OF_ONE.get((operator, which)) or _NEEDS[operator]
     operands = tuple(base.name if place < 0 else forward[place] for place in wanted)
     unread = tuple(u for u in needs if u not in operands)
     return Step(kernel, f"{operator}_b", operands, sources, base.name, which, heads=kernel.outer, unread=unread)

@@ -15,6 +15,7 @@ from benchmarks.exchanges.compared import plan_says, scoped  # noqa: E402
 from benchmarks.exchanges.hlo import collectives  # noqa: E402
 from benchmarks.exchanges.numbers import compared  # noqa: E402
 from benchmarks.exchanges.plan import Plan, Policy, plan  # noqa: E402
+from benchmarks.exchanges.rivals import rivals  # noqa: E402
 from benchmarks.exchanges.steps import layer_of  # noqa: E402
 from benchmarks.exchanges.written import as_whole, rests, with_shard_map  # noqa: E402
 
@@ -71,3 +72,9 @@ def test_the_compiler_finds_the_same_forward_exchanges() -> None:
     text = as_whole(alone, made.made(), rests(made), CHIPS).compiled()
     found = collectives(text, CHIPS, as_scatter=True)
     assert sum(one.link for one in found) == sum(link for _, link in made.moves())
+
+
+def test_no_mapping_is_better_than_the_optimum_by_compiled_bytes() -> None:
+    """A layer on eight H100 with free schemes against the usual mappings and a few others."""
+    text, stands = rivals(seconds=60, count=6, seed=1)
+    assert stands, text

@@ -29,6 +29,8 @@ _SUMS = ("Add_Prev", "Add1", "Add2")
 DENSE = "Dense_"
 #: Products of two operands: the gradient of one is that of the result times the other one.
 _PRODUCTS = ("Combine", "Scale")
+#: Gated units x · f(y) of two operands: the gradient of x needs y alone, that of y both.
+_GATED = ("SiLU", "Experts_Act", "Shared_Act")
 _SOFTMAX = ("Softmax", "Gate", "Logits")
 #: Operands of other kernels that get the gradient as it is, and those that get none (a choice has no derivative).
 _HANDED_ON: tuple[Edge, ...] = (("Shared_Down", "Combine"),)
@@ -186,7 +188,8 @@ class _Backward:
         work = 2 * flop(kernel) // max(len(apart), 1) or _elements(kernel)
         for i, read in enumerate(apart, start=1):
             own = f"{name}_b{i if len(apart) > 1 else ''}"
-            reads = [u for u in needs if u != read] if _is_product(name) else needs
+            linear = _is_product(name) or (_is_gated(name) and len(apart) == 2 and i == 1)
+            reads = [u for u in needs if u != read] if linear else needs
             statistics = self._statistics(kernel, i, bool(sources))
             self._like(self.kernels[read], own, (*sources, *reads), flop=work, statistics=statistics)
             self.gradients[read].append(own)
@@ -225,6 +228,10 @@ def _is_sum(name: str) -> bool:
 
 def _is_product(name: str) -> bool:
     return name.removeprefix(DENSE).startswith(_PRODUCTS)
+
+
+def _is_gated(name: str) -> bool:
+    return name.removeprefix(DENSE).startswith(_GATED)
 
 
 def _elements(kernel: Kernel) -> int:

@@ -119,8 +119,9 @@ def _backward(hidden: int, heads: int, tokens: int) -> list[Kernel]:
     made.element("Softmax_b", tokens, outer=heads, statistics=1)
     for name in ("MHA1_b1", "MHA1_b2"):
         made.gemm(name, size, tokens, outer=heads)
+    # published with rows by heads, like Q and K and unlike a derivative: which part of parameters they use isn't said
     for name in ("Q_b", "K_b"):
-        made.linear(name, size, hidden, outer=heads, parameters_of=name[0])
+        made.linear(name, size, hidden, outer=heads)
     square = [(name, hidden, hidden) for name in ("Proj", "V", "K", "Q")]
     for name, rows, columns in (("FFN1", wide, hidden), ("FFN0", hidden, wide), *square):
         named = {"parameters_of": name, "operand": _READ[name]}
