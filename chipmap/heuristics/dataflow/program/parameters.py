@@ -15,6 +15,7 @@ import numpy as np
 
 from chipmap.heuristics.dataflow.program.exchanges import Exchanging
 from chipmap.heuristics.dataflow.program.label_setting import AFTER, HELD, Graph
+from chipmap.heuristics.dataflow.program.network_bound import network_rest
 from chipmap.instances.dataflow.problem import IntArray
 
 #: Ways in which parameters can rest, at most.
@@ -23,6 +24,10 @@ WAYS = 64
 NEVER = 2**58
 #: A limit grows by an eighth up to so many labels; then so that the next search has so many times as many.
 FEW_LABELS, MORE = 2_000, 4
+#: After a search with so many labels bounds get better.
+MANY_LABELS = 4_000
+#: All ways together may make so many times the labels of one graph.
+TIMES = 4
 
 
 def few_ways(exchanging: Exchanging) -> bool:
@@ -35,6 +40,15 @@ def each_way(g: Graph, exchanging: Exchanging) -> Iterator[Graph]:
     owners = exchanging.owners
     for cases in product(*(range(max(owner.cases) + 1) for owner in owners.values())):
         yield _resting(g, exchanging, dict(zip(owners, cases, strict=True)))
+
+
+def tightened(g: Graph, overlap: bool) -> Graph:
+    """The graph with a better bound on what kernels outside each ideal take of the network; of all that they take where
+    nothing overlaps."""
+    rest, column = g.rest.copy(), 2 if overlap else 0
+    each = g.network if overlap else g.network + g.compute + g.memory
+    rest[:, column] = np.maximum(rest[:, column], network_rest(g, each))
+    return g._replace(rest=rest)
 
 
 def next_step(limit: int, step: int, top: int, labels: int, before: int) -> int:

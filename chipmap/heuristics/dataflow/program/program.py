@@ -38,7 +38,7 @@ from chipmap.heuristics.dataflow.program.label_setting import (
     waiting,
 )
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
-from chipmap.heuristics.dataflow.program.parameters import each_way, few_ways, next_step
+from chipmap.heuristics.dataflow.program.parameters import MANY_LABELS, TIMES, each_way, few_ways, next_step, tightened
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.engines.ideals import bits
 from chipmap.instances.dataflow.batch import runs
@@ -89,7 +89,12 @@ class Program(IdealGraph):
             return None
         rules = self.rules(most, fused, sram, dram)
         if len(self.graph.exchanges.owner) and few_ways(self.exchanging):
-            return self._by_parameters(rules, exactly, below)
+            most_labels = int(self.work[1])
+            self.work[1] = min(NO_LIMIT, TIMES * most_labels)
+            try:
+                return self._by_parameters(rules, exactly, below)
+            finally:
+                self.work[1] = most_labels
         return self._in_graph(rules, exactly, below)
 
     def _by_parameters(self, rules: Rules, exactly: bool, below: int) -> Chain | None:
@@ -97,13 +102,17 @@ class Program(IdealGraph):
         can. All are searched below a limit that grows slowly until one has a mapping, then below what is as good."""
         whole, ways = self.graph, sorted(each_way(self.graph, self.exchanging), key=lambda g: int(g.rest[0].max()))
         top, limit = min(below, self._all()), int(ways[0].rest[0].max()) + 1
-        best, step, labels = None, limit // 8 + 1, 0
+        best, step, labels, loose = None, limit // 8 + 1, 0, True
         try:
             while best is None and limit < top:
                 limit, begin, before = min(limit + step, top), int(self.work[0]), labels
                 best = self._of_ways(ways, rules, exactly, limit, None)
                 labels = int(self.work[0]) - begin
                 step = next_step(limit, step, top, labels, before)
+                if best is None and loose and labels >= MANY_LABELS:
+                    loose, ways = False, [tightened(g, rules.overlap) for g in ways]
+                    limit = max(limit, min(int(g.rest[0].max()) for g in ways))
+                step = step if loose else limit // 32 + 1
             if best is None or first_layer(self.problem, self._ticks(best)) <= limit:
                 return best
             return self._of_ways(ways, rules, exactly, below, best)
