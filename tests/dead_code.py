@@ -24,7 +24,10 @@ SPARED = {
     "_repr_html_": "IPython asks results and instances for it",
     "html_row": "what these are in HTML",
     "set_env": "numba asks the code generator of a library for it",
-    **dict.fromkeys(("get_pointer_to_function", "_optimize_final_module"), "numba finishes a library of code by it"),
+    **dict.fromkeys(
+        ("get_pointer_to_function", "_optimize_final_module", "_finalize_final_module"),
+        "numba finishes a library of code by it",
+    ),
     **dict.fromkeys(("get_argument_type", "as_argument", "from_argument"), "numba asks a data model for it"),
     "brute_force": "tests of every family compare with it",
     "import_exported": "Python API: a program of torch.export without a file (docs/operators.md)",
