@@ -42,7 +42,7 @@ HASHES: dict[str, str] = {
     "dataflow/llama3-70b-decode-sn40l-16": "d9cf297c97b6f78c4b040b8243cf2657a5f4fc2df738abb6645f1043cf36dbd5",
     "dataflow/llama3-405b-decode-sn40l-16": "0bdb9636cdfb81e4309a22f437cf691c4fbc029f631d000e51255a6f502ba23f",
     "dataflow/llama-68m-decode-sn40l-16": "1519d203220b82894ce9bfdb3067a81d9101ee0a47958620512620bfc7f139a5",
-    "dataflow/gpt3-100t-sn40l-1024": "141b2f9053ffdcb7f1fbc70df60d1e81d191244b82ce8a75afdab05437b8011a",
+    "dataflow/gpt3-100t-sn40l-1024": "b97088c80101aec9eb8b63b3027d8297fcccb6a1f4c2961b791775fccf660b38",
     "dataflow/dlrm-793b-sn30-32x32": "120a8ef969f82ac3c78380df6af73d51794273bcc9d2b67b098a23f1ffe8fc15",
     "dataflow/hpl-5m-sn30-32x32": "7601ae939003b718f64455f115f7a5d62b291bc7bcc216b70d18a2c9dd78f596",
     "dataflow/fft-2e40-sn30-32x32": "a8615f4283a75467c81fb9d418fadb7462a0c19eeeee8d60df462051b685ccbc",
