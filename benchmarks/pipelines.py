@@ -2,10 +2,11 @@
 
     python -m benchmarks.pipelines [--only NAME ...] [--stages 2 4] [--out FILE]
 
-It needs the extra ``zoo`` (torch, transformers). Each network has random weights and a cut depth; Llama and Mixtral
-are narrower than published. For each number of stages it is mapped by ``ring`` and by ``placement`` with objective ``throughput`` and
-blocks (C7). The script that is emitted then runs as it stands, in as many processes over gloo on loopback, with four
-micro-batches. ``bytes`` are those that cross all boundaries in the run, and those that the instance counts.
+It needs the extra ``zoo`` (torch, transformers). Each network has random weights and a cut depth; Llama and Mixtral are
+narrower than published. For each number of stages it is mapped by ``ring`` and by ``placement`` with objective
+``throughput`` and blocks (C7). The script that is emitted then runs as it stands, in as many processes over gloo on
+loopback, with four micro-batches. ``bytes`` are those that cross all boundaries in the run, and those that the instance
+counts.
 """
 
 from __future__ import annotations
