@@ -18,6 +18,6 @@ def test_every_expression_ends_on_long_repeats() -> None:
 def test_all_are_found() -> None:
     """Those of the readers, those that begin a family's formats, and those that words of argparse are asked."""
     places = [one.where.partition(":")[0] for one in found()]
-    for file in ("own/dot.py", "wafer/kgraph.py", "records/mismatch.py", "chipmap/family.py", "cli/parsing.py"):
+    for file in ("own/dot.py", "wafer/kgraph.py", "records/mismatch.py", "records/formats.py", "cli/parsing.py"):
         assert any(place.endswith(file) for place in places), file
     assert len(places) > 50
