@@ -1,10 +1,11 @@
 """Exchanges of family ``dataflow`` as its pages charge them and as JAX's compiler makes them, layer by layer.
 
-    python -m benchmarks.exchanges [--layers NAME …] [--free SECONDS [--rivals COUNT]] [--no-numbers] [--out FILE]
+    python -m benchmarks.exchanges [--layers NAME …] [--free SECONDS [--rivals COUNT] [--optimal]] …
 
 Needs the extra judges (JAX). Compiles each layer at its full widths, and runs it at cut ones, on eight devices of the
 host. ``--free`` also solves a layer of Llama3-8B on eight H100 with free schemes, and times its mapping with the
-exchanges that it needs. ``--rivals`` compares it so with usual mappings and with this many others.
+exchanges that it needs. ``--rivals`` compares it so with usual mappings and with this many others,
+``--optimal`` judges the optimal mapping of each layer.
 """
 
 from __future__ import annotations
@@ -156,11 +157,12 @@ def page(cases: list[Case], free: str, seconds: float) -> str:
             known[number].append(one.title)
     unsaid = sum((one.unsaid for one in cases), Fraction(0))
     differences = "".join(
-        f"{number}. {KNOWN[number]} In {len(known[number])} of the {len(cases)} rows.\n"
+        f"{number}. {KNOWN[number]} In {len(known[number])} of the {len(cases)} rows above.\n"
         for number in KNOWN
-        if known[number]
+        if known[number] or (free and number != max(KNOWN))
     )
     words = (" --free 60" if free else "") + (" --rivals 200" if "other mappings" in free else "")
+    words += " --optimal" if "## Optimal" in free else ""
     return f"""# Exchanges of family `dataflow` against a compiler
 
 Made by `python -m benchmarks.exchanges{words}`. JAX {jax.__version__}, Python {platform.python_version()}, \
@@ -206,6 +208,7 @@ def main() -> int:
     parser.add_argument("--layers", nargs="*", choices=[one.name for one in LAYERS], help="none given: all")
     parser.add_argument("--free", type=float, default=0.0, help="seconds to solve with free schemes")
     parser.add_argument("--rivals", type=int, default=0, help="mappings to compare the one with free schemes with")
+    parser.add_argument("--optimal", action="store_true", help="judge the optimal mapping of each layer too")
     parser.add_argument("--no-numbers", action="store_true", help="don't run at cut widths")
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
@@ -219,6 +222,11 @@ def main() -> int:
 
             section, stands = rivals(args.free, args.rivals)
             free += section
+        if args.optimal:
+            from benchmarks.exchanges.optimal import optimal_layers
+
+            section, right = optimal_layers(args.free)
+            free, stands = free + section, stands and right
         print(free, flush=True)
     for layers in LAYERS:
         if args.layers and layers.name not in args.layers:

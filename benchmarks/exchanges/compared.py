@@ -16,10 +16,16 @@ from chipmap.instances.dataflow.workload import Scheme
 
 #: What differs, by number.
 KNOWN = {
-    1: "A gradient of parameters is made in smaller parts than they rest, of the same rows. It is charged as a swap, "
-    "and made by a gather among the few chips that have the same part.",
+    1: "Of parameters, or their gradient, several chips have the same part. It is charged as a swap of the larger "
+    "part, and made by a gather among these chips, or by a swap of a share of it.",
     2: "Numbers of copies of tokens are gathered from experts, though the copies are on every chip already.",
-    3: "Nobody has said why.",
+    3: "A combine by rows needs the weights of all copies of a token. Where the choice of experts is split by rows, "
+    "it isn't charged for them.",
+    4: "The choice of experts by rows exchanges the largest score of each token too. Programs leave it out, as scores "
+    "are small.",
+    5: "Where a mapping keeps no layouts, each reader is charged. The compiler finds that two ask for the same, and "
+    "makes one exchange.",
+    6: "Nobody has said why.",
 }
 _SCOPE = re.compile(r"([^/|()]+)\|(T\d)\|([^/|()]*)")
 Key = tuple[str, str, str]
@@ -67,7 +73,7 @@ def rows(
     found = []
     for key in keys:
         a, b = known.get(key, Fraction(0)), made.get(key, Fraction(0))
-        found.append(Row(*key, a, b, 0 if _alike(a, b) else _why(key)))
+        found.append(Row(*key, a, b, 0 if _alike(a, b) else _why(key, b == 0 and keep == "none")))
     return found
 
 
@@ -91,11 +97,16 @@ def _alike(a: Fraction, b: Fraction) -> bool:
     return abs(a - b) <= Fraction(2, 100) * max(a, b)
 
 
-def _why(key: Key) -> int:
-    """The number of the difference that an exchange shows."""
-    if key[1] == "T6":
+def _why(key: Key, unmade: bool) -> int:
+    """The number of the difference that an exchange shows; ``unmade``: the program lacks one that nobody kept."""
+    payer, term, tensor = key
+    if term == "T6" or tensor.startswith("W:"):
         return 1
-    return 2 if key[2] == "statistics" else 3
+    if tensor == "statistics":
+        return 4 if payer == "Gate" else 2
+    if payer.startswith("Combine") and tensor == "Gate":
+        return 3
+    return 5 if unmade else 6
 
 
 def plan_says(plan: Plan) -> dict[Key, Fraction]:

@@ -60,7 +60,7 @@ def moved(size: Fraction, one: Change, chips: int) -> Fraction:
     """Bytes over a chip's link of a change of a tensor of ``size`` bytes, as rings and switches move it.
 
     An all-gather and a reduce-scatter (n - 1)/n of it, an all-reduce twice that, an all-to-all (n - 1)/n of what a chip
-    has before or afterwards, whichever is more. Chips with the same part gather among as many as there are parts.
+    has afterwards. Chips with the same part gather among as many as there are parts, and swap a share of it each.
     """
     if one.collective is None or chips == 1:
         return Fraction(0)
@@ -71,7 +71,7 @@ def moved(size: Fraction, one: Change, chips: int) -> Fraction:
     part = {
         "all_reduce": Fraction(2),
         "reduce_scatter": Fraction(1),
-        "all_to_all": Fraction(1, min(one.before.parts, one.after.parts)),
+        "all_to_all": Fraction(1, one.after.parts),
         "permute": Fraction(chips, chips - 1),
     }[one.collective]
     return size * part * Fraction(chips - 1, chips)

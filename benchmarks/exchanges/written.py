@@ -150,6 +150,8 @@ class _Chip:
         if one.collective == "all_gather":
             groups = self._neighbours(after.parts) if after.parts > 1 else self._strided(before.parts)
             return jax.lax.all_gather(value, "x", axis=AXIS[before.kind], axis_index_groups=groups, tiled=True)
+        if before.parts != self.chips:  # of a part that several chips have, each sends a share
+            value = self._slice(value, before, Layout(before.kind, self.chips))
         value = self._copied(value, after)
         return jax.lax.all_to_all(value, "x", split_axis=AXIS[after.kind], concat_axis=AXIS[before.kind], tiled=True)
 
