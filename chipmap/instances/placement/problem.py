@@ -116,7 +116,7 @@ class PlacementProblem:
     ``position`` [N]: those in the graph. ``time`` [N, D]: p in ns (also where the device isn't allowed). ``allowed``
     [N, D]. ``weights`` [N] bytes. ``order`` [N]: topological. ``gap`` [D]. ``memory`` [D]: bytes, -1 without a limit.
     ``copies``: (bytes, readers) of weights that each device with a reader has. ``group`` [N]: operations with the same
-    number share a device (C1).
+    number share a device (C1). ``apart``: groups of operations, no two of which share a device (C1).
     """
 
     instance: PlacementInstance
@@ -131,6 +131,7 @@ class PlacementProblem:
     network: Network
     copies: tuple[tuple[int, tuple[int, ...]], ...]
     group: IntArray
+    apart: tuple[tuple[int, ...], ...] = ()
 
     @property
     def operations(self) -> int:
@@ -269,6 +270,7 @@ def _build(instance: PlacementInstance) -> PlacementProblem:
         network=network,
         copies=tuple(copies),
         group=_groups(instance, index),
+        apart=_apart(instance, index),
     )
     if problem.horizon > MAX_TOTAL:
         raise InputError("all times together exceed 64 bits", "graph", "Give smaller times.")
@@ -385,6 +387,13 @@ def _groups(instance: PlacementInstance, index: dict[int, int]) -> IntArray:
     for names in instance.together:
         groups.join(at[name] for name in names if name in at)
     return np.array([groups.find(v) for v in range(len(index))], dtype=np.int64)
+
+
+def _apart(instance: PlacementInstance, index: dict[int, int]) -> tuple[tuple[int, ...], ...]:
+    """The positions of placed operations, no two of which share a device, two or more each."""
+    at = {instance.graph.operations[v].name: i for v, i in index.items()}
+    groups = (tuple(sorted({at[name] for name in names if name in at})) for names in instance.apart)
+    return tuple(group for group in groups if len(group) > 1)
 
 
 def _flat(lists: list[list[int]]) -> tuple[IntArray, IntArray]:
