@@ -30,7 +30,7 @@ def interchangeable(problem: DataflowProblem) -> tuple[Group, ...]:
     graph.add_nodes_from(range(problem.n))
     task = problem.instance.task
     pinned = {name for group in (*task.together, *task.apart) for name in group}
-    pinned |= {one.kernel for one in (*task.pins, *task.forbidden)}
+    pinned |= {pin.kernel for pin in task.pins} | {one.kernel for one in task.forbidden}
     kernels = (k.replace(name=k.name if k.name in pinned else "") for k in problem.instance.workload.kernels)
     colours = _numbered(list(zip(kernels, problem.options, strict=True)))
     while True:
