@@ -17,7 +17,7 @@ from chipmap.plans.plan import EmitOptions, Plan
 from chipmap.plans.reading import read_plan
 
 #: Operations above which an instance is left to the count by hand.
-SMALL = 1000
+SMALL = 200
 
 
 def known(family: Family, most: int | None = None) -> Iterator[tuple[Any, Any]]:

@@ -15,7 +15,10 @@ from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.plans.plan import PlanData
 from chipmap.plans.reading import read_plan, solution_in
 from chipmap.records import InputError
+from tests.dataflow.random_instances import HEAVY, LIGHT
+from tests.dataflow.random_instances import made as tiny_kernels
 from tests.placement.random_instances import made
+from tests.plans.samples import mappings
 
 CHAIN = "ring/tiny-chain"
 
@@ -154,3 +157,73 @@ def test_plans_of_thousands_of_operations_are_decoded() -> None:
     instance = made([(1, 1, 1)] * count, [(v, v + 1) for v in range(count - 1)])
     _, plan = read_plan(b'{"": 0}', "map.json", instance)
     assert plan.solution.start[f"v{count - 1}"] == count - 1
+
+
+KERNELS = "name,scheme,partition,dimensions\na,M,0,tensor\nb,M,0,tensor\nc,M,1,tensor\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "said", "remedy"),
+    [
+        ("name,partition\naa,0\n", "no kernel is called 'aa'", "Did you mean a?"),
+        ("name,partition\na,first\n", "'first' is no partition", "Give the partition's number"),
+        ("name,partition\na,0\na,1\n", "kernel 'a' has partition 0 already", "Name it once."),
+        ("name,scheme\na,MM\n", "'MM' is no scheme", "There are: OUTER, M"),
+        ("name,layer,partition\na,5,0\n", "there is no layer 5", "has 1"),
+        (KERNELS.replace("tensor", "tensor data"), "names the parallelism of 2 dimensions, the network has 1", "Say"),
+        (KERNELS.replace("tensor", "tensr"), "'tensr' is no parallelism", "Say tensor"),
+        ("name,partition,shard\na,0,none\nb,0,weights\n", "says shard 'none' and 'weights'", "the same for all"),
+    ],
+)
+def test_what_a_table_of_kernels_says_wrongly(data: str, said: str, remedy: str) -> None:
+    error = refusal(tiny_kernels({"a": LIGHT, "b": HEAVY, "c": LIGHT}, "ab bc"), data, "plan.csv")
+    assert said in error.what and remedy in error.remedy
+
+
+def test_a_table_of_some_kernels_pins_them() -> None:
+    """Schemes, degrees and partitions as pins count them; the checker says that stages are missing."""
+    instance = tiny_kernels({"a": LIGHT, "b": HEAVY, "c": LIGHT}, "ab bc")
+    _, plan = read_plan(KERNELS.replace("b,M", "b,").encode(), "plan.csv", instance, "csv")
+    assert plan.solution is None and plan.left == "kernel 'b' has no scheme" and plan.places == {"a": 0, "b": 0, "c": 1}
+    task = plan.pinned.task
+    assert [(pin.kernel, pin.partition) for pin in task.pins] == [("a", 0), ("b", 0), ("c", 1)]
+    assert task.schemes == {"a": "M", "c": "M"} and task.degrees.dimensions == ("tensor",)
+    staged = tiny_kernels({"a": LIGHT, "b": HEAVY, "c": LIGHT}, "ab bc", stages="kernels")
+    assert "has no column stage" in refusal(staged, KERNELS.replace("tensor", "pipeline"), "plan.csv").what
+    assert "stages share out kernels" in refusal(staged, "name,partition,stage\na,0,0\n", "plan.csv").what
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "remedy"),
+    [
+        (("m0", "mm0"), "no model is called 'mm0'", "Did you mean m0?"),
+        (("c0", "d0"), "no chiplet is called", "There are: c0"),
+        (("l0", "k0"), "no layer is called 'k0'", "Give its position as"),
+        (("\n0,", "\n77,"), "there is no window 77", "They run from 0 to"),
+    ],
+)
+def test_what_a_table_of_segments_says_wrongly(change: tuple[str, str], said: str, remedy: str) -> None:
+    instance, solution, _ = next(iter(mappings("multimodel")))
+    lines = table_of(instance, solution)
+    assert read_plan(lines.encode(), "schedule.csv", instance)[1].solution.windows == solution.windows
+    error = refusal(instance, lines.replace(*change), "schedule.csv")
+    assert said in error.what and remedy in error.remedy
+
+
+def test_layers_in_no_segment_or_on_two_chiplets() -> None:
+    instance, solution, _ = next(iter(mappings("multimodel")))
+    head, first, *rest = table_of(instance, solution).splitlines()
+    assert "is in no segment" in refusal(instance, "\n".join([head, *rest]), "schedule.csv").what
+    twice = refusal(instance, "\n".join([head, first, first, *rest]), "schedule.csv")
+    assert "is on" in twice.what and "Name it once." in twice.remedy
+
+
+def table_of(instance: Any, solution: Any) -> str:
+    """A schedule with layers by name."""
+    names = {model.name: [layer.name for layer in model.layers] for model in instance.models}
+    lines = ["window,model,first_layer,last_layer,chiplet"]
+    for window, pieces in enumerate(solution.windows):
+        for one in pieces:
+            ends = names[one.model][one.first], names[one.model][one.last]
+            lines.append(f"{window},{one.model},{ends[0]},{ends[1]},{one.chiplet}")
+    return "\n".join(lines) + "\n"

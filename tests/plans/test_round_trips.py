@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from chipmap.family import FAMILY_NAMES, family_of, get_family, resolve
-from chipmap.known import registry
 from chipmap.plans.emission import unsuited
 from chipmap.plans.plan import EmitOptions
 from chipmap.plans.reading import read_plan, recognised
+from tests.plans import round_trips
 from tests.plans.samples import mappings
 
 #: Formats that say where each operation is.
@@ -52,24 +52,20 @@ def test_a_plan_comes_back_with_the_same_certificate(name: str, instance: Any, s
 
 
 def test_enough_instances_take_part() -> None:
-    for family, least in (("ring", 6), ("placement", 9)):
+    for family, least in (("ring", 6), ("placement", 9), ("dataflow", 7), ("multimodel", 10)):
         assert len({instance.name for instance, _, _ in mappings(family)}) >= least
 
 
-def test_the_best_mappings_known_of_networks_come_back() -> None:
-    """Of each shipped instance of ring the registry's solution, in each format that is read."""
-    family, met = get_family("ring"), 0
-    for entry in registry.entries_of("ring").values():
-        plain = registry.solution_of(entry)
-        if plain is None:
-            continue
-        instance: Any = registry.made(entry.origin)
-        solution = resolve(family.solution).make(**plain)
-        certificate = resolve(family.check)(instance, solution)
-        for name in PLACES:
-            file, data = emitted(instance, solution, name)
-            _, plan = read_plan(data, file, instance)
-            again = resolve(family.check)(instance, plan.solution)
-            assert (again.feasible, again.terms) == (certificate.feasible, certificate.terms), (instance.name, name)
-            met += 1
-    assert met >= 30
+@pytest.mark.parametrize(("name", "least"), [("ring", 20), ("placement", 10), ("dataflow", 50), ("multimodel", 40)])
+def test_the_best_mappings_known_come_back(name: str, least: int) -> None:
+    """Of each shipped instance the registry's solution, in each format that is read and needs no model's file.
+
+    ``python -m tests.plans.round_trips`` has the graphs of more operations as well.
+    """
+    family, met = get_family(name), 0
+    for instance, solution in round_trips.known(family, round_trips.SMALL):
+        for form in round_trips.formats(family):
+            said = round_trips.came_back(family, form, instance, solution)
+            assert said in ("same", "kept", "unsuited"), (instance.name, form.name, said)
+            met += said != "unsuited"
+    assert met >= least
