@@ -115,6 +115,7 @@ def _contract(instance: RingInstance) -> Contraction:
         forbidden=tuple(forbidden),
         notes="",
         scopes=(),
+        states={},
     )
     return Contraction(instance, contracted, members, _report(problem, groups))
 
