@@ -6,8 +6,8 @@ It needs the extras ``zoo`` and ``judges`` (torch, transformers, accelerate). Th
 :mod:`benchmarks.pipelines`. ``ring`` has chips and ``placement`` devices (objective ``throughput``, memory rule
 ``static``) with seven tenths of what one of them needs for all. So no network fits one. Blocks or their children are
 kept whole (``--cut``). The map goes to accelerate's ``check_device_map``. Then the network runs with accelerate's
-hooks, the first device on ``cpu``, the second one on ``meta``, where tensors have shapes and no numbers: what mixes two
-devices fails as on two GPUs. *States*: names of the state dict that a key of the map covers.
+hooks, the device that computes first on ``cpu``, the other one on ``meta``, where tensors have shapes and no numbers:
+what mixes two devices fails as on two GPUs. *States*: names of the state dict that a key of the map covers.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from benchmarks.pipelines import NETWORKS, SOLVE, example, export, on_devices, o
 from chipmap.instances.grain import Grain, cut
 from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.placement.problem import placement_problem
-from chipmap.instances.ring.instance import RingInstance
+from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.networks.importers.reading import import_graph
+from chipmap.plans.torch_pipeline.stages import stages_of
 
 OUT = Path(__file__).resolve().parent / "results" / "device-maps.md"
 #: The share of what all needs that a device has.
@@ -42,7 +43,7 @@ def bound(instance: Any) -> tuple[Any, int]:
         graph = instance.graph
         least = int(SHARE * graph.stored_bytes(graph.constants_read()))
         return instance.replace(package=instance.package.replace(sram_bytes=least)), least
-    instance = instance.replace(task=instance.task.replace(memory="static", contiguous=False))
+    instance = instance.replace(task=instance.task.replace(memory="static"))
     problem = placement_problem(instance)
     alone = PlacementSolution(instance=instance.name, devices=dict.fromkeys(problem.names, problem.device_names[0]))
     least = int(SHARE * chipmap.check(instance, alone).figures[f"peak_bytes {problem.device_names[0]}"])
@@ -50,13 +51,12 @@ def bound(instance: Any) -> tuple[Any, int]:
     return instance.replace(system=instance.system.replace(devices=devices)), least
 
 
-def hooked(module: Any, devices: dict[str, int]) -> Any:
+def hooked(module: Any, devices: dict[str, int], first: int) -> Any:
     """The module with accelerate's hooks for a map, and its parameters where they are."""
     import accelerate
     import torch
 
-    places = {0: torch.device("cpu"), 1: torch.device("meta")}
-    at = {key: places[device] for key, device in devices.items()}
+    at = {key: torch.device("cpu" if device == first else "meta") for key, device in devices.items()}
     for name, part in module.named_modules():
         for own, value in [*part.named_parameters(recurse=False), *part.named_buffers(recurse=False)]:
             held = f"{name}.{own}" if name else own
@@ -74,7 +74,7 @@ def hooked(module: Any, devices: dict[str, int]) -> Any:
     return module
 
 
-def judged(name: str, devices: dict[str, int]) -> dict[str, Any]:
+def judged(name: str, devices: dict[str, int], first: int) -> dict[str, Any]:
     """What accelerate says of a map: accepted, names covered, and whether the network runs by it."""
     import accelerate
     import torch
@@ -91,7 +91,7 @@ def judged(name: str, devices: dict[str, int]) -> dict[str, Any]:
         row["states"] = len(states)
         row["covered"] = sum(any(not k or f"{one}.".startswith(f"{k}.") for k in devices) for one in states)
         try:
-            hooked(module, devices)(**example(NETWORKS[name]))
+            hooked(module, devices, first)(**example(NETWORKS[name]))
             row["runs"] = True
         except (RuntimeError, NotImplementedError) as error:
             row |= {"runs": False, "why": str(error)[:300]}
@@ -112,11 +112,15 @@ def measure(name: str, read: Any, family: str, grain: Grain) -> dict[str, Any]:
     except chipmap.InputError as error:
         return row | {"refused": str(error)}
     devices = json.loads(data)
-    row |= {"keys": len(devices), "devices": len(set(devices.values()))} | judged(name, devices)
+    record = RingSolution if isinstance(instance, RingInstance) else PlacementSolution
+    stage = stages_of(instance, record.make(**result.solution))[0]
+    names = [one.name for one in instance.system.devices] if family == "placement" else []
+    first = names.index(str(stage.place)) if names else int(stage.place)
+    row |= {"keys": len(devices), "devices": len(set(devices.values()))} | judged(name, devices, first)
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "device_map.json").write_bytes(data)
         again = chipmap.adopt(instance, Path(folder, "device_map.json"), time_limit=2.0)
-    return row | {"back": again.certificate.objective == result.objective}
+    return row | {"back": again.certificate is not None and again.certificate.objective == result.objective}
 
 
 def page(rows: list[dict[str, Any]]) -> str:
