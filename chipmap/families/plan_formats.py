@@ -6,7 +6,7 @@ from chipmap.family import PlanFormat
 
 TABLE = PlanFormat(
     "csv",
-    "a table: a line per operation with its chip or device",
+    "a table: a line per operation (kernel, segment) with its place",
     "plan.csv",
     emit="chipmap.plans.table:emit",
     suits="chipmap.plans.table:suits",
@@ -32,6 +32,19 @@ TORCH_PIPELINE = PlanFormat(
     recognise="chipmap.plans.torch_pipeline.format:recognise",
     model=True,
     inside=True,
+)
+ONNX = PlanFormat(
+    "onnx",
+    "an ONNX model whose nodes say their devices, a model per chip, and a script that runs these",
+    "model.onnx, stages.json, run.py, a model and its data per chip",
+    emit="chipmap.plans.onnx.format:emit",
+    suits="chipmap.plans.onnx.format:suits",
+    adopt="chipmap.plans.onnx.format:adopt",
+    recognise="chipmap.plans.onnx.format:recognise",
+    model=True,
+    inside=True,
+    package="onnx",
+    extra="onnx",
 )
 CHROME_TRACE = PlanFormat(
     "chrome-trace",

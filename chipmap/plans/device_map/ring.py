@@ -74,7 +74,8 @@ def parts_of(instance: RingInstance, v: int) -> list[str]:
 
 def chips_of(instance: RingInstance, given: dict[str, Any], where: str) -> dict[str, int]:
     """Operation -> chip, for the computing operations that a map says something of: the longest key that its name
-    begins with counts. Those between the modules of a split one run where their operands are."""
+    begins with counts. Those between the modules of a split one run where their operands are, or
+    the first parameter that they read."""
     keys: dict[tuple[str, ...], int] = {}
     last, of_states = instance.package.chips - 1, {name_parts(state) for state in instance.states}
     for key, chip in given.items():
@@ -94,7 +95,7 @@ def chips_of(instance: RingInstance, given: dict[str, Any], where: str) -> dict[
 def _between(instance: RingInstance, named: dict[str, int], given: dict[str, Any]) -> dict[str, int]:
     """The chips, and those of operations between the modules that a map names."""
     split = {name_parts(key)[:length] for key in given for length in range(len(name_parts(key)))}
-    found = dict(named)
+    found, of = dict(named), {name: given[state] for state, name in instance.states.items() if state in given}
     operations, reads = instance.graph.operations, instance.graph.reads()
     made = _makers(instance, reads)
     read_by: list[list[int]] = [[] for _ in operations]
@@ -107,6 +108,7 @@ def _between(instance: RingInstance, named: dict[str, int], given: dict[str, Any
         name = operations[v].name
         if name not in found and name_parts(instance.scopes[v]) in split:
             known = [found[operations[u].name] for u in sorted(made[v]) if operations[u].name in found]
+            known += [of[operations[u].name] for u in reads[v] if operations[u].name in of]
             found |= {name: known[0]} if known else {}
             left += [] if known else [v]
     for v in reversed(left):  # nothing before it computes

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from chipmap.instances.placement.splits import name_parts
 from chipmap.networks.graph import OperationGraph
 
-REMEDY = "`chipmap solve --cut modules` (or blocks) keeps modules whole"
+REMEDY = "`chipmap solve --cut blocks` keeps blocks whole, `--cut modules` their children"
 
 
 class Placed(NamedTuple):

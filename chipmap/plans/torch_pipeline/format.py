@@ -21,8 +21,9 @@ from chipmap.networks.importers.common import ImportedGraph
 from chipmap.networks.importers.reading import import_graph
 from chipmap.plans import chips, devices
 from chipmap.plans.plan import EmitOptions, Plan
+from chipmap.plans.stages import stages_of
 from chipmap.plans.torch_pipeline.modules import module_lists, split_points
-from chipmap.plans.torch_pipeline.stages import node_of, stages_of, unsuited
+from chipmap.plans.torch_pipeline.nodes import node_of, unsuited
 from chipmap.records import InputError, Record
 
 FILE, SCHEMA = "stages.json", "torch-pipeline/1"
@@ -77,7 +78,10 @@ def adopt(instance: Any, data: bytes, where: str) -> Plan:
         read = msgspec.json.decode(data, type=_Read)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"is no plan of stages: {error}", where, f"Give {FILE} as `chipmap emit` writes it.") from None
-    placed: dict[str, Any] = {name: stage.place for stage in read.stages for name in stage.operations}
+    placed: dict[str, Any] = {}
+    for name, place in ((name, stage.place) for stage in read.stages for name in stage.operations):
+        if placed.setdefault(name, place) != place:
+            raise InputError(f"puts {name!r} on {placed[name]} and on {place}", where, "Name it in one stage.")
     if isinstance(instance, PlacementInstance):
         return devices.plan_of(instance, {name: str(place) for name, place in placed.items()}, where)
     wrong = next((place for place in placed.values() if not isinstance(place, int)), None)
