@@ -4,10 +4,11 @@
 
 It needs the extras ``zoo`` and ``judges`` (torch, transformers, accelerate). The networks are those of
 :mod:`benchmarks.pipelines`. ``ring`` has chips and ``placement`` devices (objective ``throughput``, memory rule
-``static``) with 7, 8 or 9 tenths of what one of them needs for all, whichever is the first to have a mapping. So no network fits one. Blocks or their children are
-kept whole (``--cut``). The map goes to accelerate's ``check_device_map``. Then the network runs with accelerate's
-hooks, the device that computes first on ``cpu``, the other one on ``meta``, where tensors have shapes and no numbers:
-what mixes two devices fails as on two GPUs. *States*: names of the state dict that a key of the map covers.
+``static``) with 7 tenths of what one of them needs for all, or else 8 or 9, the first that has a mapping. So no network
+fits one. Blocks or their children are kept whole (``--cut``). The map goes to accelerate's ``check_device_map``. Then
+the network runs with accelerate's hooks. The device that computes first is ``cpu``, the other one ``meta``, where
+tensors have shapes and no numbers: what mixes two devices fails as on two GPUs. *States*: names of the state dict that
+a key of the map covers.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from chipmap.plans.torch_pipeline.stages import stages_of
+
 import chipmap
 from benchmarks.pipelines import NETWORKS, SOLVE, example, export, on_devices, on_ring, wrapped
 from chipmap.instances.grain import Grain, cut
@@ -29,7 +32,6 @@ from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.networks.importers.reading import import_graph
-from chipmap.plans.torch_pipeline.stages import stages_of
 
 OUT = Path(__file__).resolve().parent / "results" / "device-maps.md"
 #: The share of what all needs that a device has: the first of these by which there is a mapping.
