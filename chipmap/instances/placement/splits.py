@@ -28,7 +28,7 @@ import msgspec
 
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
-from chipmap.records import InputError, csv_text
+from chipmap.records import InputError, choices, csv_text
 
 CPU = "cpu"
 #: An accelerator as torch names it.
@@ -74,11 +74,11 @@ def named_in_table(data: bytes, where: str, problem: PlacementProblem) -> dict[s
     found = dict[str, str]()
     remedy = f"Give a table with the columns {_NAMES[0]} and {_PLACES[0]}."
     try:
-        text = data.decode()
+        text = data.decode("utf-8-sig")
         rows = csv.reader(io.StringIO(text), delimiter=max(",;\t", key=text.partition("\n")[0].count))
         columns = [one.strip() for one in next(rows, [])]
         what = columns.index("what") if "what" in columns else None
-        name_at, place_at = (next(columns.index(n) for n in names if n in columns) for names in (_NAMES, _PLACES))
+        name_at, place_at = [next(columns.index(n) for n in names if n in columns) for names in (_NAMES, _PLACES)]
         lines = [(rows.line_num, row) for row in rows if row]
     except StopIteration:
         raise InputError("has no column for operations, or none for devices", where, remedy) from None
@@ -93,7 +93,7 @@ def named_in_table(data: bytes, where: str, problem: PlacementProblem) -> dict[s
             continue
         name = row[name_at] if row[name_at] in known else row[name_at].removeprefix("'")  # before what looks a formula
         if name not in known:
-            raise InputError(f"no operation is called {name!r}", here, "Use names of the graph's operations.")
+            raise InputError(f"no operation is called {name!r}", here, choices(name, problem.names, "There are"))
         if found.setdefault(name, row[place_at]) != row[place_at]:
             raise InputError(f"operation {name!r} is on {found[name]!r} already", here, "Name it once.")
     return _grouped(problem, {name: _device(device, f"{where}: {name!r}", problem) for name, device in found.items()})
