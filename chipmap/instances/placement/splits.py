@@ -129,7 +129,8 @@ def _between(problem: PlacementProblem, named: dict[str, str], given: Mapping[st
         return named
     split = {name_parts(key)[:length] for key in given for length in range(len(name_parts(key)))}
     found, position = dict(named), {name: v for v, name in enumerate(names)}
-    left = list[int]()
+    of = {one: _device(given[key], key, problem) for key, one in instance.states.items() if one and key in given}
+    reads, operations, left = instance.graph.reads(), instance.graph.operations, list[int]()
     for v in problem.order.tolist():
         if names[v] in found or name_parts(instance.scopes[int(problem.position[v])]) not in split:
             continue
@@ -138,6 +139,8 @@ def _between(problem: PlacementProblem, named: dict[str, str], given: Mapping[st
             forward = forward.rpartition("/")[0]
         producers = [names[int(problem.storages.producer[s])] for s in problem.producers[v]]
         known = [found[name] for name in (forward, *producers) if name in found]
+        held = (operations[u].name for u in reads[int(problem.position[v])])
+        known += [of[name] for name in held if name in of]
         found |= {names[v]: known[0]} if known else {}
         left += [] if known else [v]
     for v in reversed(left):  # nothing before it computes

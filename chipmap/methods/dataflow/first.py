@@ -24,7 +24,7 @@ from chipmap.instances.dataflow.instance import SHARDS, BatchPlan, DataflowInsta
 from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.pins import names_partitions, restricted
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, useful_plans
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, resident, total_ticks
+from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.sizes import chip_weights
 from chipmap.methods.dataflow.cases import has_no_room, mapping_of
 from chipmap.methods.dataflow.unfused import one_by_one, solve_one_by_one
@@ -254,13 +254,21 @@ def _without_dram(singles: SingleKernelCosts) -> SingleKernelCosts:
     """The same kernels as if DRAM took no time: what they may be inside a partition."""
     other = object.__new__(SingleKernelCosts)
     other.__dict__.update(singles.__dict__)
-    nothing = [np.zeros_like(one.memory) for one in singles.singles]
+    other.known = {}
+    shapes: dict[tuple[int, ...], IntArray] = {}
+
+    def nothing(values: IntArray) -> IntArray:
+        """As many zeros: the same ones for each shape."""
+        if values.shape not in shapes:
+            shapes[values.shape] = np.zeros_like(values)
+        return shapes[values.shape]
+
     other.singles = [
         one._replace(
-            memory=none,
-            reads=tuple(read._replace(dram=np.zeros_like(read.dram)) for read in one.reads),
-            parts=tuple(part._replace(memory=np.zeros_like(part.memory)) for part in one.parts),
+            memory=nothing(one.memory),
+            reads=tuple(read._replace(dram=nothing(read.dram)) for read in one.reads),
+            parts=tuple(part._replace(memory=nothing(part.memory)) for part in one.parts),
         )
-        for one, none in zip(singles.singles, nothing, strict=True)
+        for one in singles.singles
     ]
     return other

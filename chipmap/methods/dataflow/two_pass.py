@@ -40,6 +40,7 @@ def two_pass(instance: DataflowInstance, run: Run) -> Termination:
     """The inter-chip pass over every choice of degrees, then the intra-chip pass. Nothing is proved of the whole."""
 
     def work() -> None:
+        """The first pass, then the second at what the first one chose."""
         todo = cases(inter_chip(instance))
         if not todo:
             run.infeasible(no_degrees(instance))
