@@ -57,6 +57,16 @@ def archived(path: Path, name: str = INSTANCE) -> Path:
     return path
 
 
+def in_turn(*deeds: Deed) -> Deed:
+    """One thing after the other."""
+
+    def all_of_them() -> None:
+        for deed in deeds:
+            deed()
+
+    return all_of_them
+
+
 def command(*words: object) -> None:
     """Run ``chipmap WORDS``; what it refuses is raised. ``explain`` ends with 2 where there is no solution."""
     args = parser().parsed([str(word) for word in words])
@@ -88,13 +98,13 @@ def unfinished(folder: Path, follow: Follow, patch: pytest.MonkeyPatch) -> None:
     whole = archived(folder / "d")
     put(folder / "d.replaced" / ".chipmap", "")
     whole.rename(folder / "d.replaced" / "older")
-    follow(lambda: command("check", INSTANCE, folder / "d.replaced"), f"--out {folder / 'd'}`", lambda: (
-        archive.Writer(folder / "d").abandon(), archive.load(folder / "d")
+    follow(lambda: command("check", INSTANCE, folder / "d.replaced"), f"--out {folder / 'd'}`", in_turn(
+        lambda: archive.Writer(folder / "d").abandon(), lambda: archive.load(folder / "d")
     ))  # fmt: skip
     writer = archive.Writer(folder / "e")
     follow(lambda: archive.load(folder / "e.partial"), "--out", lambda: archived(folder / "e"))
     follow(lambda: archived(folder / "e"), "give this run another", lambda: archived(folder / "f"))
-    follow(lambda: archived(folder / "e"), "Wait for it", lambda: (writer.abandon(), archived(folder / "e")))
+    follow(lambda: archived(folder / "e"), "Wait for it", in_turn(writer.abandon, lambda: archived(folder / "e")))
 
 
 def no_archive(folder: Path, follow: Follow, patch: pytest.MonkeyPatch) -> None:
@@ -157,7 +167,9 @@ def elsewhere(folder: Path, follow: Follow, patch: pytest.MonkeyPatch) -> None:
         raise OSError(28, "No space left on device")
 
     patch.setattr(archive, "write_whole", full)
-    follow(lambda: archived(folder / "run"), "Name another folder", lambda: (patch.undo(), archived(folder / "other")))
+    follow(
+        lambda: archived(folder / "run"), "Name another folder", in_turn(patch.undo, lambda: archived(folder / "other"))
+    )
 
 
 def of_another_instance(folder: Path, follow: Follow, patch: pytest.MonkeyPatch) -> None:
@@ -172,13 +184,13 @@ def of_another_instance(folder: Path, follow: Follow, patch: pytest.MonkeyPatch)
     plan = put(folder / "plan.csv", result_of(INSTANCE).emit("csv")["plan.csv"])
     put(folder / "plan.plan.json", result_of(INSTANCE).emit("csv")["plan.plan.json"])
     follow(lambda: command("check", OTHER, plan), "the run's archive holds it", lambda: command("check", run, plan))
-    follow(lambda: command("check", OTHER, plan), "emit the plan again", lambda: (
-        command("emit", other, "--as", "csv", "--out", folder / "again.csv"),
-        command("check", OTHER, folder / "again.csv"),
+    follow(lambda: command("check", OTHER, plan), "emit the plan again", in_turn(
+        partial(command, "emit", other, "--as", "csv", "--out", folder / "again.csv"),
+        partial(command, "check", OTHER, folder / "again.csv"),
     ))  # fmt: skip
     changed = put(folder / "changed.json", read(INSTANCE, ["package.link_bytes_per_ns=7"]).to_json())
-    follow(lambda: command("check", changed, plan), "remove plan.plan.json", lambda: (
-        (folder / "plan.plan.json").unlink(), command("check", changed, plan)
+    follow(lambda: command("check", changed, plan), "remove plan.plan.json", in_turn(
+        (folder / "plan.plan.json").unlink, partial(command, "check", changed, plan)
     ))  # fmt: skip
 
 
@@ -238,15 +250,16 @@ def options(folder: Path, follow: Follow, patch: pytest.MonkeyPatch) -> None:
     ))  # fmt: skip
     follow(lambda: several_files(run, patch), "name a folder", lambda: several_files(run, patch, folder / "files"))
     picture = folder / "a.svg"
-    follow(lambda: command("solve", INSTANCE, OTHER, "--plot", picture), "Use --out, then `chipmap plot`", lambda: (
-        command("solve", INSTANCE, OTHER, "--method", "greedy", "--out", folder / "all", "--quiet"),
-        *(command("plot", one, one, "--out", picture) for one in sorted((folder / "all").iterdir())),
+    follow(lambda: command("solve", INSTANCE, OTHER, "--plot", picture), "Use --out, then `chipmap plot`", in_turn(
+        partial(command, "solve", INSTANCE, OTHER, "--method", "greedy", "--out", folder / "all", "--quiet"),
+        partial(command, "plot", INSTANCE, folder / "all" / "ring-tiny-skip", "--out", picture),
+        partial(command, "plot", OTHER, folder / "all" / "ring-tiny-chain", "--out", picture),
     ))  # fmt: skip
     sweep, out = put(folder / "sweep.json", json.dumps({**PLAIN, "axes": PLAIN["axes"][:1]})), folder / "bench"
     bench = ("bench", sweep, "--out", out, "--workers", "1", "--quiet")
     command(*bench)
-    follow(lambda: command("report", out, "--html", folder / "a.html"), "`chipmap bench SWEEP", lambda: (
-        command(*bench, "--plots", folder / "plots"), command("report", out)
+    follow(lambda: command("report", out, "--html", folder / "a.html"), "`chipmap bench SWEEP", in_turn(
+        partial(command, *bench, "--plots", folder / "plots"), partial(command, "report", out)
     ))  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from chipmap.run import Run, SolveOptions
 from tests.dataflow.exchange_instances import batch_time, exchange_instance, least, problems
 
 #: Mappings of an instance at most.
-MOST = 20_000
+MOST = 4000
 
 
 def partitionings(problem: DataflowProblem) -> Iterator[tuple[int, ...]]:
