@@ -14,7 +14,7 @@ from chipmap.plans.jax.layouts import Layout
 from chipmap.plans.jax.planning import Plan, Run
 from chipmap.plans.jax.source import source, spec
 from chipmap.plans.jax.steps import Layer
-from chipmap.plans.jax.text import kernel_function
+from chipmap.plans.jax.text import word
 from chipmap.records import InputError
 
 try:
@@ -98,7 +98,7 @@ def as_whole(plan: Plan, layouts: Mapping[str, Layout], lying: Mapping[str, Layo
             read = [*one.inputs, *(() if one.parameters is None else (one.parameters,))]
             given = {each.tensor: held[each.tensor] for each in read}  # each once, as a kernel's function takes it
             with jax.named_scope(f"{name}|T3|"):
-                made = getattr(module, kernel_function(name))(*given.values())
+                made = getattr(module, f"run_{word(name)}")(*given.values())
                 if chips > 1:
                     made = jax.lax.with_sharding_constraint(made, sharding(layouts[name]))
             held[name] = made

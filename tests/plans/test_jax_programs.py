@@ -79,15 +79,10 @@ def by_kind(instance: DataflowInstance, solution: DataflowSolution, found: list[
 
 
 SCHEMES = [
-    ("llama3-8b", True, one)
-    for one in ("TP", "TP + SP", "TP + rows", "TP, FFN0_b by tokens", "ring", "all-to-all")
-] + [
-    ("gpt3-175b", False, "TP"),
-    ("gpt3-175b", False, "TP + rows"),
-    ("mixtral-8x7b", True, "TP"),
-    ("mixtral-8x7b", True, "TP + SP"),
-    ("mixtral-8x7b", True, "experts by tokens"),
-]  # fmt: skip
+    *(("llama3-8b", True, one) for one in LAYER["llama3-8b"].pins),
+    *(("gpt3-175b", False, one) for one in ("TP", "TP + SP", "TP + rows")),
+    *(("mixtral-8x7b", True, one) for one in ("TP", "TP + SP", "TP + rows", "experts", "experts by tokens")),
+]
 
 
 @devices
@@ -95,7 +90,8 @@ SCHEMES = [
 def test_a_layer_moves_what_its_certificate_says(
     name: str, trained: bool, pins: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """By kind of collective within 2%, at full widths; results to 2e-5 at those that the program cuts to."""
+    """By kind of collective within 2%, or a thousandth of all bytes (numbers of single tokens, page of the judge), at
+    full widths; results to 2e-5 at those that the program cuts to."""
     workload = LAYER[name].full(trained)
     keep = "step" if trained else "phase"
     instance, solution = mapped(workload, dict(schemes(workload, pins)), keep)
@@ -107,7 +103,9 @@ def test_a_layer_moves_what_its_certificate_says(
         record_property(f"{name}, {pins}, {kind}", f"{float(charged):.3f} MB charged, {float(made):.3f} compiled")
     record_property(f"{name}, {pins}, results", f"{far:.1e} of the largest number")
     assert far < 2e-5
-    assert all(abs(charged - made) <= Fraction(2, 100) * max(charged, made) for charged, made in found.values()), found
+    little = sum(made for _, made in found.values()) / 1000
+    off = {kind: each for kind, each in found.items() if abs(each[0] - each[1]) > max(max(each) / 50, little)}
+    assert not off, {kind: [float(one) for one in each] for kind, each in off.items()}
 
 
 @devices

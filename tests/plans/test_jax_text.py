@@ -16,6 +16,7 @@ from benchmarks.exchanges.charged import one_group
 from benchmarks.exchanges.free import h100_layer
 from chipmap.family import family_of, resolve
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
+from chipmap.instances.dataflow.sharding import schemes as choices
 from chipmap.instances.dataflow.workloads.llama import llama_network
 from chipmap.plans.emission import emit, unsuited
 from chipmap.plans.jax.format import FILE, program
@@ -36,8 +37,11 @@ CASES = [
 
 
 def mapped(workload: Any, own: dict[str, Any], keep: str = "none") -> tuple[DataflowInstance, DataflowSolution]:
-    """A layer on eight chips that don't fuse, under these schemes."""
-    instance, degrees = one_group(workload, CHIPS)
+    """A layer on eight chips that don't fuse, under these schemes, which its kernels may have."""
+    able = [
+        one.replace(schemes=[*dict.fromkeys((*choices(one, "physical"), own[one.name]))]) for one in workload.kernels
+    ]
+    instance, degrees = one_group(workload.replace(kernels=able), CHIPS)
     kernels = instance.workload.kernels
     late, index = [one.phase == "backward" for one in kernels], {one.name: i for i, one in enumerate(kernels)}
     order = places(late, [(index[u], index[v]) for u, v in workload.edges])

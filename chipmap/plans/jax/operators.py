@@ -25,27 +25,28 @@ def call(layer: Layer, run: Run, inputs: Sequence[str]) -> str:
     if step.operator in ("sum", "loss"):
         return " + ".join(inputs)
     if step.operator in _PLAIN:
-        return _called(_PLAIN[step.operator], given)
+        return called(_PLAIN[step.operator], given)
     if step.operator in ("product", "outer"):
         return _of_heads(layer, run, given)
     parts, heads = _parts(made, "SR"), _local(step.kernel.outer, made)
     base, _, backward = step.operator.partition("_")
     match base:
         case "norm":
-            name = "layer_norm" if _forward(layer, step).kernel.statistics == LAYER_NORM else "rms_norm"
-            return _called(name + (backward and "_b"), given, parts=parts)
+            centred = _forward(layer, step).kernel.statistics == LAYER_NORM
+            names = ("layer_norm", "layer_norm_b") if centred else ("rms_norm", "rms_norm_b")
+            return called(names[bool(backward)], given, parts=parts)
         case "choice":
-            return _called(step.operator, given, parts=parts)
+            return called(step.operator, given, parts=parts)
         case "softmax":
             scale = f"{layer.step(_forward(layer, step).operands[0]).kernel.K} ** -0.5"
-            return _called(step.operator, given, heads=heads, scale=scale)
+            return called("softmax_b" if backward else "softmax", given, heads=heads, scale=scale)
         case "gated":  # backward
-            return _called("gated" if step.which == 1 else "gated_gate_b", given)
+            return called("gated" if step.which == 1 else "gated_gate_b", given)
         case "dropout":
-            return _called("dropout", given, row_parts=parts, column_parts=_parts(made, "RS"))
+            return called("dropout", given, row_parts=parts, column_parts=_parts(made, "RS"))
         case "rotary":
             sign = -1.0 if backward else 1.0
-            return _called("rotary", given, heads=heads, column_parts=_parts(made, "RS"), sign=sign)
+            return called("rotary", given, heads=heads, column_parts=_parts(made, "RS"), sign=sign)
     return _of_experts(layer, run, given, bool(backward))
 
 
@@ -56,7 +57,8 @@ def statistics(run: Run) -> bool:
     return split and (_parts(run.made.layout, "SR") > 1 or run.at_experts)
 
 
-def _called(name: str, arguments: Sequence[str], **numbers: object) -> str:
+def called(name: str, arguments: Sequence[str], **numbers: object) -> str:
+    """A call of a function of :mod:`.script.arithmetic`."""
     return f"{name}({', '.join([*arguments, *(f'{key}={value}' for key, value in numbers.items())])})"
 
 
@@ -82,7 +84,7 @@ def _of_heads(layer: Layer, run: Run, given: list[str]) -> str:
         local = _local(kernel.outer, run.inputs[0].layout)
         each = [layer.sizes[u][0] // kernel.outer for u in names]
         arguments = given if each[0] == kernel.M else given[::-1]
-        return _called("outer", arguments, heads=local, shared=min(kernel.outer // step.heads, local))
+        return called("outer", arguments, heads=local, shared=min(kernel.outer // step.heads, local))
     heads = layer.step(names[1]).heads
     rows, _, columns = layer.sizes[names[1]]
     plain = (rows // heads, columns) == (kernel.M, kernel.K)
@@ -91,7 +93,7 @@ def _of_heads(layer: Layer, run: Run, given: list[str]) -> str:
         "groups": _local(heads, run.inputs[1].layout),
         "transpose": not plain,
     }
-    return _called("product", given, **own)
+    return called("product", given, **own)
 
 
 def _of_experts(layer: Layer, run: Run, given: list[str], backward: bool) -> str:
@@ -99,11 +101,17 @@ def _of_experts(layer: Layer, run: Run, given: list[str], backward: bool) -> str
     step, made = run.step, run.made.layout
     sizes = {"experts": layer.experts, "copies": next(k.active for k in layer.workload.kernels if k.active)}
     if not step.operator.startswith("combine"):
-        return _called("gathered" if backward else "dispatch", given, **sizes)
+        return called("gathered" if backward else "dispatch", given, **sizes)
     if not backward:
-        return _called("combine", given, **sizes)
+        return called("combine", given, **sizes)
     if step.which == 1:
-        return _called("combine_down_b", given, **sizes)
-    whole = _called("combine_gate_b", given, **sizes, parts=1 if run.at_experts else _parts(made, "SR"))
+        return called("combine_down_b", given, **sizes)
+    whole = called("combine_gate_b", given, **sizes, parts=1 if run.at_experts else _parts(made, "SR"))
     split = made.kind == "SR" or (made.kind == "RS" and run.at_experts)
-    return f"own_part({whole}, {AXIS[made.kind]}, {made.parts})" if split and made.parts > 1 else whole
+    return own_part(whole, Layout("RR"), made) if split and made.parts > 1 else whole
+
+
+def own_part(value: str, before: Layout, after: Layout) -> str:
+    """The expression of a chip's part of ``after``, out of its part of ``before``."""
+    of = [str(before.parts)] if before.parts > 1 else []
+    return called("own_part", [value, str(AXIS[after.kind]), str(after.parts), *of])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from chipmap.plans.jax.cutting import Size, cut
 from chipmap.plans.jax.layouts import AXIS, WHOLE, Change, Layout, moved
-from chipmap.plans.jax.operators import call, statistics
+from chipmap.plans.jax.operators import call, called, own_part, statistics
 from chipmap.plans.jax.planning import Add, Held, Instruction, Move, Plan, Run, plan
 from chipmap.plans.jax.steps import Layer, layer_of, weights
 from chipmap.plans.jax.text import AGAIN, WIDTH, Names, arithmetic, assigned, broken, scoped, script
@@ -183,7 +183,7 @@ class _Writer:
     def _changed(self, value: str, one: Change) -> str:
         before, after, chips = one.before, one.after, self.chips
         if one.collective is None:
-            return _part(value, before, after)
+            return own_part(value, before, after)
         if one.collective == "all_reduce":
             return f'lax.psum({value}, "x")'
         if one.collective == "reduce_scatter":
@@ -193,9 +193,9 @@ class _Writer:
             among = _neighbours(after.parts, chips) if after.parts > 1 else _strided(before.parts, chips)
             return f'lax.all_gather({value}, "x", axis={AXIS[before.kind]}{_groups(among)}, tiled=True)'
         if before.parts != chips:  # of a part that several chips have, each sends a share
-            value = _part(value, before, Layout(before.kind, chips))
+            value = own_part(value, before, Layout(before.kind, chips))
         if after.parts != chips:
-            value = f"repeated({value}, {AXIS[after.kind]}, {after.parts})"
+            value = called("repeated", [value, str(AXIS[after.kind]), str(after.parts)])
         axes = f"split_axis={AXIS[after.kind]}, concat_axis={AXIS[before.kind]}"
         return f'lax.all_to_all({value}, "x", {axes}, tiled=True)'
 
@@ -209,7 +209,7 @@ class _Writer:
         for name, layout in self.lying.items():
             value = f'inputs["{name}"]'
             whole = layout.kind in AXIS and layout.parts != self.chips
-            value = _part(value, WHOLE, layout) if whole else value
+            value = own_part(value, WHOLE, layout) if whole else value
             lines.append(f"    {self.names.of(Held(name, layout))} = {value}")
         partition = None
         for group, out in zip(self.groups, self.outputs, strict=True):
@@ -229,12 +229,7 @@ class _Writer:
         """A result; of parts that several chips have, a part of these for each."""
         name, layout = self.names.of(held), held.layout
         shared = layout.kind in AXIS and layout.parts != self.chips
-        return _part(name, layout, Layout(layout.kind, self.chips)) if shared else name
-
-
-def _part(value: str, before: Layout, after: Layout) -> str:
-    of = f", {before.parts}" if before.parts > 1 else ""
-    return f"own_part({value}, {AXIS[after.kind]}, {after.parts}{of})"
+        return own_part(name, layout, Layout(layout.kind, self.chips)) if shared else name
 
 
 def _groups(groups: list[list[int]] | None) -> str:

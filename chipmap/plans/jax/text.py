@@ -31,11 +31,11 @@ class Names:
         """The name of a variable."""
         layout = held.layout
         parts = str(layout.parts) if layout.kind in AXIS and layout.parts != self.chips else ""
-        return self._unique(held, _word(held.tensor) + ("" if self.plain else _SUFFIX[layout.kind] + parts))
+        return self._unique(held, word(held.tensor) + ("" if self.plain else _SUFFIX[layout.kind] + parts))
 
     def function(self, name: str) -> str:
         """The name of a kernel's function."""
-        return self._unique(name, f"run_{_word(name)}")
+        return self._unique(name, f"run_{word(name)}")
 
     def _unique(self, key: Held | str, name: str) -> str:
         if key not in self.found:
@@ -46,14 +46,10 @@ class Names:
         return self.found[key]
 
 
-def kernel_function(name: str) -> str:
-    """The name of a kernel's function where no other one's is alike."""
-    return f"run_{_word(name)}"
-
-
-def _word(name: str) -> str:
-    word = re.sub(r"\W", "_", name.replace("W:", "W_").replace("+", "_and_"), flags=re.ASCII)
-    return word if re.match(r"[A-Za-z]", word) else f"x{word}"
+def word(name: str) -> str:
+    """A tensor's name as an identifier."""
+    found = re.sub(r"\W", "_", name.replace("W:", "W_").replace("+", "_and_"), flags=re.ASCII)
+    return found if re.match(r"[A-Za-z]", found) else f"x{found}"
 
 
 def assigned(target: str, value: str) -> list[str]:
