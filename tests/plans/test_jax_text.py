@@ -191,11 +191,11 @@ def test_bad_specs_are_refused(text: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        (r"\n        'FFN1_b': .*", "", "says nothing of kernel 'FFN1_b'"),
-        (r"        'FFN1_b': ", "        'FFN1_bb': ", "no kernel is called 'FFN1_bb'"),
+        (r'\n        "FFN1_b": .*', "", "says nothing of kernel 'FFN1_b'"),
+        (r'        "FFN1_b": ', '        "FFN1_bb": ', "no kernel is called 'FFN1_bb'"),
         (r"\"jax/1\"", '"jax/2"', "of schema 'jax/2'"),
-        (r"'keep'|\"keep\"", '"kept"', "its MAPPING isn't one"),
-        (r"\('OUTER'|\(\"OUTER\"", "(OUTER", "its MAPPING isn't one"),
+        (r'"keep"', '"kept"', "its MAPPING isn't one"),
+        (r"\(\"OUTER\"", "(OUTER", "its MAPPING isn't one"),
         (r"\(\"OUTER\"", '("OUTR"', "OUTR"),
     ],
 )

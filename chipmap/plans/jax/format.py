@@ -127,5 +127,6 @@ def _head(instance: DataflowInstance, solution: DataflowSolution, options: EmitO
         '"""',
         "",
         f"# {options.told.line}",
+        "",
     ]
     return "\n".join(lines)

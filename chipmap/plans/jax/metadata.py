@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from typing import Any
 
 import msgspec
@@ -28,19 +29,23 @@ class _Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def table(instance: DataflowInstance, solution: DataflowSolution) -> str:
     """The mapping as an assignment."""
-    degrees = msgspec.to_builtins(solution.degrees)
+    degrees = json.dumps(msgspec.to_builtins(solution.degrees))
     lines = [
         "#: The mapping: scheme and partition of each kernel, degrees, how a batch is run. `chipmap adopt` reads it.",
         "MAPPING = {",
         f'    "schema": "{SCHEMA}",',
-        f'    "degrees": {degrees!r},',
-        *(f'    "{name}": {getattr(solution, name)!r},' for name in _FIELDS),
+        f'    "degrees": {degrees},',
+        *(f'    "{name}": {_plain(getattr(solution, name))},' for name in _FIELDS),
         '    "kernels": {',
     ]
     kernels = instance.workload.kernels
     for kernel, scheme, partition in zip(kernels, solution.schemes, solution.partitions, strict=True):
-        lines.append(f'        {kernel.name!r}: ("{scheme}", {partition}),')
+        lines.append(f'        {json.dumps(kernel.name)}: ("{scheme}", {partition}),')
     return "\n".join([*lines, "    },", "}"])
+
+
+def _plain(value: str | int | None) -> str:
+    return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
 def assigned(text: str, where: str) -> dict[str, ast.expr]:
