@@ -114,7 +114,11 @@ def test_a_layer_moves_what_its_certificate_says(
 def test_an_optimal_mapping_moves_what_its_certificate_says(
     name: str, trained: bool, fused: bool, record_property: Callable[[str, object], None]
 ) -> None:
-    """A layer under the best mapping found with free schemes, on chips that fuse and on others: T3 and T6 in all."""
+    """A layer under the best mapping found with free schemes, on chips that fuse and on others: T3 and T6 in all.
+
+    Chips that fuse keep no layouts beyond a partition, so that later ones pay again. What is written says so; the
+    compiler finds that they ask for the same, and moves less.
+    """
     instance, _ = one_group(LAYER[name].full(trained), CHIPS)
     if fused:
         instance = instance.replace(task=instance.task.replace(fused=True, partitions=6))
@@ -129,7 +133,9 @@ def test_an_optimal_mapping_moves_what_its_certificate_says(
     title = f"{name}, {'fused' if fused else 'unfused'}, {result.status}, keep {solution.keep}"
     record_property(title, f"{float(charged) / 10**6:.3f} MB charged, {float(made) / 10**6:.3f} compiled, {far:.1e}")
     assert far < 2e-5
-    assert abs(charged - made) <= Fraction(2, 100) * max(charged, made)
+    assert made <= charged * Fraction(102, 100)
+    said = sum((link for _, link in program(instance, solution)[0].moves()), Fraction(0))
+    assert abs(charged - (said if fused else made)) <= Fraction(2, 100) * charged
 
 
 def test_a_program_runs_alone(tmp_path: Path) -> None:
