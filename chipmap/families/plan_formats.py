@@ -6,7 +6,7 @@ from chipmap.family import PlanFormat
 
 TABLE = PlanFormat(
     "csv",
-    "a table: a line per operation with its chip or device",
+    "a table: a line per operation (kernel, segment) with its place",
     "plan.csv",
     emit="chipmap.plans.table:emit",
     suits="chipmap.plans.table:suits",

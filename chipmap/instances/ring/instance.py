@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from chipmap.instances.pinning import near_name
 from chipmap.networks.graph import OperationGraph
 from chipmap.records import InputError, Record, counted
 
@@ -72,10 +73,11 @@ class RingInstance(Record, frozen=True, kw_only=True):
     ``cost_mode`` is what the period counts (page, T1 and T2); ``traffic`` how the bytes of an operation's roofline are
     counted: ``in_out`` = inputs + outputs + weights, ``twice_out`` = 2 · outputs + weights (published reference
     values use it). ``constraints`` names the constraints that are in force. ``time_ns`` gives measured times of
-    operations (null: the roofline). ``pins``, ``together`` and ``forbidden`` name operations with role ``compute``.
-    ``memory_grade`` says what C4 counts: weights and ``boundary`` tensors, or ``full``: live activations and relay
-    buffers too (page, C4). ``scopes``: the module of each of ``graph.operations`` (``blocks.0.attn``), where the file
-    says it.
+    operations (null: the roofline). ``pins``, ``together``, ``forbidden`` and ``apart`` (groups, no two operations of
+    which share a chip) name operations with role ``compute``. ``memory_grade`` says what C4 counts: weights and
+    ``boundary`` tensors, or ``full``: live activations and relay buffers too (page, C4). ``scopes``: the module of each
+    of ``graph.operations`` (``blocks.0.attn``), where the file says it. ``states``: the operation that holds or reads
+    each parameter and buffer, by the module's name of it (``blocks.0.attn.bias``); "" where none does.
     """
 
     schema: Literal["ring/1"] = "ring/1"
@@ -93,8 +95,10 @@ class RingInstance(Record, frozen=True, kw_only=True):
     notes: str = ""
     memory_grade: MemoryGrade = "boundary"
     scopes: tuple[str, ...] = ()
+    apart: tuple[tuple[str, ...], ...] = ()
+    states: dict[str, str] = {}
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("memory_grade", "scopes")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("memory_grade", "scopes", "apart", "states")
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude."""
@@ -113,16 +117,22 @@ class RingInstance(Record, frozen=True, kw_only=True):
         if len(self.scopes) not in (0, count := len(self.graph.operations)):
             what = f"has {counted(len(self.scopes), 'entry', 'entries')} for {counted(count, 'operation')}"
             raise InputError(what, "scopes", "Give the scope of each operation, in their order, or none.")
+        known = {operation.name for operation in self.graph.operations} if self.states else set[str]()
+        for state, name in self.states.items():
+            if name and name not in known:
+                what = f"no operation is called {name!r}"
+                raise InputError(what, f"states[{state!r}]", "Use a name from graph.operations.")
         self._check_names()
 
     def _check_names(self) -> None:
         roles = {operation.name: operation.role for operation in self.graph.operations}
         named = [(f"pins[{i}].operation", pin.operation) for i, pin in enumerate(self.pins)]
         named += [(f"forbidden[{i}].operation", item.operation) for i, item in enumerate(self.forbidden)]
-        named += [(f"together[{i}][{j}]", op) for i, group in enumerate(self.together) for j, op in enumerate(group)]
+        for field, groups in (("together", self.together), ("apart", self.apart)):
+            named += [(f"{field}[{i}][{j}]", op) for i, group in enumerate(groups) for j, op in enumerate(group)]
         for where, name in named:
             if name not in roles:
-                raise InputError(f"no operation is called {name!r}", where, "Use a name from graph.operations.")
+                raise InputError(f"no operation is called {name!r}", where, near_name(name, roles))
             if roles[name] != "compute":
                 what = f"{name!r} has role {roles[name]!r} and is not placed"
                 raise InputError(what, where, "Name the computing operation that makes or reads its data.")

@@ -22,6 +22,7 @@ from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.floors import first_ticks, plain_floor
 from chipmap.instances.dataflow.instance import SHARDS, BatchPlan, DataflowInstance, Degrees
 from chipmap.instances.dataflow.layer_handover import handover_cases
+from chipmap.instances.dataflow.pins import names_partitions, restricted
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, useful_plans
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.sizes import chip_weights
@@ -191,8 +192,8 @@ def _stays(case: DataflowProblem, chain: Chain) -> bool:
 
 def _try_stages(problem: DataflowProblem, run: Run, deadline: Deadline) -> bool:
     """Report mappings of a problem whose stages share out kernels; whether one is valid."""
-    if problem.instance.task.utilisation is None:
-        return False  # compute of kernels that share tiles doesn't add up
+    if problem.instance.task.utilisation is None or restricted(problem.instance):
+        return False  # compute of kernels that share tiles doesn't add up; pieces don't know pins to partitions
     pieces, valid = Pieces(problem, deadline), False
     for chosen in dict.fromkeys(_schemes(problem, SingleKernelCosts(problem, exact=False), deadline)):
         for stays in (False, True) if resident(problem) else (False,):
@@ -228,6 +229,7 @@ def _mappings(
     """Mappings of one case of the hand-over, under each of these choices of options."""
     task = problem.instance.task
     by_pieces = task.utilisation is not None and task.recomputed != "selective" and task.keep in (None, "none")
+    by_pieces = by_pieces and not restricted(problem.instance)  # plain pieces heed these
     pieces = Pieces(problem, deadline) if by_pieces else None
     for chosen in some:
         if pieces is not None:
@@ -245,7 +247,7 @@ def _by_itself(problem: DataflowProblem) -> bool:
     """Whether every kernel may be a partition."""
     most, exactly, _ = problem.instance.asked
     alone = all(len(group) == 1 for group in problem.instance.task.together)
-    return alone and most is None and not exactly
+    return alone and most is None and not exactly and not names_partitions(problem.instance)
 
 
 def _without_dram(singles: SingleKernelCosts) -> SingleKernelCosts:
