@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.families.plan_formats import CHROME_TRACE, OF_DEGREES, TABLE
+from chipmap.families.plan_formats import CHROME_TRACE, JAX, OF_DEGREES, TABLE
 from chipmap.family import Family, Formulation, generators, methods
 
 PAPER = "DFModel: Design Space Optimization of Large-Scale Systems Exploiting Dataflow Mappings, sections III to VIII"
@@ -91,7 +91,7 @@ FAMILY = Family(
     plot="chipmap.report.dataflow.plots:plot",
     describe="chipmap.instances.dataflow.describe:describe",
     mapping="chipmap.inputs.by_name:schemes",
-    plan_formats=(TABLE, *OF_DEGREES, CHROME_TRACE),
+    plan_formats=(TABLE, *OF_DEGREES, JAX, CHROME_TRACE),
     files="chipmap.instances.dataflow.describe:files",
     sweeps="chipmap.instances.dataflow.sweeps.shipped:SWEEPS",
     measures="chipmap.bench.dataflow.measures:measures",

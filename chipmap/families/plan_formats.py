@@ -72,3 +72,13 @@ TORCHTITAN = _layers(
 )
 #: Plans of layers: of graphs, and of degrees.
 OF_GRAPHS, OF_DEGREES = (MEGATRON, VLLM, TORCHTITAN), (MEGATRON, VLLM)
+JAX = PlanFormat(
+    "jax",
+    "a layer as a program of JAX's shard_map with its collectives, and layouts of parameters",
+    "layer.py",
+    emit="chipmap.plans.jax.format:emit",
+    suits="chipmap.plans.jax.format:suits",
+    adopt="chipmap.plans.jax.format:adopt",
+    recognise="chipmap.plans.jax.format:recognise",
+    inside=True,
+)
