@@ -27,6 +27,7 @@ FAMILY = Family(
         "C3": "path",
         "C4": "limits",
         "C5": "memory",
+        "C6": "pins",
     },
     terms={"T1": "latency", "T2": "energy"},
     in_force="chipmap.instances.multimodel.instance:in_force",
