@@ -57,7 +57,7 @@ def optimum(instance: MultiInstance) -> int | None:
 def pinned_instance(random: Random, objective: str) -> MultiInstance:
     """A random tiny instance with pins, forbidden chiplets and groups at random; bad ones are drawn again."""
     while True:
-        base = varied_instance(random)
+        base = varied_instance(random, limits=random.random() < 0.4)
         if not small(base) or count(base) > MOST:
             continue
         base = base.replace(task=base.task.replace(objective=objective))
