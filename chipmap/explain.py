@@ -8,6 +8,7 @@ from pathlib import Path
 
 from chipmap.explanation import Explanation, Step
 from chipmap.family import family_of, resolve
+from chipmap.inputs.pinning import GivenPins, pinned
 from chipmap.inputs.plain import solution_of
 from chipmap.inputs.reading import checked, read
 from chipmap.inputs.solutions import bounds_of
@@ -28,6 +29,7 @@ def explain(
     progress: Progress | None = None,
     isolate: bool = False,
     bounds: Sequence[Bound] = (),
+    pin: GivenPins | None = None,
 ) -> Explanation:
     """Why ``instance`` has no solution, or what holds its objective up, with changes that were solved and checked.
 
@@ -35,11 +37,12 @@ def explain(
     well, what differs between the two. What a run has proved counts where its archive or its result is given;
     ``bounds`` are other lower bounds that are known to hold. ``progress`` hears every step. With ``isolate`` it runs in
     a child process that is stopped at the time limit, and what it had told by then is returned, with a note; else in
-    this process, where the limit is kept between steps. Raises :class:`InputError` for bad input, or for a family that
-    has no explanation.
+    this process, where the limit is kept between steps. ``pin`` as of :func:`chipmap.solve`. Raises
+    :class:`InputError` for bad input, or for a family that has no explanation.
     """
     started = time.monotonic()
     instance = checked(instance, type(instance).__name__) if isinstance(instance, Record) else read(instance)
+    instance = pinned(instance, pin).instance
     family = family_of(instance)
     if not family.explain:
         what = f"family {family.name!r} has no explanation"

@@ -222,6 +222,7 @@ class Family:
     ``explain``       (instance, solution or None, options, solution to compare with or None, progress) -> Explanation
     ``transforms``    changes of an instance's graph by name: (instance, names of operations) -> record with
                       ``instance`` and ``report``
+    ``merge_pins``    (instance, :class:`chipmap.instances.pinning.PinFields`) -> instance with these pins as well
     ``sweeps``        mapping of names to fields of a :class:`chipmap.bench.sweep.Sweep`
     ``measures``      (instance, solution or None) -> dict of figures for the rows of sweeps
     ``oracle``        the label of the constraint that a function of the user's own states (:mod:`chipmap.oracle`);
@@ -279,6 +280,7 @@ class Family:
     read_split: str = ""
     explain: str = ""
     transforms: Mapping[str, str] = field(default_factory=dict)
+    merge_pins: str = ""
     sweeps: str = ""
     measures: str = ""
     oracle: str = ""

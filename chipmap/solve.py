@@ -12,6 +12,7 @@ import msgspec
 from chipmap.certificate import Certificate
 from chipmap.evaluator import CALLS, Evaluator, load_evaluator
 from chipmap.family import Family, Method, family_of, resolve
+from chipmap.inputs.pinning import GivenPins, pinned
 from chipmap.inputs.plain import Given, GivenSolution, instance_of, solution_of
 from chipmap.inputs.results import attached
 from chipmap.oracle import load_oracle
@@ -42,6 +43,7 @@ def solve(
     cancel: Event | None = None,
     tell: Tell = nobody,
     evaluator: str | Callable[[Any, Any], Any] | None = None,
+    pin: GivenPins | None = None,
     **changes: Unpack[OptionsByName],
 ) -> Result:
     """Solve ``instance`` (record, dict, file, shipped name) by the named method, the family's best chain by default.
@@ -62,13 +64,16 @@ def solve(
     ``run.interrupted`` there, or the event ``cancel`` from another thread. ``oracle`` is a constraint of the user's own
     (:mod:`chipmap.oracle`): a function (instance, solution) -> bool or Verdict, or its name ``"module:function"``
     (with ``isolate``: its name). ``evaluator`` is a cost of the user's own (:mod:`chipmap.evaluator`): a function
-    (instance, solution) -> number, or its name; the option ``evaluations`` says how many calls it may take. Raises
-    :class:`InputError` for bad input, :class:`SolverUnavailableError` for a missing solver.
+    (instance, solution) -> number, or its name; the option ``evaluations`` says how many calls it may take. ``pin``
+    is a file of pins, or the four fields as a dict (:mod:`chipmap.inputs.pinning`): the result is of the instance with
+    them.
+    Raises :class:`InputError` for bad input, :class:`SolverUnavailableError` for a missing solver.
     """
     started = time.monotonic() if started is None else started
     options = with_changes(options or SolveOptions(), dict(changes))
     options = _with_functions(options, {"oracle": oracle, "evaluator": evaluator}, isolate)
-    instance = instance_of(instance)
+    kept_places = pinned(instance_of(instance), pin)
+    instance = kept_places.instance
     family = family_of(instance)
     limited, small = options.time_limit is not None, family.is_small(instance)
     measure = evaluator or options.evaluator
@@ -81,6 +86,8 @@ def solve(
     made = _compiled_first(family, tell, cancel) if first and not small else _First()
     run = Run(instance, options, checker(family, asked), started + made.wall, listener, oracle=asked, cancel=cancel)
     run.interrupted = made.interrupted
+    if kept_places.note:
+        run.note("plan", kept_places.note)
     if made.functions:
         words = f"{counted(made.functions, 'function')} compiled first, in {made.seconds:.1f} CPU seconds"
         run.note("compiled", words, functions=made.functions, seconds=made.seconds, waited=[])
@@ -213,19 +220,21 @@ def bound(
     listener: Listener | None = None,
     started: float | None = None,
     cancel: Event | None = None,
+    pin: GivenPins | None = None,
     **changes: Unpack[OptionsByName],
 ) -> Result:
     """Lower bounds on the objective: the Result of a solve without warm start, whose ``bound`` and ``bounds`` count.
 
     ``method`` is by default the family's method that gives only bounds (``ring/bounds``), else its best chain.
-    Solutions that a method meets on its way are kept, so that the result shows how tight its bound is.
+    Solutions that a method meets on its way are kept, so that the result shows how tight its bound is. ``pin`` as in
+    ``solve``.
     """
     instance = instance if isinstance(instance, Record) else instance_of(instance)
     family = family_of(instance)
     if method is None and f"{family.name}/bounds" in {known.name for known in family.methods}:
         method = f"{family.name}/bounds"
     cold = with_changes(options or SolveOptions(), dict(changes)).replace(warm_start="none")
-    return solve(instance, method, cold, isolate, listener, started, cancel=cancel)
+    return solve(instance, method, cold, isolate, listener, started, cancel=cancel, pin=pin)
 
 
 def result_of(run: Run, family: Family, chosen: Method, termination: Termination, versions: dict[str, str]) -> Result:

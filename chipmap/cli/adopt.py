@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from chipmap.cli.common import add_format, add_instance, columns, put, read_instance, remarks, say, titled
+from chipmap.cli.common import add_format, add_instance, add_pin, columns, pin, put, read_instance, remarks, say, titled
 from chipmap.cli.parsing import seconds
 from chipmap.records import Record
 
@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     the best mapping found gains. A plan that leaves something open is completed in the best way. Exits with 4 if the
     checker refuses it, with 2 if no mapping keeps to it."""
     add_instance(parser)
+    add_pin(parser)
     parser.add_argument("plan", metavar="PLAN", help="a file, or - for standard input")
     parser.add_argument("--as", metavar="FORMAT", dest="name", default="", help="its format (default: by its content)")
     parser.add_argument("--out", metavar="DIR", help="archive the plan as a run in DIR")
@@ -38,7 +39,8 @@ def run(args: argparse.Namespace) -> int:
     """Print what is found."""
     from chipmap.plans.adoption import adopt
 
-    instance = read_instance(args.instance, args.set, args.family)
+    instance, pins = pin(read_instance(args.instance, args.set, args.family), args.pin)
+    say(*filter(None, [pins]))
     found = adopt(instance, args.plan, args.name, args.time_limit, isolate=True)
     put(args.format, _shown(found, instance), lambda _: _text(found, instance, titled(found.best.instance, args.set)))
     for result in (found.completed, found.best):

@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Print every lower bound that is proved for INSTANCE, tightest first. Without --method, the family's bounding
     method; with it, the bounds of that method."""
     common.add_instance(parser)
+    common.add_pin(parser)
     add_solve_options(parser)
     common.add_format(parser)
 
@@ -33,9 +34,8 @@ def run(args: argparse.Namespace) -> int:
     started = time.monotonic()
     options = solve_options(args)
     with Interrupts() as interrupts:
-        result = bound(
-            read_instance(args.instance, args.set, args.family), args.method, options, isolate=True, started=started
-        )
+        instance = read_instance(args.instance, args.set, args.family)
+        result = bound(instance, args.method, options, isolate=True, started=started, pin=args.pin)
         result = msgspec.structs.replace(result, changes=brief(args.set))
         shown = {**row(result), "bounds": bounds(result)}
         common.put(args.format, shown, _text)

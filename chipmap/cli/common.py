@@ -39,6 +39,12 @@ def add_cut(parser: argparse.ArgumentParser, **options: Any) -> None:
     parser.add_argument("--cut", choices=("any", "modules", "blocks"), help=what, **options)
 
 
+def add_pin(parser: argparse.ArgumentParser) -> None:
+    """Add ``--pin``."""
+    what = "keep to what FILE says: a table (name,place), JSON with pins, forbidden, together and apart, or a plan"
+    parser.add_argument("--pin", metavar="FILE", action="append", help=what)
+
+
 def add_family(parser: argparse.ArgumentParser) -> None:
     """Add ``--family``."""
     parser.add_argument("--family", metavar="NAME", help="take INSTANCE as a published graph, for this family")
@@ -207,6 +213,14 @@ def cut(instance: Any, grain: str | None) -> Any:
     words = ", ".join(f"{amount:,} {what}" for what, amount in made.report.items())
     say(f"cut {grain}: adds {words or 'nothing'}")
     return made.instance
+
+
+def pin(instance: Any, files: list[str] | None) -> tuple[Any, str]:
+    """The instance with what the files of ``--pin`` say, and the remark on that (empty: they pin nothing)."""
+    from chipmap.inputs.pinning import pinned
+
+    made = pinned(instance, files)
+    return made.instance, made.note
 
 
 def unmatched(instance: Any, settings: Iterable[str]) -> list[str]:

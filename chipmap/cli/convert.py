@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from chipmap.cli.common import add_cut, add_set, cut, read_instance, say, write_file
+from chipmap.cli.common import add_cut, add_pin, add_set, cut, pin, read_instance, say, write_file
 from chipmap.family import FAMILY_NAMES
 from chipmap.records import InputError, Record, nearest
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Read a graph (traced operator graphs, PipeDream profiles, ONNX models and others, told apart by their content;
     with --family) or an instance, and write an instance: of a graph on the family's default package, unless --set says
     otherwise. --clone, --relay, --split and --training change the graph, in the order given, and say what they add;
-    --cut then says where the network may be cut.
+    --cut then says where the network may be cut, --pin what stays where.
     With --solution, a solution of the instance is written instead. FILE's ending names the format."""
     what = "a graph file, an instance, or - for standard input; several graphs for a family that takes them"
     parser.add_argument("graphs", metavar="SOURCE", nargs="+", help=what)
@@ -62,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what += "weight), and master to keep a copy of the weights in four bytes: adam:4:master"
     parser.add_argument("--optimizer", metavar="NAME[:BYTES][:master]", help=what)
     add_cut(parser)
+    add_pin(parser)
     parser.add_argument("--out", metavar="FILE", default="-", help="the file to write (default: standard output)")
 
 
@@ -77,9 +78,9 @@ def run(args: argparse.Namespace) -> int:
         instance = read_graphs(args.graphs, args.set, args.family, conversion)
     else:
         instance = read_instance(args.graphs[0], args.set, args.family, conversion)
-    if args.solution is not None and (args.changes or args.cut):
+    if args.solution is not None and (args.changes or args.cut or args.pin):
         what = "a solution of the unchanged graph"
-        raise InputError(what, "--solution", "Leave out --clone, --relay, --split, --training and --cut.")
+        raise InputError(what, "--solution", "Leave out --clone, --relay, --split, --training, --cut and --pin.")
     if args.optimizer is not None and ("training", "") not in args.changes:
         raise InputError("says what a training step holds", "--optimizer", "Ask for --training, or leave it out.")
     family = family_of(instance)
@@ -91,7 +92,8 @@ def run(args: argparse.Namespace) -> int:
         wanted = [operation for _, operation in group]
         for operations in [wanted] if name == "clone" else [[operation] for operation in wanted]:
             instance = _changed(instance, name, operations, args.optimizer)
-    instance = cut(instance, args.cut)
+    instance, pins = pin(cut(instance, args.cut), args.pin)
+    say(*filter(None, [pins]))
     write_file(args.out, encode(instance, args.out, solution))
     return 0
 

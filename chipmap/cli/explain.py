@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from chipmap.cli.common import add_format, add_instance, put, read_instance, say, titled
+from chipmap.cli.common import add_format, add_instance, add_pin, pin, put, read_instance, say, titled
 from chipmap.cli.parsing import seconds
 from chipmap.explanation import Explanation, Step
 from chipmap.family import family_of
@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     suggested has been made, solved and checked. With SOLUTION, how far that is from the best known; with --against,
     what differs between two solutions."""
     add_instance(parser)
+    add_pin(parser)
     parser.add_argument("solution", metavar="SOLUTION", nargs="?", help="a solution or result file, an archive, or -")
     parser.add_argument("--against", metavar="SOLUTION2", help="another solution, to compare SOLUTION with")
     what = f"seconds in all (or 2min, 1h; default {TIME_LIMIT:g})"
@@ -42,7 +43,8 @@ def run(args: argparse.Namespace) -> int:
     from chipmap.inputs.solutions import bounds_of, read_solution
     from chipmap.run import SolveOptions
 
-    instance = read_instance(args.instance, args.set, args.family)
+    instance, pins = pin(read_instance(args.instance, args.set, args.family), args.pin)
+    say(*filter(None, [pins]))
     family = family_of(instance)
     named = (args.solution, args.against)
     one, other = (None if name is None else read_solution(name, family, instance) for name in named)

@@ -24,7 +24,7 @@ from chipmap.family import family_of, resolve
 from chipmap.inputs.settings import brief
 from chipmap.process.signals import Interrupts
 from chipmap.records import ChipmapError, InputError, Record
-from chipmap.result import Result, TraceEvent
+from chipmap.result import Note, Result, TraceEvent
 from chipmap.run import Run, SolveOptions
 from chipmap.solve import check, solve
 
@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     runs until the gap is closed or a limit is reached; what was found by then is kept."""
     common.add_instance(parser, "instances", nargs="+")
     common.add_cut(parser)
+    common.add_pin(parser)
     add_solve_options(parser)
     what = "a cost of your own: a function (instance, solution) -> number, for methods that take one (ring/guided)"
     parser.add_argument("--evaluator", metavar="MODULE:FUNCTION", help=what)
@@ -67,12 +68,13 @@ def run(args: argparse.Namespace) -> int:
             try:
                 started = time.monotonic()
                 instance = common.cut(read_instance(source, args.set, args.family), args.cut)
+                instance, pins = common.pin(instance, args.pin)
                 family = family_of(instance)
                 family.method(args.method, args.evaluator is not None)
                 say(*common.unmatched(instance, args.set))
                 interrupts.eager = False
                 target = _target(args, instance, taken)
-                shown, code = _solved(instance, started, target, args, options, progress)
+                shown, code = _solved(instance, started, target, args, options, progress, pins)
                 rows.append(shown)
                 codes.append(code)
             except KeyboardInterrupt:
@@ -95,8 +97,9 @@ def _solved(
     args: argparse.Namespace,
     options: SolveOptions,
     progress: Progress,
+    pins: str = "",
 ) -> tuple[Row, int]:
-    """Solve, archive and report one instance; returns its row and exit code."""
+    """Solve, archive and report one instance; returns its row and exit code. ``pins``: the remark on its pins."""
     from chipmap.report.rows import row, standing
 
     keeper = Keeper(target)
@@ -117,7 +120,9 @@ def _solved(
             keeper.writer.abandon()
         raise
     changes = (*brief(args.set), *([f"cut={args.cut}"] if args.cut not in (None, "any") else []))
-    result = msgspec.structs.replace(result, changes=changes)
+    changes += tuple(f"pin={Path(name).name}" for name in args.pin or ())
+    notes = (*result.notes, *([Note(kind="plan", text=pins)] if pins else []))
+    result = msgspec.structs.replace(result, changes=changes, notes=notes)
     kept = keeper.finish(result, instance)
     progress.pause()
     shown = row(result)

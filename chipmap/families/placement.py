@@ -143,6 +143,7 @@ FAMILY = Family(
     measures="chipmap.bench.placement.measures:measures",
     plan_formats=(DEVICE_MAP, TABLE, TORCH_PIPELINE, *OF_GRAPHS, CHROME_TRACE),
     files="chipmap.report.placement.files:files",
+    merge_pins="chipmap.instances.placement.pinning:merge_pins",
     explain="chipmap.explaining.placement.explain:explain",
     plot="chipmap.report.placement.plots:plot",
 )

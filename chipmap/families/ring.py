@@ -119,6 +119,7 @@ FAMILY = Family(
         "chip": "no chip may hold exactly the operations that this chip holds (all chips are alike)",
         "chip-monotone": "no chip may hold these operations, with whatever others",
     },
+    merge_pins="chipmap.instances.ring.pinning:merge_pins",
     explain="chipmap.explaining.ring.explain:explain",
     transforms={
         "cut": "chipmap.instances.grain:cut",

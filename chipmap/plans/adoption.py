@@ -19,6 +19,7 @@ from chipmap.certificate import Certificate
 from chipmap.explain import explain
 from chipmap.explanation import Explanation
 from chipmap.family import Family, family_of, resolve
+from chipmap.inputs.pinning import GivenPins, pinned
 from chipmap.inputs.plain import Given, instance_of
 from chipmap.inputs.reading import source_of
 from chipmap.inputs.results import attached
@@ -77,14 +78,15 @@ def adopt(
     name: str = "",
     time_limit: float = TIME_LIMIT,
     isolate: bool | None = None,
+    pin: GivenPins | None = None,
 ) -> Adoption:
     """The plan in the file ``plan`` (``-``: standard input) for ``instance``, judged within ``time_limit`` seconds.
 
-    ``instance`` as of :func:`chipmap.solve`. ``name``: its format, by its content where that is empty. Raises
-    :class:`InputError` for what is no plan of this instance.
+    ``instance`` and ``pin`` as of :func:`chipmap.solve`. ``name``: its format, by its content where that is empty.
+    Raises :class:`InputError` for what is no plan of this instance.
     """
     ends = time.monotonic() + time_limit
-    instance = instance_of(instance)
+    instance = pinned(instance_of(instance), pin).instance
     options = SolveOptions(time_limit=time_limit)
     options.check()
     family, source = family_of(instance), source_of(str(plan))

@@ -23,14 +23,17 @@ def plan_of(instance: RingInstance, named: Mapping[str, int], where: str) -> Pla
             raise InputError(f"no operation is called {name!r}", where, choices(name, list(number), "There are"))
         if not 0 <= chip <= last:
             raise InputError(f"puts {name!r} on chip {chip}", where, f"Chips run from 0 to {last} here.")
-    if len(named) == len(operations):
-        return Plan(solution=RingSolution(instance=instance.name, chips=tuple(named[one.name] for one in operations)))
     computing = [v for v, computes in enumerate(problem.computing) if computes]
     placed = {v: named[operations[v].name] for v in computing if operations[v].name in named}
+    places = {operations[v].name: chip for v, chip in placed.items()}
+    if len(named) == len(operations):
+        chips = tuple(named[one.name] for one in operations)
+        return Plan(solution=RingSolution(instance=instance.name, chips=chips), places=places)
     if len(placed) == len(computing):
-        return Plan(solution=lift(instance, placed))
-    pins = (*instance.pins, *(Pin(operation=operations[v].name, chip=chip) for v, chip in placed.items()))
+        return Plan(solution=lift(instance, placed), places=places)
+    pins = (*instance.pins, *(Pin(operation=name, chip=chip) for name, chip in places.items()))
     pinned = instance.replace(pins=pins)
     first = next(operations[v].name for v in computing if v not in placed)
     covered = f"{len(placed):,} of {counted(len(computing), 'computing operation')}"
-    return Plan(pinned=pinned, covered=covered, left=f"operation {first!r} is on no chip")
+    left = f"operation {first!r} is on no chip"
+    return Plan(pinned=pinned, covered=covered, left=left, places=places)

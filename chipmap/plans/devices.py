@@ -31,16 +31,17 @@ def plan_of(instance: PlacementInstance, named: Mapping[str, str], where: str) -
     whole = len(named) == problem.operations
     solution = with_starts(splits.completed(problem, dict(named), where), where, instance) if whole else None
     if whole and not problem.timed:
-        return Plan(solution=solution)
+        return Plan(solution=solution, places=named)
     known = {pin.operation for pin in instance.pins}
     pins = (*instance.pins, *(Pin(operation=name, device=d) for name, d in named.items() if name not in known))
     pinned = instance.replace(pins=pins)
     if whole:
-        return Plan(solution, _valid(pinned), "the devices of all operations and no starts")
+        return Plan(solution, _valid(pinned), "the devices of all operations and no starts", places=named)
     pinned.check()
     first = next(name for name in problem.names if name not in named)
     covered = f"{len(named):,} of {counted(problem.operations, 'operation')}"
-    return Plan(pinned=pinned, covered=covered, left=f"operation {first!r} is on no device")
+    left = f"operation {first!r} is on no device"
+    return Plan(pinned=pinned, covered=covered, left=left, places=named)
 
 
 def _valid(pinned: PlacementInstance) -> PlacementInstance | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
@@ -98,7 +98,8 @@ class Plan:
     the instance whose mappings are those of the instance that keep to it (one of the two is there, or both).
     ``covered``: how much it says, in words (``"12 of 40 operations"``); ``left``: the first thing that it leaves open
     (``"operation 'a' is on no chip"``). ``notes``: what was assumed, as sentences. ``finish``: (a mapping of
-    ``pinned``) -> that of the instance, where they differ in what they say.
+    ``pinned``) -> that of the instance, where they differ in what they say. ``places``: thing -> place, where that is
+    all that the plan says.
     """
 
     solution: Any = None
@@ -107,3 +108,4 @@ class Plan:
     left: str = ""
     notes: tuple[str, ...] = ()
     finish: Callable[[Any], Any] | None = None
+    places: Mapping[str, Any] | None = None
