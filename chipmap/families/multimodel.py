@@ -76,6 +76,7 @@ FAMILY = Family(
     mapping="chipmap.inputs.by_name:segments",
     plan_formats=(CHROME_TRACE,),
     files="chipmap.instances.multimodel.describe:files",
+    merge_pins="chipmap.instances.multimodel.pinning:merge_pins",
     explain="chipmap.explaining.multimodel.explain:explain",
     plot="chipmap.report.multimodel.plots:plot",
     sweeps="chipmap.instances.multimodel.shipped:SWEEPS",
