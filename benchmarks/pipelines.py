@@ -34,7 +34,7 @@ from chipmap.instances.ring.from_graph import from_graph as ring_of
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import ring_problem
 from chipmap.networks.importers.reading import import_graph
-from chipmap.plans.torch_pipeline.stages import stages_of
+from chipmap.plans.stages import stages_of
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "benchmarks" / "results" / "pipelines.md"

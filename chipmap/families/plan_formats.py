@@ -33,6 +33,19 @@ TORCH_PIPELINE = PlanFormat(
     model=True,
     inside=True,
 )
+ONNX = PlanFormat(
+    "onnx",
+    "an ONNX model whose nodes say their devices, a model per chip, and a script that runs these",
+    "model.onnx, stages.json, run.py, a model and its data per chip",
+    emit="chipmap.plans.onnx.format:emit",
+    suits="chipmap.plans.onnx.format:suits",
+    adopt="chipmap.plans.onnx.format:adopt",
+    recognise="chipmap.plans.onnx.format:recognise",
+    model=True,
+    inside=True,
+    package="onnx",
+    extra="onnx",
+)
 CHROME_TRACE = PlanFormat(
     "chrome-trace",
     "the mapping in time, for Perfetto and chrome://tracing: tracks, transfers, memory",

@@ -61,9 +61,10 @@ class Operation(Record, frozen=True, kw_only=True):
     ``weight_bytes`` are parameters that no other operation reads. A parameter with several readers is a constant whose
     tensor has its bytes. ``moved_bytes`` are those that it reads and writes, where these aren't its operands, results
     and weights: a look-up moves rows of its table, not the table. ``loops``: its loop nest, where that is known.
+    ``node``: the node of the model's file that it comes from, where that is called otherwise (a loop, say).
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("moved_bytes", "loops")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("moved_bytes", "loops", "node")
 
     name: str
     kind: str
@@ -72,6 +73,7 @@ class Operation(Record, frozen=True, kw_only=True):
     weight_bytes: int = 0
     moved_bytes: int | None = None
     loops: Loops | None = None
+    node: str = ""
 
     def looks_up(self, stored: int, written: int) -> bool:
         """Whether it fetches rows of the ``stored`` bytes of a table that it reads, as it writes ``written`` bytes.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from chipmap.family import PlanFormat, family_of, resolve
-from chipmap.plans.emission import beside
+from chipmap.plans.emission import beside, require
 from chipmap.plans.plan import Plan, PlanData, graph_hash
 from chipmap.records import InputError, Record
 
@@ -21,7 +21,8 @@ def recognised(data: bytes, where: str, instance: Record) -> PlanFormat | None:
 def read_plan(data: bytes, where: str, instance: Record, name: str = "") -> tuple[PlanFormat, Plan]:
     """The plan in ``data``, in format ``name`` (empty: by its content); ``where`` is the file's name.
 
-    Raises :class:`InputError` where it is in no format that the family reads, or was made for another instance.
+    Raises :class:`InputError` where it is in no format that the family reads, or was made for another instance, and
+    :class:`SolverUnavailableError` where the format's extra is missing.
     """
     family = family_of(instance)
     form = family.plan_format(name) if name else recognised(data, where, instance)
@@ -31,6 +32,7 @@ def read_plan(data: bytes, where: str, instance: Record, name: str = "") -> tupl
         raise InputError(f"is in no format of plans that family {family.name!r} reads", where, remedy)
     if not form.adopt:
         raise InputError(f"{form.name} isn't read, only written", where, f"Formats that are: {', '.join(read)}.")
+    require(form)
     _of_this(data, where, instance)
     plan: Plan = resolve(form.adopt)(instance, data, where)
     return form, plan

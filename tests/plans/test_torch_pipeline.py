@@ -27,9 +27,10 @@ from chipmap.networks.importers.reading import import_graph
 from chipmap.plans.emission import unsuited
 from chipmap.plans.plan import EmitOptions
 from chipmap.plans.reading import read_plan, recognised
+from chipmap.plans.stages import stages_of
 from chipmap.plans.torch_pipeline import format as form
 from chipmap.plans.torch_pipeline.modules import module_lists, split_points
-from chipmap.plans.torch_pipeline.stages import node_of, stages_of
+from chipmap.plans.torch_pipeline.nodes import node_of
 from chipmap.records import InputError
 from tests.instances.programs import TORCH, pt2
 

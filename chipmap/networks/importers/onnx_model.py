@@ -39,8 +39,15 @@ def accepts(data: bytes, where: str) -> bool:
 
 def read(source: Source, dimensions: Dimensions | None = None, counting: Counting | None = None) -> ImportedGraph:
     """The graph of a model; :class:`InputError` says which tensor, node or dimension is wrong."""
+    return read_typed(source, dimensions, counting)[0]
+
+
+def read_typed(
+    source: Source, dimensions: Dimensions | None = None, counting: Counting | None = None
+) -> tuple[ImportedGraph, dict[str, onnx.TypeProto]]:
+    """The graph of a model, and the types of its tensors by name."""
     given, where, counting = dimensions or {}, source.where, counting or Counting()
-    model = _parsed(source)
+    model = parsed(source)
     graph = model.graph
     if graph.sparse_initializer:
         raise InputError("it holds sparse initializers", where, "Save the model with dense weights.")
@@ -61,7 +68,7 @@ def read(source: Source, dimensions: Dimensions | None = None, counting: Countin
     external = sum(tensor.data_location == EXTERNAL for tensor in graph.initializer)
     said = f"the data of {counted(external, 'initializer')} lies in other files: only their sizes are needed"
     notes = (*((said,) if external else ()), *branch_notes(walk.branches))
-    return imported(program, where, FORMAT, notes, counting)
+    return imported(program, where, FORMAT, notes, counting), walk.types
 
 
 def _onnx(where: str) -> Any:
@@ -74,7 +81,8 @@ def _onnx(where: str) -> Any:
     return onnx
 
 
-def _parsed(source: Source) -> onnx.ModelProto:
+def parsed(source: Source) -> onnx.ModelProto:
+    """The model in ``source`` without the data of its large tensors, its functions inlined."""
     where, remedy = source.where, "Save it again, or check it with onnx.checker."
     onnx = _onnx(where)
     try:

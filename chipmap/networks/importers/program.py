@@ -209,4 +209,5 @@ class _Building:
             weight_bytes=weights,
             moved_bytes=step.moved if computes else None,
             loops=step.loops if computes else None,
+            node=step.node if step.node != name else "",
         )

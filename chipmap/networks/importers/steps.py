@@ -41,7 +41,7 @@ class Step:
     reads (the shape of a tensor). ``parameter``: its results are data stored in the program. ``moved`` are the bytes
     that it reads and writes where these aren't its operands and results. ``arguments`` are its other arguments by name:
     numbers, texts and lists of whole numbers. ``loops``: its loop nest, where it is known. ``known``: whether a formula
-    gave its FLOP.
+    gave its FLOP. ``node``: the node of the model's graph that it comes from (empty: it is that node itself).
     """
 
     name: str
@@ -56,6 +56,7 @@ class Step:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     loops: Loops | None = None
     known: bool = True
+    node: str = ""
 
 
 @dataclass

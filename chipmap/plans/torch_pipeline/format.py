@@ -21,8 +21,9 @@ from chipmap.networks.importers.common import ImportedGraph
 from chipmap.networks.importers.reading import import_graph
 from chipmap.plans import chips, devices
 from chipmap.plans.plan import EmitOptions, Plan
+from chipmap.plans.stages import stages_of
 from chipmap.plans.torch_pipeline.modules import module_lists, split_points
-from chipmap.plans.torch_pipeline.stages import node_of, stages_of, unsuited
+from chipmap.plans.torch_pipeline.nodes import node_of, unsuited
 from chipmap.records import InputError, Record
 
 FILE, SCHEMA = "stages.json", "torch-pipeline/1"

@@ -80,6 +80,7 @@ class ProgramState:
         self.reasons: dict[str, str] = {}  # tensor -> why its shape isn't known
         self.branches: list[str] = []  # those that were read where the inputs decide, in words
         self.weights: dict[tuple[str, bool], tuple[int, int]] = {}  # path of a branch, which -> FLOP, bytes
+        self.node = ""  # the node of the model itself that steps come from
 
     def nodes(self, nodes: Iterable[onnx.NodeProto], scope: dict[str, str], place: Place = TOP) -> None:
         """Add nodes and put what they make into ``scope``; at the top, tensors keep their names."""
@@ -178,7 +179,7 @@ class ProgramState:
 
     def append(self, step: Step) -> None:
         """Add a step whose results have types."""
-        self.program.steps.append(step)
+        self.program.steps.append(replace(step, node=self.node))
 
 
 def _example(kind: onnx.TypeProto | None) -> str:

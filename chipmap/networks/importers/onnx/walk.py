@@ -18,6 +18,7 @@ import numpy as np
 from chipmap.networks.importers.onnx.arguments import arguments
 from chipmap.networks.importers.onnx.control import control
 from chipmap.networks.importers.onnx.folding import DTYPES, MAX_ELEMENTS, Array, folded
+from chipmap.networks.importers.onnx.keys import node_keys
 from chipmap.networks.importers.onnx.sequences import KINDS, PASSING, passed, sequence
 from chipmap.networks.importers.onnx.shapes import STANDARD, inferred, shape_of, tensor_type
 from chipmap.networks.importers.onnx.state import TOP, Place, ProgramState, data_of
@@ -44,7 +45,10 @@ class Walk(ProgramState):
 
     def nodes(self, nodes: Iterable[onnx.NodeProto], scope: dict[str, str], place: Place = TOP) -> None:
         """Add nodes and put what they make into ``scope``; at the top, tensors keep their names."""
-        for node in nodes:
+        nodes = list(nodes)
+        keys = node_keys(nodes) if place == TOP else []
+        for i, node in enumerate(nodes):
+            self.node = keys[i] if keys else self.node
             for read in filter(None, node.input):
                 if read not in scope:
                     what = f"{place.name(node)!r} reads {read!r}, which nothing before it makes"

@@ -13,10 +13,7 @@ from typing import Any
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.ring.problem import ring_problem
 from chipmap.networks.graph import Operation, neighbours, topological
-from chipmap.records import InputError, Record
-
-#: What the name of an operation ends in after its node's, where a transform made it.
-COPY, RELAY = "@", "/relay"
+from chipmap.records import InputError
 
 
 @dataclass(frozen=True)
@@ -25,16 +22,6 @@ class StageOf:
 
     place: int | str
     operations: tuple[str, ...]
-
-
-def node_of(name: str) -> str:
-    """The node of the program that an operation is, or is a copy of; "" for a relay."""
-    return "" if RELAY in name else name.partition(COPY)[0]
-
-
-def from_torch(instance: Any) -> bool:
-    """Whether the instance's graph was read from a program of torch.export."""
-    return bool(instance.graph.source.startswith("torch.export"))
 
 
 def stages_of(instance: Any, solution: Any) -> list[StageOf]:
@@ -84,22 +71,3 @@ def _reads(graph: Any, places: dict[int, int | str]) -> set[tuple[int | str, int
         if graph.operations[v].role != "constant":
             behind[v] = made
     return found
-
-
-def unsuited(instance: Record, solution: Record | None) -> str | None:
-    """Why a mapping is no pipeline of an exported program; None: it is one."""
-    graph = getattr(instance, "graph", None)
-    if graph is None or not from_torch(instance):
-        return "the instance isn't converted from a program of torch.export (.pt2)"
-    if getattr(instance, "backward", ()):
-        return "it is a training step, whose backward pass PyTorch makes itself"
-    split = next((o.name for o in graph.operations if o.role == "compute" and "/" in node_of(o.name)), "")
-    if split:
-        return f"operation {split!r} is a part of an operator, and operators run whole"
-    if solution is None:
-        return None
-    try:
-        stages_of(instance, solution)
-    except InputError as error:
-        return error.what
-    return None

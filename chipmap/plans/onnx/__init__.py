@@ -1,0 +1,1 @@
+"""Format ``onnx``: a model with multi-device annotations, and a model per chip."""

@@ -1,0 +1,1 @@
+"""The script beside the models of the stages, which runs without chipmap."""
