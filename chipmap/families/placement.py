@@ -21,7 +21,7 @@ FAMILY = Family(
     rounding="chipmap.instances.placement.rounding:rounding",
     constraints={
         "C0": "domain",
-        "C1": "together",
+        "C1": "together (groups that share a device, and those apart)",
         "C2": "order",
         "C3": "transfer",
         "C4": "device",

@@ -21,7 +21,7 @@ FAMILY = Family(
     called={"objective": "period", "place": "chip"},
     rounding="chipmap.instances.ring.rounding:rounding",
     constraints={
-        "C0": "domain (pins, keep-together groups, forbidden chips)",
+        "C0": "domain (pins, forbidden chips, groups together and apart)",
         "C1": "flow (acyclic dataflow)",
         "C2": "no skipping (the first chips are in use)",
         "C3": "triangle (of chips)",

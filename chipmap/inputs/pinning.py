@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,13 +47,32 @@ def pinned(instance: Record, given: GivenPins | None) -> Pinned:
     return Pinned(instance, note if notes else "")
 
 
-def hinted(data: bytes, where: str, instance: Record) -> Record | None:
-    """``instance`` with the pins in ``data``, where these are a table or the four fields in JSON; None: they aren't."""
+@dataclass(frozen=True)
+class Hint:
+    """What a file says of a start that it leaves open in part: ``pinned``, the instance whose mappings keep to it,
+    ``covered``, how much that is, ``finish``: (a mapping of ``pinned``) -> that of the instance (None: as it is)."""
+
+    pinned: Record
+    covered: str
+    finish: Callable[[Any], Any] | None = None
+
+
+def hinted(source: str, instance: Record) -> Hint | None:
+    """What the file ``source`` pins of a start; None where it is no file of pins, or says all of a mapping."""
     family = family_of(instance)
-    if not family.merge_pins or not (data.lstrip()[:1] == b"{" or _is_table(data)):
+    opened = source_of(source) if Path(source).is_file() else None
+    if opened is None or not (family.merge_pins or family.plan_formats):
         return None
-    fields = _fields(data, where)
-    return None if fields is None else checked(resolve(family.merge_pins)(instance, fields), where)
+    data, where = opened.content(), opened.where
+    fields = _fields_in_json(data, where) if family.merge_pins else None
+    if fields is None and resolve("chipmap.plans.reading:recognised")(data, where, instance) is not None:
+        _, plan = resolve("chipmap.plans.reading:read_plan")(data, where, instance)
+        return Hint(plan.pinned, plan.covered, plan.finish) if plan.solution is None else None
+    if fields is None and family.merge_pins and not family.plan_formats and _is_table(data):
+        fields = _in_table(data, where)
+    if fields is None:
+        return None
+    return Hint(checked(resolve(family.merge_pins)(instance, fields), where), fields.words)
 
 
 def _several(given: GivenPins) -> Sequence[str | Path | Mapping[str, Any] | PinFields]:
@@ -94,10 +113,6 @@ def _in_plan(instance: Record, data: bytes, where: str) -> PinFields | Record | 
         raise InputError("is a plan that pins nothing", where, "Give it as --warm-start.")
     found: Record = plan.pinned
     return found
-
-
-def _fields(data: bytes, where: str) -> PinFields | None:
-    return _fields_in_json(data, where) or (_in_table(data, where) if _is_table(data) else None)
 
 
 def _fields_in_json(data: bytes, where: str) -> PinFields | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from chipmap.records import InputError, Record, choices, counted
+from chipmap.records import InputError, Record, counted, nearest
 
 FIELDS = ("pins", "forbidden", "together", "apart")
 Group = tuple[str, ...]
@@ -77,6 +77,12 @@ def with_pins(holder: Any, given: PinFields, records: PinRecords) -> Any:
     return holder.replace(**more)
 
 
+def near_name(name: str, known: Iterable[str], otherwise: str = "Use a name from graph.operations.") -> str:
+    """The remedy for a name that none of the ``known`` things has."""
+    near = nearest(name, list(known))
+    return f"Did you mean {' or '.join(map(repr, near))}?" if near else otherwise
+
+
 def _said(given: PinFields, made: Callable[[str, Any], Record], name: str, place: Any) -> Record:
     try:
         return made(name, place)
@@ -95,6 +101,6 @@ def _check_names(given: PinFields, thing: str, known: set[str], listed: list[str
     named += [name for group in (*given.together, *given.apart) for name in group]
     for name in named:
         if name not in known:
-            remedy = choices(name, listed)
-            remedy = remedy.partition("? ")[0] + "?" if len(listed) > 20 and "? " in remedy else remedy
-            raise InputError(f"no {thing} is called {name!r}", given.where, remedy)
+            raise InputError(
+                f"no {thing} is called {name!r}", given.where, near_name(name, listed, "Use a name of the instance.")
+            )

@@ -152,6 +152,10 @@ def start_from_file(run: Run, family: Family) -> None:
     if not Path(wanted).exists():
         what = f"no warm start and no file is called {wanted!r}"
         raise InputError(what, "--warm-start", choices(wanted, [*family.warm_starts, "none"]))
+    hint = resolve("chipmap.inputs.pinning:hinted")(wanted, run.instance)
+    if hint is not None:
+        _start_from_hint(run, family, Path(wanted).name, hint)
+        return
     start = read_solution(wanted, family, run.instance)
     if start.remark:
         run.note("plan", f"the warm start {Path(wanted).name} is {start.remark}")
@@ -159,6 +163,21 @@ def start_from_file(run: Run, family: Family) -> None:
     if not certificate.feasible:
         run.note("unused start", f"the warm start {Path(wanted).name} is not used: {_refusal(certificate)}")
         run.rejected.pop()
+
+
+def _start_from_hint(run: Run, family: Family, name: str, hint: Any) -> None:
+    """Complete a start that a file says in part, by the plain code of first mappings, which is told."""
+    said = f"the warm start {name} says {hint.covered}"
+    inner = run.inner(hint.pinned, run.remaining)
+    if family.first:
+        with uncompiled(), suppress(Stop):
+            resolve(family.first)(hint.pinned, inner)
+    if inner.best is None:
+        run.note("unused start", f"{said}: it is not used, as plain code finds no mapping that keeps to it")
+        return
+    found = inner.best.solution
+    run.solution(found if hint.finish is None else hint.finish(found), "warm start")
+    run.note("plan", f"{said}: the cheapest way completed it, and nothing of it binds (--pin binds)")
 
 
 def notes_of(run: Run) -> tuple[Note, ...]:

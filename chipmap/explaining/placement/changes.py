@@ -13,6 +13,7 @@ from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import PlacementProblem
 from chipmap.instances.placement.system import MAX_BYTES, MAX_DEVICES, Device, Links, Route, System, routes_of
 from chipmap.records import counted
+from chipmap.records.text import listed
 
 #: Gives latency and rate (None: no cost per byte) for those that are.
 Ends = Callable[[float, float | None], tuple[float, float | None]]
@@ -160,9 +161,10 @@ def _tasked(instance: PlacementInstance, what: str, field: str, value: object) -
 
 
 def _sites(instance: PlacementInstance, infeasible: bool) -> Iterator[PlacementTrial]:
-    """Without pins and forbidden devices; where there is no placement, also without groups and with all routes."""
-    fields = ("pins", "forbidden", *(("together",) if infeasible else ()))
+    """Without pins and forbidden devices; where there is no placement, also without `together` and with all routes."""
+    fields = ("pins", "forbidden", "apart", *(("together",) if infeasible else ()))
     words = {"pins": "pin", "forbidden": "entry of forbidden devices", "together": "group of task together"}
+    words |= {"apart": "group that is to be apart"}
     for name in fields:
         entries = getattr(instance, name)
         for i in range(len(entries)) if 1 < len(entries) <= EACH else ():
@@ -189,5 +191,7 @@ def _entry(name: str, entry: object) -> str:
         return f"the pin of {entry.operation!r} to {entry.device!r}"  # type: ignore[attr-defined]
     if name == "forbidden":
         return f"the forbidden devices of {entry.operation!r}"  # type: ignore[attr-defined]
+    if name == "apart":
+        return f"keeping {listed(entry)} apart"  # type: ignore[arg-type]
     first, *_, last = entry  # type: ignore[misc]
     return f"the group of {first!r} and {last!r}"  # type: ignore[has-type]

@@ -57,7 +57,7 @@ def _bare(instance: RingInstance) -> RingInstance:
 
 
 def sites(instance: RingInstance) -> list[RingTrial]:
-    """Each pin, keep-together group and entry of forbidden chips left out, and all of them."""
+    """Each pin, group (together, apart) and entry of forbidden chips left out, and all of them."""
     trials = []
     for i, pin in enumerate(instance.pins[:EACH]):
         text = f"without the pin of {pin.operation} to chip {pin.chip}"
@@ -65,12 +65,15 @@ def sites(instance: RingInstance) -> list[RingTrial]:
     for i, group in enumerate(instance.together[:EACH]):
         text = f"without keeping {listed(group)} together"
         trials.append(RingTrial("group", text, partial(variants.without_entry, instance, "together", i)))
+    for i, group in enumerate(instance.apart[:EACH]):
+        text = f"without keeping {listed(group)} apart"
+        trials.append(RingTrial("group", text, partial(variants.without_entry, instance, "apart", i)))
     for i, item in enumerate(instance.forbidden[:EACH]):
         text = f"with {item.operation} allowed on {'chip' if len(item.chips) == 1 else 'chips'} "
         text += listed(map(str, item.chips))
         trials.append(RingTrial("forbidden", text, partial(variants.without_entry, instance, "forbidden", i)))
-    if len(instance.pins) + len(instance.together) + len(instance.forbidden) > 1:
-        free = partial(variants.changed, instance, pins=(), together=(), forbidden=())
+    if len(instance.pins) + len(instance.together) + len(instance.forbidden) + len(instance.apart) > 1:
+        free = partial(variants.changed, instance, pins=(), together=(), forbidden=(), apart=())
         trials.append(RingTrial("sites", "without any pin, group or forbidden chip", free))
     return trials
 

@@ -142,13 +142,18 @@ def def_sent(builder: Builder) -> None:
 
 
 def c1_together(builder: Builder) -> None:
-    """C1: x[v, d] = x[w, d] for the operations of a group."""
+    """C1: x[v, d] = x[w, d] for the operations of a group; Σ_v x[v, d] <= 1 over those that are to be apart."""
     for group in builder.problem.groups:
         for v in group[1:]:
             for d in range(builder.problem.devices):
                 one, other = builder.on(group[0], d), builder.on(v, d)
                 if one is not False or other is not False:
                     builder.enforce("c1_together", builder.model.add(one == other))
+    for apart in builder.problem.apart:
+        for d in range(builder.problem.devices):
+            here = [builder.x[v, d] for v in apart if (v, d) in builder.x]
+            if len(here) > 1:
+                builder.enforce("c1_together", builder.model.add(sum(here) <= 1))
 
 
 def def_starts(builder: Builder) -> None:

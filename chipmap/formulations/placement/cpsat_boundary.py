@@ -33,6 +33,9 @@ def build_device(graph: LoadGraph, kind: int, below: int, work: IntArray, least:
     for u in range(graph.units):
         if not graph.allowed[u, kind]:
             model.add(inside[u] == 0)
+    unit = {v: u for u, members in enumerate(graph.members) for v in members}
+    for group in graph.problem.apart:
+        model.add_at_most_one(inside[u] for u in {unit[v] for v in group})
     model.add(sum(int(graph.time[u, kind]) * inside[u] for u in range(graph.units)) + sum(paid) <= below - 1)
     model.add(sum(int(work[u]) * inside[u] for u in range(graph.units)) >= least)
     model.minimize(sum(paid))

@@ -23,7 +23,7 @@ from chipmap.instances.placement.load_dominance import joined_by_dominance
 from chipmap.instances.placement.load_graph import LoadGraph
 from chipmap.instances.placement.problem import placement_problem
 
-#: A unit is on one device, with all of its group.
+#: A unit is on one device, with all of its group (those apart by rows, :func:`c1_together_but_apart`).
 BY_DOMAIN: tuple[str, ...] = ("C1",)
 #: The share of all time from which on a unit is large: equal devices are told apart by their large units.
 LARGE = 0.01
@@ -82,6 +82,7 @@ def add_units(model: cp_model.CpModel, graph: LoadGraph, below: int | None = Non
     }
     state = Statement(*BY_DOMAIN)
     state(c0_domain_of_units, model, graph, x)
+    state(c1_together_but_apart, model, graph, x)
     z = def_cut(model, graph, x, prefix)
     cost = model.new_int_var(0, max(0, most), f"{prefix}load")
     state(t2_load_of_units, model, graph, x, z, cost)
@@ -97,6 +98,17 @@ def c0_domain_of_units(model: cp_model.CpModel, graph: LoadGraph, x: Mapping[tup
     """C0: each unit is on one of the devices that it may run on."""
     for u in range(graph.units):
         model.add_exactly_one(x[u, d] for devices in graph.kinds for d in devices if (u, d) in x)
+
+
+def c1_together_but_apart(model: cp_model.CpModel, graph: LoadGraph, x: Mapping[tuple[int, int], Any]) -> None:
+    """C1: at most one unit on a device of those with operations that are to be apart; none in one unit."""
+    unit = {v: u for u, members in enumerate(graph.members) for v in members}
+    for group in graph.problem.apart:
+        units = [unit[v] for v in group]
+        if len(set(units)) < len(units):
+            model.add_bool_or([])
+        for d in range(graph.problem.devices):
+            model.add_at_most_one(x[u, d] for u in set(units) if (u, d) in x)
 
 
 def def_cut(

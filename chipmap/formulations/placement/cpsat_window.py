@@ -148,6 +148,10 @@ def _part(window: ScheduleWindow, kept: IntArray, later: set[int]) -> PlacementP
     outside[window.inside] = False
     pinned = np.isin(problem.group[kept], problem.group[outside]) | outside[kept]
     here = np.arange(problem.devices) == now.device[kept][:, None]
+    allowed = np.where(pinned[:, None], here, problem.allowed[kept])
+    for some in problem.apart:  # those that aren't here keep their devices
+        for v in (number[v] for v in some if v in inside):
+            allowed[v, [int(now.device[w]) for w in some if w not in number]] = False
     _, first, group = np.unique(problem.group[kept], return_index=True, return_inverse=True)
     storages, listed, rows = problem.storages, list[int](), list[list[int]]()
     for s, u in enumerate(storages.producer.tolist()):
@@ -170,10 +174,11 @@ def _part(window: ScheduleWindow, kept: IntArray, later: set[int]) -> PlacementP
         problem,
         position=problem.position[kept],
         time=problem.time[kept],
-        allowed=np.where(pinned[:, None], here, problem.allowed[kept]),
+        allowed=allowed,
         weights=problem.weights[kept],
         order=np.argsort(np.argsort(now.order)[kept]).astype(np.int64),
         storages=moved,
         copies=(),
         group=first[group].astype(np.int64),
+        apart=tuple(tuple(number[v] for v in some if v in number) for some in problem.apart),
     )

@@ -157,7 +157,7 @@ def c0_domain(block: pyo.Block, problem: PlacementProblem) -> None:
 
 
 def c1_together(block: pyo.Block, problem: PlacementProblem) -> None:
-    """C1: x[v, d] = x[w, d] for the operations of a group."""
+    """C1: x[v, d] = x[w, d] for the operations of a group; Σ_v x[v, d] <= 1 over those that are to be apart."""
     rows = block.c1_together = pyo.Constraint(pyo.Any)
     for group in problem.groups:
         for v in group[1:]:
@@ -166,6 +166,11 @@ def c1_together(block: pyo.Block, problem: PlacementProblem) -> None:
                 both = [_placed(block, w, d) for w in (group[0], v)]
                 if not all(isinstance(one, int) for one in both):
                     rows[v, d] = both[0] - both[1] == 0
+    for i, apart in enumerate(problem.apart):
+        for d in range(problem.devices):
+            here = [block.x[v, d] for v in apart if (v, d) in block.x]
+            if len(here) > 1:
+                rows["apart", i, d] = pyo.quicksum(here) <= 1
 
 
 def def_cuts(block: pyo.Block, problem: PlacementProblem, cuts: tuple[str, ...]) -> None:

@@ -19,6 +19,7 @@ from chipmap.formulations.ring.cpsat_assignment import (
     Builder,
     Neighbourhood,
     c0_domain,
+    c0_domain_apart,
     c0_domain_together,
     c1_flow,
     c2_no_skipping,
@@ -123,6 +124,7 @@ def add_ring(
     state = Statement(*BY_DOMAIN, *LAZY)
     state(c0_domain, builder)
     state(c0_domain_together, builder)
+    state(c0_domain_apart, builder)
     if problem.has("C1"):
         state(c1_flow, builder)
     if problem.has("C2"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -108,6 +109,16 @@ def c0_domain_together(builder: Builder) -> None:
     for group in builder.problem.groups:
         for v in group[1:]:
             builder.enforce("c0_domain_together", builder.model.add(builder.chip[group[0]] == builder.chip[v]))
+
+
+def c0_domain_apart(builder: Builder) -> None:
+    """C0: f(u) != f(v) for u, v of one group of which no two share a chip."""
+    for group in builder.problem.apart:
+        if builder.assume:
+            for u, v in combinations(group, 2):
+                builder.enforce("c0_domain_apart", builder.model.add(builder.chip[u] != builder.chip[v]))
+        else:
+            builder.model.add_all_different(builder.chip[v] for v in group)
 
 
 def c1_flow(builder: Builder) -> None:

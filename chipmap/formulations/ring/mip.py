@@ -18,6 +18,7 @@ from chipmap.family import Scope
 from chipmap.formulations.built import Built, Statement, require_empty, stated, unit
 from chipmap.formulations.ring.mip_assignment import (
     c0_domain,
+    c0_domain_apart,
     c0_domain_together,
     c1_flow,
     c2_no_skipping,
@@ -122,6 +123,7 @@ def add_ring(block: pyo.Block, instance: RingInstance, choices: RingMipChoices =
             def_windows(block, problem, choices.windows)
         state(c0_domain, block, problem)
         state(c0_domain_together, block, problem)
+        state(c0_domain_apart, block, problem)
         if problem.has("C1"):
             state(c1_flow, block, problem)
         if problem.has("C2"):

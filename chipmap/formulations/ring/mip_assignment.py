@@ -65,6 +65,15 @@ def c0_domain_together(block: pyo.Block, problem: RingProblem) -> None:
                 rows[g, v, c] = block.step[group[0], c] == block.step[v, c]
 
 
+def c0_domain_apart(block: pyo.Block, problem: RingProblem) -> None:
+    """C0: Σ_v on[v, c] <= 1 over a group of which no two share a chip."""
+    rows = block.c0_domain_apart = pyo.Constraint(pyo.Any)
+    for g, group in enumerate(problem.apart):
+        look()
+        for c in range(problem.chips):
+            rows[g, c] = pyo.quicksum(block.on[v, c] for v in group) <= 1
+
+
 def c1_flow(block: pyo.Block, problem: RingProblem) -> None:
     """C1: step[u, c] >= step[v, c], that is f(u) <= f(v), on every edge of the graph (equation 2)."""
     step = block.step

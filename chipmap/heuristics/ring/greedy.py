@@ -176,6 +176,8 @@ def _valid(problem: RingProblem, chips: tuple[int, ...]) -> bool:
         return False
     if any(len({chips[v] for v in group}) > 1 for group in problem.groups):
         return False
+    if any(len({chips[v] for v in group}) < len(group) for group in problem.apart):
+        return False
     if not problem.has("C4"):
         return True
     memory = loads(problem, np.maximum(np.array(chips), 0)).memory_bytes

@@ -56,5 +56,6 @@ def describe(instance: PlacementInstance) -> dict[str, Any]:
         "pins": len(instance.pins),
         "forbidden": len(instance.forbidden),
         "together": len(instance.together),
+        "apart": len(instance.apart),
         "notes": instance.notes,
     }

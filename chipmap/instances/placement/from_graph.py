@@ -100,12 +100,14 @@ def training_step(instance: PlacementInstance, names: Sequence[str] = (), optimi
         where = "time_ns" if instance.time_ns else "transfer_ns"
         raise InputError("measured times say nothing of gradients", where, f"Times follow from FLOP then. {remedy}")
     lost = {pin.operation for pin in instance.pins} | {one.operation for one in instance.forbidden}
-    lost |= {name for group in instance.together for name in group}
+    lost |= {name for group in (*instance.together, *instance.apart) for name in group}
     step = training(instance.graph, recipe)
     names_now = {one.name for one in step.graph.operations}
     gone = sorted(lost - names_now)
     if gone:
-        raise InputError(f"{gone[0]!r} isn't part of a training step", "pins, forbidden or together", "Leave it out.")
+        raise InputError(
+            f"{gone[0]!r} isn't part of a training step", "pins, forbidden, together or apart", "Leave it out."
+        )
     scopes = dict(zip((one.name for one in instance.graph.operations), instance.scopes, strict=False))
     changed = instance.replace(
         task=instance.task.replace(weights="variable"),

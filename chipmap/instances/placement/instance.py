@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 
 import msgspec
 
+from chipmap.instances.pinning import near_name
 from chipmap.instances.placement.system import MAX_BYTES, MAX_NS, System
 from chipmap.networks.graph import OperationGraph
 from chipmap.records import InputError, Record, counted
@@ -54,13 +55,14 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
 
     ``time_ns``: measured times of the operations, by class, in the order of ``graph.operations`` (null: the roofline).
     ``transfer_ns``: measured times of sending each of ``graph.tensors``, over whatever route (null: by the route).
-    ``together``: groups of operations that share a device. ``backward``: operations that C7 says nothing of.
+    ``together``: groups of operations that share a device; ``apart``: groups, no two operations of which share one.
+    ``backward``: operations that C7 says nothing of.
     ``scopes``: the module of each of ``graph.operations`` (``blocks.0.attn``), where the file says it. ``states``: the
     operation that holds or reads each parameter and buffer, by the module's name of it (``blocks.0.attn.bias``); ""
     where none does. ``word_bytes``: bytes of a number, as most parameters have it; a training step goes by it.
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("scopes", "states", "word_bytes")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("scopes", "states", "word_bytes", "apart")
 
     schema: Literal["placement/1"] = "placement/1"
     name: str
@@ -77,6 +79,7 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
     scopes: tuple[str, ...] = ()
     states: dict[str, str] = {}
     word_bytes: int = 4
+    apart: tuple[tuple[str, ...], ...] = ()
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude."""
@@ -149,14 +152,13 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
         devices = {device.name for device in self.system.devices}
         named = [(f"pins[{i}].operation", pin.operation) for i, pin in enumerate(self.pins)]
         named += [(f"forbidden[{i}].operation", one.operation) for i, one in enumerate(self.forbidden)]
-        named += [
-            (f"together[{i}][{j}]", name) for i, group in enumerate(self.together) for j, name in enumerate(group)
-        ]
+        for field, groups in (("together", self.together), ("apart", self.apart)):
+            named += [(f"{field}[{i}][{j}]", name) for i, group in enumerate(groups) for j, name in enumerate(group)]
         named += [(f"backward[{i}]", name) for i, name in enumerate(self.backward)]
         placed = {"compute", "constant"} if self.task.weights == "variable" else {"compute"}
         for where, name in named:
             if name not in roles:
-                raise InputError(f"no operation is called {name!r}", where, "Use a name from graph.operations.")
+                raise InputError(f"no operation is called {name!r}", where, near_name(name, roles))
             if roles[name] not in placed:
                 what = f"{name!r} has role {roles[name]!r} and is not placed"
                 raise InputError(what, where, "Name the computing operation that makes or reads its data.")
@@ -203,6 +205,18 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
                 if set(members[i]) != set(group):
                     what = f"with the groups that share operations with it, {what}"
                 raise InputError(what, f"together[{i}]", "Split the group, or allow one device to all of it.")
+        self._check_apart(number | {name: -1 - i for i, name in enumerate(allowed.keys() - number.keys())}, pinned)
+
+    def _check_apart(self, number: dict[str, int], pinned: dict[str, str]) -> None:
+        """No two of a group are in one group of ``together`` (``number``), or pinned to one device."""
+        for i, group in enumerate(self.apart):
+            names = list(dict.fromkeys(group))
+            for what, places in (("share a group of together", number), ("are pinned to one device", pinned)):
+                met: dict[object, str] = {}
+                for name in names:
+                    if (other := met.setdefault(places.get(name, name), name)) != name:
+                        remedy = "Take one of them out of it, or free it."
+                        raise InputError(f"{other!r} and {name!r} are to be apart, but {what}", f"apart[{i}]", remedy)
 
 
 class Transfer(Record, frozen=True, kw_only=True):

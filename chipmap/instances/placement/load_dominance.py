@@ -23,6 +23,8 @@ def joined_by_dominance(problem: PlacementProblem, below: int | None = None) -> 
 
     A placement with a load smaller than ``below`` (if there is one) is kept, though not each.
     """
+    if problem.apart:  # the other device may have one that is to be apart
+        return load_graph(problem, below)
     together: list[list[int]] = []
     while True:
         graph = load_graph(problem, below, together)

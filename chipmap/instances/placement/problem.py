@@ -115,8 +115,8 @@ class PlacementProblem:
 
     ``position`` [N]: those in the graph. ``time`` [N, D]: p in ns (also where the device isn't allowed). ``allowed``
     [N, D]. ``weights`` [N] bytes. ``order`` [N]: topological. ``gap`` [D]. ``memory`` [D]: bytes, -1 without a limit.
-    ``copies``: (bytes, readers) of weights that each device with a reader has. ``group`` [N]: operations with the same
-    number share a device (C1).
+    ``copies``: (bytes, readers) of weights that each device with a reader has. C1: operations with the same number in
+    ``group`` [N] share a device, no two of a group in ``apart`` do.
     """
 
     instance: PlacementInstance
@@ -131,6 +131,7 @@ class PlacementProblem:
     network: Network
     copies: tuple[tuple[int, tuple[int, ...]], ...]
     group: IntArray
+    apart: tuple[tuple[int, ...], ...] = ()
 
     @property
     def operations(self) -> int:
@@ -252,6 +253,7 @@ def _build(instance: PlacementInstance) -> PlacementProblem:
     names = [device.name for device in instance.system.devices]
     classes = {one.name: one for one in instance.system.classes}
     by_class = {name: list(map(math.ceil, exact_times(instance, one, placed))) for name, one in classes.items()}
+    group, apart = _groups(instance, index)
     problem = PlacementProblem(
         instance=instance,
         position=np.array(placed, dtype=np.int64),
@@ -268,7 +270,8 @@ def _build(instance: PlacementInstance) -> PlacementProblem:
         storages=storages,
         network=network,
         copies=tuple(copies),
-        group=_groups(instance, index),
+        group=group,
+        apart=apart,
     )
     if problem.horizon > MAX_TOTAL:
         raise InputError("all times together exceed 64 bits", "graph", "Give smaller times.")
@@ -379,12 +382,13 @@ def _readers(graph: OperationGraph, index: dict[int, int]) -> tuple[list[set[int
     return found, returned
 
 
-def _groups(instance: PlacementInstance, index: dict[int, int]) -> IntArray:
-    """The least position among the operations that share a device, for each."""
+def _groups(instance: PlacementInstance, index: dict[int, int]) -> tuple[IntArray, tuple[tuple[int, ...], ...]]:
+    """The least position among the operations that share a device, for each; the positions of each group apart."""
     groups, at = DisjointSets(len(index)), {instance.graph.operations[v].name: i for v, i in index.items()}
     for names in instance.together:
         groups.join(at[name] for name in names if name in at)
-    return np.array([groups.find(v) for v in range(len(index))], dtype=np.int64)
+    apart = tuple(tuple(sorted({at[name] for name in names if name in at})) for names in instance.apart)
+    return np.array([groups.find(v) for v in range(len(index))], dtype=np.int64), apart
 
 
 def _flat(lists: list[list[int]]) -> tuple[IntArray, IntArray]:

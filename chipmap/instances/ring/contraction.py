@@ -76,7 +76,8 @@ def contract(instance: RingInstance) -> Contraction:
     """The lossless contraction of ``instance`` (kept on it): computing operations and what they share, keep-together
     groups merged.
 
-    An operation to which pins leave no chip has all chips forbidden in the contracted instance (infeasible by C0).
+    An operation to which pins leave no chip, or into which operations merge that are to be apart, has all chips
+    forbidden in the contracted instance (infeasible by C0).
     """
     return kept(instance, "_contraction", _contract)
 
@@ -101,10 +102,13 @@ def _contract(instance: RingInstance) -> Contraction:
     forbidden, every = [], frozenset(range(problem.chips))
     for group, operation in zip(groups, operations, strict=True):
         left = every.intersection(*(chips for u in group if (chips := problem.allowed[u]) is not None))
+        if any(len(set(group).intersection(some)) > 1 for some in problem.apart):
+            left = frozenset()
         if left != every:
             forbidden.append(Forbidden(operation=operation.name, chips=tuple(sorted(every - left))))
     ticks = [int(problem.ticks[list(group)].sum()) for group in groups]
     names = [operation.name for operation in instance.graph.operations]
+    called = {u: operation.name for group, operation in zip(groups, operations, strict=True) for u in group}
     contracted = msgspec.structs.replace(
         instance,
         name=f"{instance.name} (contracted)",
@@ -115,6 +119,7 @@ def _contract(instance: RingInstance) -> Contraction:
         forbidden=tuple(forbidden),
         notes="",
         scopes=(),
+        apart=tuple(tuple(dict.fromkeys(called[u] for u in group)) for group in problem.apart),
     )
     return Contraction(instance, contracted, members, _report(problem, groups))
 
@@ -144,6 +149,7 @@ def _computing_only(problem: RingProblem) -> RingProblem:
         storages=tuple(replace(s, producer=new([s.producer])[0], readers=new(s.readers)) for s in problem.storages),
         allowed=tuple(problem.allowed[v] for v in positions.tolist()),
         groups=tuple(new(group) for group in problem.groups),
+        apart=tuple(new(group) for group in problem.apart),
         order=new([v for v in problem.order if problem.computing[v]]),
     )
 

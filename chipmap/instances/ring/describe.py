@@ -63,6 +63,7 @@ def describe(instance: RingInstance) -> dict[str, Any]:
         "constraints": list(instance.constraints),
         "pins": len(instance.pins),
         "together": len(instance.together),
+        "apart": len(instance.apart),
         "forbidden": len(instance.forbidden),
         "notes": instance.notes,
     }

@@ -147,4 +147,4 @@ def positions(instance: RingInstance, names: Sequence[str]) -> list[int]:
 def bound_names(instance: RingInstance) -> set[str]:
     """The operations that pins, keep-together groups and forbidden chips name."""
     bound = {pin.operation for pin in instance.pins} | {item.operation for item in instance.forbidden}
-    return bound | {name for group in instance.together for name in group}
+    return bound | {name for group in (*instance.together, *instance.apart) for name in group}

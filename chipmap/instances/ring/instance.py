@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from chipmap.instances.pinning import near_name
 from chipmap.networks.graph import OperationGraph
 from chipmap.records import InputError, Record, counted
 
@@ -72,10 +73,10 @@ class RingInstance(Record, frozen=True, kw_only=True):
     ``cost_mode`` is what the period counts (page, T1 and T2); ``traffic`` how the bytes of an operation's roofline are
     counted: ``in_out`` = inputs + outputs + weights, ``twice_out`` = 2 · outputs + weights (published reference
     values use it). ``constraints`` names the constraints that are in force. ``time_ns`` gives measured times of
-    operations (null: the roofline). ``pins``, ``together`` and ``forbidden`` name operations with role ``compute``.
-    ``memory_grade`` says what C4 counts: weights and ``boundary`` tensors, or ``full``: live activations and relay
-    buffers too (page, C4). ``scopes``: the module of each of ``graph.operations`` (``blocks.0.attn``), where the file
-    says it.
+    operations (null: the roofline). ``pins``, ``together``, ``forbidden`` and ``apart`` (groups, no two operations of
+    which share a chip) name operations with role ``compute``. ``memory_grade`` says what C4 counts: weights and
+    ``boundary`` tensors, or ``full``: live activations and relay buffers too (page, C4). ``scopes``: the module of each
+    of ``graph.operations`` (``blocks.0.attn``), where the file says it.
     """
 
     schema: Literal["ring/1"] = "ring/1"
@@ -93,8 +94,9 @@ class RingInstance(Record, frozen=True, kw_only=True):
     notes: str = ""
     memory_grade: MemoryGrade = "boundary"
     scopes: tuple[str, ...] = ()
+    apart: tuple[tuple[str, ...], ...] = ()
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("memory_grade", "scopes")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("memory_grade", "scopes", "apart")
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude."""
@@ -119,10 +121,11 @@ class RingInstance(Record, frozen=True, kw_only=True):
         roles = {operation.name: operation.role for operation in self.graph.operations}
         named = [(f"pins[{i}].operation", pin.operation) for i, pin in enumerate(self.pins)]
         named += [(f"forbidden[{i}].operation", item.operation) for i, item in enumerate(self.forbidden)]
-        named += [(f"together[{i}][{j}]", op) for i, group in enumerate(self.together) for j, op in enumerate(group)]
+        for field, groups in (("together", self.together), ("apart", self.apart)):
+            named += [(f"{field}[{i}][{j}]", op) for i, group in enumerate(groups) for j, op in enumerate(group)]
         for where, name in named:
             if name not in roles:
-                raise InputError(f"no operation is called {name!r}", where, "Use a name from graph.operations.")
+                raise InputError(f"no operation is called {name!r}", where, near_name(name, roles))
             if roles[name] != "compute":
                 what = f"{name!r} has role {roles[name]!r} and is not placed"
                 raise InputError(what, where, "Name the computing operation that makes or reads its data.")

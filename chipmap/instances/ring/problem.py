@@ -60,7 +60,8 @@ class RingProblem:
     ``weight_bytes`` [n] their weights with the constants that no other operation reads (both 0 where not computing);
     ``shared`` are the constants with several readers. ``edges`` [m, 2] are all edges of the graph, ``flows`` [k, 2]
     those between computing operations (through views), both unique and sorted. ``allowed`` [n] is the set of chips that
-    pins and forbidden chips leave, None where all are allowed; ``groups`` are the keep-together groups.
+    pins and forbidden chips leave, None where all are allowed; ``groups`` are the keep-together groups,
+    ``apart`` those of which no two share a chip.
     """
 
     instance: RingInstance
@@ -74,6 +75,7 @@ class RingProblem:
     allowed: tuple[frozenset[int] | None, ...]
     groups: tuple[tuple[int, ...], ...]
     order: tuple[int, ...]
+    apart: tuple[tuple[int, ...], ...] = ()
 
     @property
     def n(self) -> int:
@@ -214,8 +216,9 @@ def _build(instance: RingInstance) -> RingProblem:
         flows=_pairs({(s.producer, v) for s in storages for v in s.readers}),
         storages=storages,
         allowed=_allowed(instance, computing),
-        groups=_groups(instance, computing),
+        groups=_groups(instance, instance.together, computing),
         order=order,
+        apart=_groups(instance, instance.apart, computing),
     )
 
 
@@ -334,7 +337,10 @@ def _allowed(instance: RingInstance, computing: NDArray[np.bool_]) -> tuple[froz
     return tuple(allowed.get(v) if computing[v] else None for v in range(len(index)))
 
 
-def _groups(instance: RingInstance, computing: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
+def _groups(
+    instance: RingInstance, named: tuple[tuple[str, ...], ...], computing: NDArray[np.bool_]
+) -> tuple[tuple[int, ...], ...]:
+    """The computing operations of groups given by name, two or more each."""
     index = {operation.name: v for v, operation in enumerate(instance.graph.operations)}
-    groups = (tuple(sorted({index[name] for name in group if computing[index[name]]})) for group in instance.together)
+    groups = (tuple(sorted({index[name] for name in group if computing[index[name]]})) for group in named)
     return tuple(group for group in groups if len(group) > 1)

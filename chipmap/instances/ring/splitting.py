@@ -135,6 +135,8 @@ def _refuse(instance: RingInstance, v: int, parts: int, way: str) -> None:
         raise InputError(f"{name!r} is pinned", "names", "Free it first: its parts would all be on that chip.")
     if any(name in group for group in instance.together):
         raise InputError(f"{name!r} is in a keep-together group", "names", "Take it out of together: its parts part.")
+    if any(name in group for group in instance.apart):
+        raise InputError(f"{name!r} is in a group apart", "names", "Take it out of apart: its parts have other names.")
     if operation.loops is not None:
         size, known = getattr(operation.loops, RANGES[way]), operation.loops.splits
         if RANGES[way] not in known:

@@ -26,7 +26,9 @@ def packaged(instance: RingInstance, **changes: object) -> RingInstance:
     return changed(instance, package=msgspec.structs.replace(instance.package, **changes))
 
 
-def without_entry(instance: RingInstance, field: Literal["pins", "together", "forbidden"], i: int) -> RingInstance:
-    """The instance without entry number ``i`` of its pins, keep-together groups or forbidden chips."""
+def without_entry(
+    instance: RingInstance, field: Literal["pins", "together", "forbidden", "apart"], i: int
+) -> RingInstance:
+    """The instance without entry number ``i`` of its pins, groups (together, apart) or forbidden chips."""
     entries = getattr(instance, field)
     return changed(instance, **{field: entries[:i] + entries[i + 1 :]})

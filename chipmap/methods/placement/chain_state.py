@@ -19,6 +19,7 @@ from chipmap.heuristics.placement.simulation.simulator import NEVER, schedule, s
 from chipmap.heuristics.placement.simulation.tables import Work, tables, workspace
 from chipmap.heuristics.placement.starts import heft as starts
 from chipmap.heuristics.placement.starts import human
+from chipmap.heuristics.placement.starts.apart import set_apart
 from chipmap.heuristics.placement.starts.etf import etf
 from chipmap.heuristics.placement.starts.heft_units import heft_units
 from chipmap.heuristics.placement.starts.partition import partition
@@ -119,7 +120,7 @@ class ChainState:
         """Hand over the placement on ``devices``, with step time the schedule that the decoder makes of it."""
         problem = self.problem
         if not problem.timed:
-            turn.solution(problem.solution(devices), name)
+            turn.solution(problem.solution(set_apart(problem, devices)), name)
             return
         if self.evaluate_and_keep(devices, key):
             self.tell_best(turn, name)
@@ -129,6 +130,7 @@ class ChainState:
 
         Without ``key``: by the upward rank, then by keys from the schedule run backwards, as long as these help.
         """
+        devices = set_apart(self.problem, devices)
         with self.turns:
             before = self.best
             found = self._placed(devices, self.key if key is None else key, self.work)

@@ -15,6 +15,7 @@ import numpy as np
 from chipmap.heuristics.placement.keys import by_rank
 from chipmap.heuristics.placement.shared import part_bytes
 from chipmap.heuristics.placement.starts import human
+from chipmap.heuristics.placement.starts.apart import set_apart
 from chipmap.heuristics.placement.starts.filling import filled
 from chipmap.heuristics.placement.starts.in_order import Times, times_alone, times_in_order
 from chipmap.heuristics.placement.starts.plain_blocks import blocks
@@ -38,7 +39,7 @@ def first(instance: PlacementInstance, run: Run) -> Termination:
     elif problem.timed:
         _schedules(problem, run)
     else:
-        for device in _each_once(_for_loads(problem)):
+        for device in _each_once(problem, _for_loads(problem)):
             valid = _valid(run, problem.solution(device))
             if valid and problem.operations > FEW:
                 break
@@ -62,7 +63,7 @@ def _schedules(problem: PlacementProblem, run: Run) -> None:
     """Report the shortest valid schedule of a few placements, or the first one of a large instance."""
     rank, refused = by_rank(problem).tolist(), list[IntArray]()
     found = list[tuple[int, int, IntArray, Times]]()
-    for device in _each_once(_placements(problem)):
+    for device in _each_once(problem, _placements(problem)):
         times = times_in_order(problem, device, rank)
         if times is None:
             continue
@@ -127,9 +128,10 @@ def _rests(problem: PlacementProblem, device: IntArray) -> bool:
     )
 
 
-def _each_once(devices: Iterator[IntArray]) -> Iterator[IntArray]:
+def _each_once(problem: PlacementProblem, devices: Iterator[IntArray]) -> Iterator[IntArray]:
+    """Each of them once, with those apart that are to be."""
     seen = set[bytes]()
-    for device in devices:
+    for device in (set_apart(problem, one) for one in devices):
         if device.tobytes() not in seen:
             seen.add(device.tobytes())
             yield device

@@ -21,7 +21,7 @@ TOLD = ("C0", "C6", "C7", "C3", "C5", "C4", "C2", "C1")
 #: What may help where a label takes part in a contradiction.
 REMEDIES = {
     "C0": "raise task.limit_ns, or free a pin or a forbidden device",
-    "C1": "a smaller group in together",
+    "C1": "a smaller group in together or apart",
     "C3": "a route more, or faster routes",
     "C4": "a device more, or a faster one",
     "C5": "routes with channels of their own",

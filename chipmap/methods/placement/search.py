@@ -7,6 +7,7 @@ import time
 from chipmap.heuristics.placement.search.annealing import AnnealingState, anneal, annealing_state, seed_with
 from chipmap.heuristics.placement.search.units import units
 from chipmap.heuristics.placement.simulation.tables import Work, workspace
+from chipmap.heuristics.placement.starts.apart import held
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import Lane, side_by_side
 from chipmap.methods.placement.chain_state import ChainState
@@ -96,7 +97,7 @@ def rounds(state: ChainState, turn: Turn, seed: int, ways: tuple[bool, bool]) ->
         over, step, devices, key = start or state.best
         now, done, share = annealing_state(devices, key, step, over), 0, 0.0
         highest, until = HOT / 2 ** max(0, number - 1) * max(1, step), total * (ROUNDS - 1 - number) / ROUNDS
-        tail = state.heads_and_tails(turn.deadline).tail
+        tail, allowed = state.heads_and_tails(turn.deadline).tail, held(problem, devices)
         # a checked placement costs time, twice in a child process: the last one must be told before the deadline
         while turn.deadline.keep_going() and share < 1.0 and turn.deadline.seconds > 3 * state.cost:
             left = turn.deadline.seconds
@@ -104,7 +105,7 @@ def rounds(state: ChainState, turn: Turn, seed: int, ways: tuple[bool, bool]) ->
             temperatures = temperature, max(temperature / 2, 1e-3)
             if turning:
                 _apply_backward_pass(state, now, both[0])
-            simulated = anneal(state.tables, state.bytes, made, problem.allowed, tail, now, both, temperatures, chunk)
+            simulated = anneal(state.tables, state.bytes, made, allowed, tail, now, both, temperatures, chunk)
             with state.turns:
                 state.simulated += simulated
             done += chunk

@@ -56,6 +56,10 @@ class _Search:
         for i in reversed(range(len(self.order))):
             self.high[i] = min([self.high[i], *(self.high[j] for j in readers[i])])
         self.group = {place[v]: g for g, group in enumerate(problem.groups) for v in group if v in place}
+        self.apart: list[set[int]] = [set() for _ in self.order]
+        for group in problem.apart:
+            for v in group:
+                self.apart[place[v]] |= {place[w] for w in group if w != v}
         self.weights = [int(problem.weight_bytes[v]) for v in self.order]
         done, total = 0, max(1, problem.total_ticks)
         self.parts = list[float]()
@@ -94,5 +98,7 @@ class _Search:
         """The chips that operation ``i`` may have after those before it, the wished one first."""
         low = max([self.low[i], *(at[j] for j in self.producers[i])])
         fixed = [at[j] for j in range(i) if i in self.group and self.group.get(j) == self.group[i]]
+        taken = {at[j] for j in self.apart[i] if j < i}
         some = [c for c in self.chips[i] if low <= c <= self.high[i] and all(c == one for one in fixed)]
+        some = [c for c in some if c not in taken]
         return iter(sorted(some, key=lambda c: abs(c - wish(i))))

@@ -89,7 +89,7 @@ def clashing_labels(instance: RingInstance, run: Run) -> tuple[str, ...]:
     if not labels:
         return ()
     labels |= set() if asked is given else merged_by(run)
-    pinned = given.pins or given.forbidden or given.together
+    pinned = given.pins or given.forbidden or given.together or given.apart
     return tuple(sorted(labels if pinned or labels == {"C0"} else labels - {"C0"}))
 
 

@@ -102,13 +102,22 @@ def _late(facts: Facts, solution: PlacementSolution) -> Iterator[Finding]:
 
 
 def c1_together(placed: Placed) -> Iterator[Finding]:
-    """The operations of a group on one device."""
+    """The operations of a group on one device; no two of a group in ``apart`` on one."""
     position = {name: v for v, name in enumerate(placed.facts.names)}
     for i, group in enumerate(placed.facts.instance.together):
         used = {placed.device[v]: v for name in group if (v := position[name]) in placed.device}
         if len(used) > 1:
             where = ", ".join(f"{placed.facts.names[v]!r} on {device!r}" for device, v in sorted(used.items()))
             yield f"together[{i}]", len(used) - 1, "devices", f"a group is spread over {len(used)} devices: {where}"
+    for i, group in enumerate(placed.facts.instance.apart):
+        on: dict[str, list[str]] = {}
+        for name in dict.fromkeys(group):
+            if position[name] in placed.device:
+                on.setdefault(placed.device[position[name]], []).append(name)
+        for device, here in sorted(on.items()):
+            if len(here) > 1:
+                what = f"{', '.join(map(repr, here))} share device {device!r}, but are to be apart"
+                yield f"apart[{i}]", len(here) - 1, "operations", what
 
 
 def c2_order(placed: Placed) -> Iterator[Finding]:

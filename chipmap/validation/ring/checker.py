@@ -78,6 +78,7 @@ def c0_domain(mapped: Mapped) -> Iterator[Finding]:
     yield from _pins(mapped)
     yield from _forbidden(mapped)
     yield from _together(mapped)
+    yield from _apart(mapped)
 
 
 def _range(mapped: Mapped) -> Iterator[Finding]:
@@ -117,6 +118,20 @@ def _together(mapped: Mapped) -> Iterator[Finding]:
             names = ", ".join(mapped.name(v) for v in members)
             message = f"the keep-together group {names} is spread over chips {', '.join(map(str, chips))}"
             yield names, len(chips) - 1, "chips", message
+
+
+def _apart(mapped: Mapped) -> Iterator[Finding]:
+    """No two computing operations of a group in ``apart`` share a chip."""
+    for group in mapped.instance.apart:
+        on: dict[int, list[int]] = {}
+        for v in sorted({mapped.facts.position[name] for name in group}):
+            if v in mapped.facts.ticks:
+                on.setdefault(mapped.chips[v], []).append(v)
+        for chip, here in sorted(on.items()):
+            if len(here) > 1:
+                names = ", ".join(mapped.name(v) for v in here)
+                message = f"operations {names} share chip {chip}, but are to be apart"
+                yield names, len(here) - 1, "operations", message
 
 
 def c1_flow(mapped: Mapped) -> Iterator[Finding]:

@@ -68,7 +68,7 @@ def search(
     """(least load found, devices of the units): placements better than ``best``, from ``start`` [U] on; ``floor`` is a
     lower bound. None where there is none.
     """
-    arrays, place, found = _arrays(graph), _place(graph), None
+    arrays, place, found = _arrays(graph, start), _place(graph), None
     seed_with(seed)
     for number in range(rounds):
         _reset(arrays, place, start if found is None else found)
@@ -85,12 +85,16 @@ def search(
     return best, found
 
 
-def _arrays(graph: LoadGraph) -> Graph:
-    kind = graph.kind_of
+def _arrays(graph: LoadGraph, start: IntArray) -> Graph:
+    """The graph as arrays; units with operations that are to be apart stay where they are."""
+    kind, unit = graph.kind_of, {v: u for u, members in enumerate(graph.members) for v in members}
+    allowed = np.ascontiguousarray(graph.allowed[:, kind])
+    for u in {unit[v] for some in graph.problem.apart for v in some}:
+        allowed[u] = np.arange(graph.problem.devices) == start[u]
     return Graph(
         time=np.ascontiguousarray(graph.time[:, kind]),
         bytes=graph.bytes,
-        allowed=np.ascontiguousarray(graph.allowed[:, kind]),
+        allowed=allowed,
         paying=graph.paying[kind],
         memory=graph.memory[kind],
         unit_at=np.cumsum([0, *(len(units) for units, _, _ in graph.nets)]).astype(np.int64),

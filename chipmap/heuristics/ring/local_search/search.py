@@ -75,8 +75,8 @@ class LocalSearch:
             raise ValueError("the local search rests on C1")
         if problem.chips > MOST_CHIPS:
             raise ValueError(f"the local search takes at most {MOST_CHIPS} chips")
-        if problem.groups or any(chips is not None for chips in problem.allowed):
-            raise ValueError("the local search knows no pins, forbidden chips or keep-together groups")
+        if problem.groups or problem.apart or any(chips is not None for chips in problem.allowed):
+            raise ValueError("the local search knows no pins, forbidden chips or groups together or apart")
         self.problem = problem
         self.operations = [v for v in problem.order if problem.computing[v]]
         self.net = _net(problem, self.operations)
