@@ -84,16 +84,15 @@ NETWORKS = {
 }
 
 
-def export(network: Network, path: Path) -> None:
-    """Export a network with random weights to ``path``; what it returns are plain tensors."""
+def wrapped(network: Network) -> Any:
+    """A network with random weights, as a module that returns plain tensors."""
     import torch
     import transformers
 
     torch.manual_seed(0)
     settings = dict(network.settings)
     experts = settings.pop("experts_implementation", None)
-    config = getattr(transformers, network.config)(**settings)
-    made = getattr(transformers, network.model)(config).eval()
+    made = getattr(transformers, network.model)(getattr(transformers, network.config)(**settings)).eval()
     if experts is not None:
         made.set_experts_implementation(experts)
 
@@ -106,6 +105,16 @@ def export(network: Network, path: Path) -> None:
             found = torch.utils._pytree.tree_leaves(self.net(**given, return_dict=True).to_tuple())
             return tuple(one for one in found if isinstance(one, torch.Tensor))
 
+    return Plain()
+
+
+def example(network: Network) -> dict[str, Any]:
+    """What the network takes, at random."""
+    import torch
+    import transformers
+
+    settings = {key: value for key, value in network.settings.items() if key != "experts_implementation"}
+    config = getattr(transformers, network.config)(**settings)
     words = getattr(getattr(config, "text_config", config), "vocab_size", 1)
     mask = torch.ones((1, TOKENS), dtype=torch.int64)
     mask[:, TOKENS * 3 // 4 :] = 0
@@ -114,7 +123,14 @@ def export(network: Network, path: Path) -> None:
         "mask": ("attention_mask", mask),
         "image": ("pixel_values", torch.randn(1, 3, SIDE, SIDE)),
     }
-    program = torch.export.export(Plain(), (), dict(examples[name] for name in network.inputs), strict=False)
+    return dict(examples[name] for name in network.inputs)
+
+
+def export(network: Network, path: Path) -> None:
+    """Export a network with random weights to ``path``; what it returns are plain tensors."""
+    import torch
+
+    program = torch.export.export(wrapped(network), (), example(network), strict=False)
     torch.export.save(program, path)
 
 

@@ -12,6 +12,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import shlex
 import shutil
 import stat
 import tempfile
@@ -32,7 +33,8 @@ ENVIRONMENT = "environment.json"
 _PARTIAL, _OLD = ".partial", ".replaced"
 #: In a directory under a temporary name: that it is ours; the older archive; the best solutions of runs cut off.
 _OURS, _OLDER, _EARLIER = ".chipmap", "older", "earlier-"
-_ELSEWHERE = "Name a new directory for --out, or one that an earlier run has written."
+_ELSEWHERE = "Name a new directory, or one that an earlier run has written."
+_AGAIN = "Run `chipmap solve --out` again."
 
 
 @dataclass(frozen=True)
@@ -156,15 +158,17 @@ def require_whole(directory: Path) -> None:
     """Raise :class:`InputError` unless ``directory`` is an archive in which every listed file is as it was written."""
     where = str(directory)
     if is_partial(directory):
-        raise InputError("is the unfinished archive of a run", where, "Its solution.json is the best one found so far.")
+        raise InputError("is the unfinished archive of a run", where, _finishing(directory))
     if not any(_is_plain(directory / name) for name in (ENVIRONMENT, "result.json", "solution.json")):
         raise InputError("is a directory, and no archive of a run", where, "Name a file or a directory of --out.")
     if not _is_plain(directory / ENVIRONMENT):
-        raise InputError(f"is no whole archive: {ENVIRONMENT} is missing", where, "Run `chipmap solve --out` again.")
+        # a run writes nowhere but into archives: this may be a folder of the user's own
+        remedy = "Run `chipmap solve --out` again, with a new directory."
+        raise InputError(f"is no whole archive: {ENVIRONMENT} is missing", where, remedy)
     for name, (size, digest) in _manifest(directory).items():
         odd = Path(name).name != name or len(name.encode()) > 255 or "\0" in name
         if odd or ((directory / name).exists() and not _is_plain(directory / name)):
-            remedy = "An archive holds plain files only: don't trust this one."
+            remedy = f"An archive holds plain files only: don't trust this one. {_AGAIN}"
             raise InputError(f"lists {name!r}, which is no plain file in it", where, remedy)
         try:
             if _fingerprint(directory / name) == (size, digest):
@@ -172,7 +176,15 @@ def require_whole(directory: Path) -> None:
             fault = "is not as it was written"
         except OSError:
             fault = "is missing"
-        raise InputError(f"is a damaged archive: {name} {fault}", where, "Run `chipmap solve --out` again.")
+        raise InputError(f"is a damaged archive: {name} {fault}", where, _AGAIN)
+
+
+def _finishing(directory: Path) -> str:
+    """What to do with the temporary directory of a run that goes on or was cut off."""
+    whole = str(directory.with_name(directory.name.removesuffix(_PARTIAL).removesuffix(_OLD)))
+    remedy = f"`chipmap solve INSTANCE --out {shlex.quote(whole)}` goes on from what is there."
+    found = _is_plain(directory / "solution.json")
+    return f"{remedy} Its solution.json is the best solution found so far." if found else remedy
 
 
 def _is_plain(path: Path) -> bool:
@@ -244,7 +256,7 @@ def _manifest(directory: Path) -> dict[str, tuple[int, str]]:
     try:
         return msgspec.json.decode(read_bytes(path), type=_Environment).files
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"is a damaged archive: {error}", str(path), "Run `chipmap solve --out` again.") from None
+        raise InputError(f"is a damaged archive: {error}", str(path), _AGAIN) from None
 
 
 def _require_replaceable(target: Path) -> None:

@@ -99,6 +99,7 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "gurobipy": ("solvers/*.py",),
     "cvxpy": ("formulations/*/relaxation.py",),
     "torch": ("learned/*.py", "networks/importers/torch*.py", "plans/torch_pipeline/script/*.py"),
+    "jax": ("plans/jax/script/*.py",),
     "onnx": ("networks/importers/onnx*.py", "plans/onnx/*.py"),
     "numba": ("kernels/compiled.py", "kernels/parts.py", "kernels/records.py"),
     "matplotlib": ("report/*.py",),

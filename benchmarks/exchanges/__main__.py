@@ -25,8 +25,8 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_p
 from benchmarks.exchanges.cases import BACKWARD, CHIPS, LAYERS, Layers, schemes
 from benchmarks.exchanges.compared import KNOWN, Key, Row, plan_says, rows, scoped
 from benchmarks.exchanges.hlo import by_kind, collectives
-from benchmarks.exchanges.plan import Plan, Policy, plan
-from benchmarks.exchanges.steps import layer_of
+from chipmap.plans.jax.planning import Plan, Policy, plan
+from chipmap.plans.jax.steps import layer_of
 
 OUT = Path(__file__).resolve().parents[1] / "results" / "dataflow-exchanges.md"
 MB = 10**6
@@ -61,7 +61,8 @@ def compiled(of: Plan) -> tuple[dict[Key, Fraction], dict[str, Fraction]]:
 
 def by_the_compiler(of: Plan) -> Fraction:
     """Bytes of the program on whole arrays, whose exchanges the compiler finds."""
-    from benchmarks.exchanges.written import as_whole, rests
+    from benchmarks.exchanges.written import as_whole
+    from chipmap.plans.jax.source import rests
 
     names = [step.name for step in of.layer.steps]
     alone = plan(of.layer, dict.fromkeys(names, "NONE"), 1)
@@ -149,7 +150,7 @@ def kinds(cases: list[Case]) -> str:
 
 def page(cases: list[Case], free: str, seconds: float) -> str:
     """The result."""
-    from benchmarks.exchanges.operators import jax
+    from benchmarks.exchanges.written import jax
 
     known: dict[int, list[str]] = defaultdict(list)
     for one in cases:

@@ -10,9 +10,9 @@ from fractions import Fraction
 
 from benchmarks.exchanges.charged import charges
 from benchmarks.exchanges.hlo import Found
-from benchmarks.exchanges.plan import Plan
 from chipmap.instances.dataflow.instance import Keep
 from chipmap.instances.dataflow.workload import Scheme
+from chipmap.plans.jax.planning import Plan
 
 #: What differs, by number.
 KNOWN = {
@@ -64,10 +64,10 @@ def rows(
     workload = plan.layer.workload
     known: dict[Key, Fraction] = defaultdict(Fraction)
     for one in charges(workload, schemes, plan.chips, keep, adds):
-        known[_alike_key(plan, one[:3], adds)] += one.link
+        known[alike_key(plan, one[:3], adds)] += one.link
     made: dict[Key, Fraction] = defaultdict(Fraction)
     for key, link in compiled.items():
-        made[_alike_key(plan, key, adds)] += link
+        made[alike_key(plan, key, adds)] += link
     order = {step.name: i for i, step in enumerate(plan.layer.steps)}
     keys = sorted({*known, *made}, key=lambda key: (order.get(key[0], len(order)), key[1:]))
     found = []
@@ -77,7 +77,7 @@ def rows(
     return found
 
 
-def _alike_key(plan: Plan, key: Key, adds: bool) -> Key:
+def alike_key(plan: Plan, key: Key, adds: bool) -> Key:
     """One key for an exchange, whoever names it: gradients of parameters count with these; exchanges of products that
     a kernel adds up with this kernel; sums of what experts' chips have with the experts."""
     payer, term, tensor = key

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from benchmarks.exchanges.cases import CHIPS, schemes
-from benchmarks.exchanges.steps import layer_of
 from benchmarks.exchanges.timed import Timed, timed
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees, Task
 from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.instances.dataflow.workloads.llama import llama_network
+from chipmap.plans.jax.steps import layer_of
 from chipmap.solve import solve
 
 #: Bytes per nanosecond of an H100's memory, and of its links through a switch, one way.

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import NamedTuple
 
-from benchmarks.exchanges.layouts import Collective, link_bytes
+from chipmap.plans.jax.layouts import Collective
 
 #: XLA's names of collectives; those with ``-start`` are the asynchronous ones, whose ``-done`` don't count again.
 _NAMES: dict[str, Collective] = {
@@ -145,3 +145,17 @@ def _slicing(text: str) -> dict[str, set[int]]:
             used.setdefault(operand, []).append(defined[2] == "dynamic-slice" and place == 0)
     end()
     return found
+
+
+def link_bytes(collective: Collective, result: Fraction, group: int) -> Fraction:
+    """Bytes over a chip's link of a collective among ``group`` chips that leaves ``result`` bytes on each."""
+    if group == 1:
+        return Fraction(0)
+    rest = Fraction(group - 1, group)
+    return {
+        "all_reduce": 2 * result * rest,
+        "all_gather": result * rest,
+        "reduce_scatter": result * group * rest,
+        "all_to_all": result * rest,
+        "permute": result,
+    }[collective]

@@ -9,9 +9,9 @@ from benchmarks.exchanges.compared import rows, scoped
 from benchmarks.exchanges.free import h100_layer, solved
 from benchmarks.exchanges.hlo import collectives
 from benchmarks.exchanges.numbers import compared
-from benchmarks.exchanges.plan import Policy, plan
-from benchmarks.exchanges.rivals import KEPT, judged, schemes_of
-from benchmarks.exchanges.steps import layer_of
+from benchmarks.exchanges.rivals import judged, schemes_of
+from chipmap.plans.jax.planning import Policy, plan
+from chipmap.plans.jax.steps import layer_of
 
 MB = 10**6
 
@@ -40,7 +40,7 @@ def _line(layers: Layers, trained: bool, seconds: float) -> tuple[str, bool]:
     instance = instance.replace(system=instance.system.replace(chip=chip))
     best, status = solved(instance, seconds)
     keep, own, layer = best.keep or "none", schemes_of(instance, best), layer_of(workload)
-    policy = Policy(keep=KEPT[keep])
+    policy = Policy(keep=keep)
     from benchmarks.exchanges.written import with_shard_map
 
     made = plan(layer, own, CHIPS, policy)

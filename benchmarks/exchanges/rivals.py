@@ -14,16 +14,14 @@ from benchmarks.exchanges.cases import CHIPS, PINS, Pins
 from benchmarks.exchanges.compared import plan_says, scoped
 from benchmarks.exchanges.free import h100_layer, solved
 from benchmarks.exchanges.hlo import collectives
-from benchmarks.exchanges.plan import Keep, Policy, plan
-from benchmarks.exchanges.steps import Layer, layer_of
 from benchmarks.exchanges.timed import Timed, timed
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.workload import Kernel, Scheme
+from chipmap.plans.jax.planning import Policy, plan
+from chipmap.plans.jax.steps import Layer, layer_of
 from chipmap.records import InputError
 
 Schemes = Mapping[str, Scheme]
-#: What a program does with layouts that were sent, for what a mapping keeps.
-KEPT: Mapping[str, Keep] = {"none": "reader", "phase": "phase", "step": "step"}
 
 
 def _mixed(attention: str, rest: str) -> Pins:
@@ -57,7 +55,7 @@ def judged(instance: DataflowInstance, solution: DataflowSolution, layer: Layer)
     from benchmarks.exchanges.written import with_shard_map
 
     own = schemes_of(instance, solution)
-    made = plan(layer, own, CHIPS, Policy(keep=KEPT[solution.keep or "none"]))
+    made = plan(layer, own, CHIPS, Policy(keep=solution.keep or "none"))
     found, said = scoped(collectives(with_shard_map(made).compiled(), CHIPS)), plan_says(made)
     unsaid = sum(
         (abs(found.get(key, Fraction(0)) - said.get(key, Fraction(0))) for key in {*found, *said}), Fraction(0)

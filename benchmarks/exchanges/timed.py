@@ -12,10 +12,10 @@ from collections.abc import Mapping as Table
 from fractions import Fraction
 from typing import NamedTuple
 
-from benchmarks.exchanges.plan import Keep, Plan, Policy, plan
-from benchmarks.exchanges.steps import Layer
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Keep
 from chipmap.instances.dataflow.workload import Scheme
+from chipmap.plans.jax.planning import Plan, Policy, plan
+from chipmap.plans.jax.steps import Layer
 from chipmap.validation.dataflow.checker import check
 from chipmap.validation.dataflow.mapping import Mapping, mapping_of
 from chipmap.validation.dataflow.times import times_of

@@ -59,6 +59,7 @@ def pretrain(
             waiting[number] = pool.submit(work.path(number), samples, seed, deadline)
 
     def hear(futures: Iterable[Future[Judged]]) -> None:
+        """Note verdicts that came in, and write all of them."""
         numbers = {future: number for number, future in waiting.items()}
         for future in futures:
             number = numbers[future]

@@ -41,6 +41,7 @@ def compile_first(family: Family, quiet: bool = False) -> float:
     told, live = quiet, not quiet and sys.stderr.isatty()
 
     def tell(now: Compiling) -> None:
+        """Show how far it is: a bar that is drawn anew, or one sentence."""
         nonlocal told
         if live:
             sys.stderr.write(f"{_CLEAR}{family.name}: {bar(now)}")

@@ -302,6 +302,7 @@ def explainer(work: Callable[[Any, Any, Any, SolveOptions], Explaining[Any]]) ->
         told: Told | None = None,
         bounds: Sequence[Bound] = (),
     ) -> Explanation:
+        """The explanation of an instance, by the family's ``work``."""
         options = options or SolveOptions()
         options.check()
         return work(instance, solution, against, options).explain(progress, told, bounds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.families.plan_formats import CHROME_TRACE, OF_DEGREES
+from chipmap.families.plan_formats import CHROME_TRACE, JAX, OF_DEGREES, TABLE
 from chipmap.family import Family, Formulation, generators, methods
 
 PAPER = "DFModel: Design Space Optimization of Large-Scale Systems Exploiting Dataflow Mappings, sections III to VIII"
@@ -86,11 +86,12 @@ FAMILY = Family(
     ),
     shipped="chipmap.instances.dataflow.shipped:SHIPPED",
     from_graph="chipmap.instances.dataflow.from_graph:from_graph",
+    merge_pins="chipmap.instances.dataflow.pinning:merge_pins",
     explain="chipmap.explaining.dataflow.explain:explain",
     plot="chipmap.report.dataflow.plots:plot",
     describe="chipmap.instances.dataflow.describe:describe",
     mapping="chipmap.inputs.by_name:schemes",
-    plan_formats=(*OF_DEGREES, CHROME_TRACE),
+    plan_formats=(TABLE, *OF_DEGREES, JAX, CHROME_TRACE),
     files="chipmap.instances.dataflow.describe:files",
     sweeps="chipmap.instances.dataflow.sweeps.shipped:SWEEPS",
     measures="chipmap.bench.dataflow.measures:measures",

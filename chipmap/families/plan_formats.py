@@ -6,7 +6,7 @@ from chipmap.family import PlanFormat
 
 TABLE = PlanFormat(
     "csv",
-    "a table: a line per operation with its chip or device",
+    "a table: a line per operation (kernel, segment) with its place",
     "plan.csv",
     emit="chipmap.plans.table:emit",
     suits="chipmap.plans.table:suits",
@@ -72,3 +72,13 @@ TORCHTITAN = _layers(
 )
 #: Plans of layers: of graphs, and of degrees.
 OF_GRAPHS, OF_DEGREES = (MEGATRON, VLLM, TORCHTITAN), (MEGATRON, VLLM)
+JAX = PlanFormat(
+    "jax",
+    "a layer as a program of JAX's shard_map with its collectives, and layouts of parameters",
+    "layer.py",
+    emit="chipmap.plans.jax.format:emit",
+    suits="chipmap.plans.jax.format:suits",
+    adopt="chipmap.plans.jax.format:adopt",
+    recognise="chipmap.plans.jax.format:recognise",
+    inside=True,
+)

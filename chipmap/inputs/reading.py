@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from chipmap.instances.ring.instance import RingInstance
     from chipmap.instances.wafer.instance import WaferInstance
 
-if TYPE_CHECKING:
-    from chipmap.instances.dataflow.instance import DataflowInstance
-    from chipmap.instances.multimodel.instance import MultiInstance
-    from chipmap.instances.placement.instance import PlacementInstance
-    from chipmap.instances.ring.instance import RingInstance
-    from chipmap.instances.wafer.instance import WaferInstance
-
 _FORMATS = "An instance is a JSON file with a `schema`; `chipmap convert` makes one from a published graph format."
 
 

@@ -39,6 +39,7 @@ def near_start(
     ``begin`` finds."""
 
     def work() -> None:
+        """Find a start, then solve the model round it until no cut is new."""
         if run.best is None or anew:
             begin()
         run.checkpoint()

@@ -32,6 +32,7 @@ def main(name: str, method: str) -> int:
     run = Run(instance, SolveOptions(threads=1), checker(family, None))
 
     def work() -> Termination:
+        """What a solve of the instance does, in one process: bounds, start, method."""
         at_once(run, family)
         start = start_method(family, chosen, None)
         if start is not None:

@@ -113,6 +113,7 @@ def _looking(family: Family, stopped: Callable[[], bool], tell: Tell) -> Callabl
     last = -LOOK
 
     def looked() -> bool:
+        """Whether to stop; tells how many functions are there if the last word was long ago."""
         nonlocal last
         if time.monotonic() >= last + LOOK:
             now = kept(family)

@@ -136,6 +136,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     run.listener = send.improvement
 
     def work() -> Termination:
+        """The method that comes before, if there is one, then the chosen one."""
         if run.evaluator is not None:  # the first call; the parent hears what it says
             begin()
             run.checkpoint()

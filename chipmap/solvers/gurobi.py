@@ -144,6 +144,7 @@ def _set_start(native: Any, x: Any, lowered: LoweredModel, session: Session) -> 
 
 def _run(native: Any, x: Any, lowered: LoweredModel, session: Session) -> int:
     def callback(model: Any, where: int) -> None:
+        """Hand messages, bounds and solutions to the session."""
         if where == GRB.Callback.MESSAGE:
             session.write(model.cbGet(GRB.Callback.MSG_STRING))
         elif where == GRB.Callback.MIP:

@@ -147,6 +147,7 @@ def _run(highs: Any, lowered: LoweredModel, session: Session, report: bool = Tru
     calls, hold = count(), HOLD_CALLS if session.request.deterministic else HOLD_SECONDS
 
     def on_interrupt(event: Any) -> None:
+        """Report a bound once it has stood for a while, and stop when asked to."""
         if report and lowered.integer.any():
             value = event.data_out.mip_dual_bound
             now = next(calls) if session.request.deterministic else time.monotonic()
@@ -162,6 +163,7 @@ def _run(highs: Any, lowered: LoweredModel, session: Session, report: bool = Tru
         session.solution(lowered.value_of(values), event.data_out.objective_function_value)
 
     def solve() -> str:
+        """Run HiGHS, and let its scheduler go; the model's status."""
         try:
             highs.run()
         finally:

@@ -3,7 +3,7 @@ and sums that are shared; and what their mappings take by the methods' own array
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from random import Random
 from typing import Any
@@ -49,25 +49,41 @@ def count(instance: DataflowInstance) -> int:
     return total
 
 
-def batch_time(problem: DataflowProblem, chosen: Sequence[int], partitions: Sequence[int]) -> int | None:
-    """Picoseconds of the batch of a mapping, by the numbers of its options; None where it breaks C2 or C6.
+def batch_time(
+    problem: DataflowProblem, chosen: Sequence[int], partitions: Sequence[int], below: int | None = None
+) -> int | None:
+    """Picoseconds of the batch of a mapping, by the numbers of its options; None where it breaks C2 or C6, or takes
+    ``below`` or more.
 
     Partitions are numbered 0, 1, … in the order in which they run.
     """
     layers = problem.instance.mapped_layers
     options = [problem.options[i % problem.n][o] for i, o in enumerate(chosen)]
     solution = problem.mapping([one.scheme for one in options], partitions, ())
-    if any(sum(taken) > problem.sram for taken in sram_bytes(problem, solution).values()):
-        return None
-    capacity = problem.instance.system.memory.capacity_bytes
-    if capacity is not None and max(dram_bytes(problem, chosen, partitions)) > capacity:
-        return None
     layer, again = 0, often(problem, solution)
     for p, one in times(problem, solution).items():
         taken = one.compute, one.memory, one.network
         layer += again[p] * (problem.launch + (max(taken) if problem.instance.task.overlap else sum(taken)))
     assert layers * problem.n == len(chosen)
-    return total_ticks(problem, layer, chosen)
+    ticks = total_ticks(problem, layer, chosen)
+    if below is not None and ticks >= below:
+        return None
+    if any(sum(taken) > problem.sram for taken in sram_bytes(problem, solution).values()):
+        return None
+    capacity = problem.instance.system.memory.capacity_bytes
+    if capacity is not None and max(dram_bytes(problem, chosen, partitions)) > capacity:
+        return None
+    return ticks
+
+
+def least(mappings: Iterable[tuple[DataflowProblem, Sequence[int], Sequence[int]]]) -> int | None:
+    """Picoseconds of the best of these mappings; None where each breaks C2 or C6. Those that take longer than one that
+    fits needn't fit."""
+    best = None
+    for one in mappings:
+        ticks = batch_time(*one, below=best)
+        best = best if ticks is None else ticks
+    return best
 
 
 def one_by_one(problem: DataflowProblem) -> Iterator[tuple[tuple[int, ...], int | None]]:

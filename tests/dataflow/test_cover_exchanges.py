@@ -20,7 +20,7 @@ from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.problem import DataflowProblem, resident, total_ticks
 from chipmap.methods.dataflow.wide_graphs import has_cover_bound
 from chipmap.solvers.repeated import GrowingProgram, Repeated
-from tests.dataflow.exchange_instances import batch_time, problems
+from tests.dataflow.exchange_instances import batch_time, least, problems
 from tests.dataflow.random_instances import _kernel, made
 from tests.dataflow.test_fused_exchanges import fused_instance, partitionings
 from tests.dataflow.test_wide import problem_of
@@ -29,8 +29,7 @@ from tests.dataflow.test_wide import problem_of
 def best(problem: DataflowProblem) -> int | None:
     """Picoseconds of the best mapping of a problem, of all."""
     ranges = [range(len(options)) for options in problem.options] * problem.instance.mapped_layers
-    found = [batch_time(problem, chosen, one) for one in partitionings(problem) for chosen in product(*ranges)]
-    return min((one for one in found if one is not None), default=None)
+    return least((problem, chosen, one) for one in partitionings(problem) for chosen in product(*ranges))
 
 
 def covered(problem: DataflowProblem) -> int | None:

@@ -22,7 +22,7 @@ from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import SolveRequest
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.checker import check
-from tests.dataflow.exchange_instances import batch_time, exchange_instance, problems
+from tests.dataflow.exchange_instances import batch_time, exchange_instance, least, problems
 from tests.dataflow.random_instances import made
 from tests.dataflow.tiny_models import optimum
 
@@ -94,17 +94,12 @@ def found(problem: DataflowProblem, model: Any, solver: str | None = None) -> in
     return ticks
 
 
-def least(problem: DataflowProblem, some: list[Mapping]) -> int | None:
-    """The least picoseconds of these mappings; None where none fits."""
-    return min((ticks for one in some if (ticks := batch_time(problem, *one)) is not None), default=None)
-
-
 def test_both_models_find_what_brute_force_finds() -> None:
     """Shared readers, partial sums, updates, replicas that share out state and experts; layouts kept as long as may be;
     DRAM without a limit, or just enough for some mapping."""
     seen = Counter[str]()
     for seed, problem, some in few_mappings(range(330)):
-        instance, best = alone(problem), least(problem, some)
+        instance, best = alone(problem), least((problem, *one) for one in some)
         assert found(problem, mip.build(instance)) == best, (seed, problem.plan)
         assert found(problem, cpsat.build(instance)) == best, (seed, problem.plan)
         limited = instance.system.memory.capacity_bytes is not None
@@ -118,7 +113,7 @@ def test_both_models_find_what_brute_force_finds() -> None:
 def test_so_they_do_however_they_are_stated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Empty partitions anywhere, labels assumed, Gurobi, payers with literals of their own, and cutoffs."""
     for seed, problem, some in few_mappings(range(0, 40, 2)):
-        instance, best = alone(problem), least(problem, some)
+        instance, best = alone(problem), least((problem, *one) for one in some)
         assert found(problem, mip.build(instance, {"order": "free"}), solver="gurobi") == best, seed
         assert found(problem, cpsat.build(instance, {"labels": "assume"})) == best, seed
         if best is not None:
@@ -191,7 +186,7 @@ def test_who_adds_up_copies_of_tokens_supplies_nobody(fused: bool) -> None:
 
 def test_models_side_by_side_keep_their_own_optima() -> None:
     """Two problems within one model of each kind: names differ, and the sum is that of the optima."""
-    all_pairs = ((problem, least(problem, some)) for _, problem, some in few_mappings(range(1, 40)))
+    all_pairs = ((problem, least((problem, *one) for one in some)) for _, problem, some in few_mappings(range(1, 40)))
     both = ((problem, best) for problem, best in all_pairs if problem.shared and problem.added)
     pairs = [(problem, best) for problem, best in both if best is not None][:2]
     best = sum(ticks for _, ticks in pairs)

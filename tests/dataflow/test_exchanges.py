@@ -10,12 +10,12 @@ import pytest
 from benchmarks.exchanges.cases import CHIPS, LAYERS, Layers, schemes
 from benchmarks.exchanges.charged import charges
 from benchmarks.exchanges.compared import plan_says, rows, scoped
-from benchmarks.exchanges.hlo import by_kind, collectives
-from benchmarks.exchanges.layouts import PARTIAL, WHOLE, Layout, change, covers, link_bytes, moved
-from benchmarks.exchanges.plan import Add, Plan, Policy, Run, plan
-from benchmarks.exchanges.steps import layer_of
+from benchmarks.exchanges.hlo import by_kind, collectives, link_bytes
 from chipmap.instances.dataflow.instance import Keep
 from chipmap.instances.dataflow.workloads.llama import llama_network
+from chipmap.plans.jax.layouts import PARTIAL, WHOLE, Layout, change, covers, moved
+from chipmap.plans.jax.planning import Add, Plan, Policy, Run, plan
+from chipmap.plans.jax.steps import layer_of
 from chipmap.records import InputError
 
 MB = 10**6
@@ -146,10 +146,10 @@ def test_each_exchange_is_charged_what_is_made(layers: Layers) -> None:
     """Layouts kept, made once per phase, or for each reader by itself without sums that are shared. What differs are
     gradients that few chips gather; but for each by itself ``Dispatch_b`` still exchanges the sum of two products."""
     for trained in (False, True) if layers.trained else (False,):
-        for pins, (keep, of_plan) in product(layers.pins, (("step", "step"), ("phase", "phase"), ("none", "reader"))):
+        for pins, keep in product(layers.pins, ("step", "phase", "none")):
             workload, adds = layers.full(trained), keep != "none"
             own = schemes(workload, pins)
-            of = plan(layer_of(workload), own, CHIPS, Policy(keep=of_plan, adds=adds))  # type: ignore[arg-type]
+            of = plan(layer_of(workload), own, CHIPS, Policy(keep=keep, adds=adds))  # type: ignore[arg-type]
             found = rows(of, own, plan_says(of), keep, adds)  # type: ignore[arg-type]
             differing = {(row.payer, row.tensor) for row in found if row.known == 3}
             assert differing <= (set() if adds else {("Dispatch_b", "Experts_Up_b")}), (trained, pins, keep)

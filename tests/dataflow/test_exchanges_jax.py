@@ -14,10 +14,11 @@ from benchmarks.exchanges.cases import CHIPS, LAYERS, schemes  # noqa: E402
 from benchmarks.exchanges.compared import plan_says, scoped  # noqa: E402
 from benchmarks.exchanges.hlo import collectives  # noqa: E402
 from benchmarks.exchanges.numbers import compared  # noqa: E402
-from benchmarks.exchanges.plan import Plan, Policy, plan  # noqa: E402
 from benchmarks.exchanges.rivals import rivals  # noqa: E402
-from benchmarks.exchanges.steps import layer_of  # noqa: E402
-from benchmarks.exchanges.written import as_whole, rests, with_shard_map  # noqa: E402
+from benchmarks.exchanges.written import as_whole, with_shard_map  # noqa: E402
+from chipmap.plans.jax.planning import Plan, Policy, plan  # noqa: E402
+from chipmap.plans.jax.source import rests  # noqa: E402
+from chipmap.plans.jax.steps import layer_of  # noqa: E402
 
 devices = pytest.mark.skipif(len(jax.devices()) < CHIPS, reason="JAX was started with fewer than eight devices")
 

@@ -20,10 +20,10 @@ from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, wires
 from chipmap.methods.dataflow.chain import auto
 from chipmap.run import Run, SolveOptions
-from tests.dataflow.exchange_instances import batch_time, exchange_instance, problems
+from tests.dataflow.exchange_instances import batch_time, exchange_instance, least, problems
 
 #: Mappings of an instance at most.
-MOST = 20_000
+MOST = 4000
 
 
 def partitionings(problem: DataflowProblem) -> Iterator[tuple[int, ...]]:
@@ -47,13 +47,12 @@ def partitionings(problem: DataflowProblem) -> Iterator[tuple[int, ...]]:
 
 def best(instance: DataflowInstance) -> int | None:
     """Picoseconds of the best mapping, of all."""
-    found = [
-        batch_time(problem, chosen, numbers)
+    return least(
+        (problem, chosen, numbers)
         for problem in problems(instance)
         for numbers in partitionings(problem)
         for chosen in product(*[range(len(o)) for o in problem.options] * instance.mapped_layers)
-    ]
-    return min((one for one in found if one is not None), default=None)
+    )
 
 
 def judged(instance: DataflowInstance, solution: Any) -> Certificate:

@@ -91,4 +91,9 @@ def test_a_ring_that_can_not_keep_apart_names_c0() -> None:
     """Four operations on three chips: no mapping, by C0."""
     found = chipmap.solve("ring/tiny-skip", isolate=False, pin={"apart": [["a", "b", "c", "d"]]})
     assert found.status == "infeasible"
-    assert found.infeasibility and "C0" in found.infeasibility[0].labels
+    assert found.infeasibility[0].labels == ("C0",)
+    assert found.infeasibility[0].message == "4 operations are to be apart (a among them), there are 3 chips"
+    for more in ({"together": [["a", "b"]]}, {"pins": {"a": 0, "b": 0}}):
+        found = chipmap.solve("ring/tiny-skip", isolate=False, pin={"apart": [["a", "b"]], **more})
+        assert found.status == "infeasible"
+        assert found.infeasibility[0].message.startswith("a and b are to be apart, but ")

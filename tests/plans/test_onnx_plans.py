@@ -24,7 +24,7 @@ from chipmap.plans.emission import unsuited
 from chipmap.plans.onnx import format as form
 from chipmap.plans.plan import EmitOptions, PlanData
 from chipmap.plans.reading import read_plan, recognised, solution_in
-from chipmap.records import InputError
+from chipmap.records import InputError, SolverUnavailableError
 
 onnx: Any = pytest.importorskip("onnx", reason="needs the extra onnx")
 from onnx import reference  # noqa: E402
@@ -300,6 +300,12 @@ def test_plans_of_others_are_refused(tmp_path: Path, annotated: tuple[RingInstan
     with pytest.raises(InputError, match="isn't the model of 'small': it has no node"):
         form.emit(instance, cut(instance, 3), EmitOptions(str(path)))
     assert "isn't converted from an ONNX model" in str(form.suits(shipped("ring/tiny-skip"), None))
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, annotated: tuple[RingInstance, bytes]) -> None:
+    monkeypatch.setattr("chipmap.plans.emission.find_spec", lambda name: None)
+    with pytest.raises(SolverUnavailableError, match=r"onnx needs onnx.*\n.*chipmap\[onnx\]"):
+        read_plan(annotated[1], form.FILE, annotated[0])
 
 
 def test_data_in_other_files(tmp_path: Path) -> None:

@@ -91,6 +91,7 @@ def test_stages_give_what_the_network_gives(
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["equal"] and said["boundary_bytes"] == plan["boundary_bytes"]
     sent, counted = sum(said["boundary_bytes"]), crossing(instance, solution)
+    assert sent == counted
     family = "ring" if isinstance(instance, RingInstance) else "placement"
     figures = f"{said['stages']} stages, difference {said['largest_difference']:.1e} of {said['largest_output']:.1e}"
     record_property(f"{name}, {family}, {chips} chips", f"{figures}; {sent:,} bytes sent, {counted:,} counted")

@@ -235,6 +235,9 @@ def _choices(instance: DataflowInstance) -> Iterator[DataflowTrial]:
         ("micro_batch", "the micro-batch chosen", "C0", None),
         ("schemes", "sharding schemes chosen", "C0", {}),
         ("together", "without pinned kernels", "C5", ()),
+        ("apart", "without kernels that lie apart", "C5", ()),
+        ("pins", "without pins to partitions", "C5", ()),
+        ("forbidden", "without forbidden partitions", "C5", ()),
     ]
     kernels, limited = instance.workload.kernels, instance.system.memory.capacity_bytes is not None
     if limited and any(one.phase == "backward" for one in kernels):

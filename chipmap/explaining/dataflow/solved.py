@@ -47,6 +47,7 @@ def _full(instance: DataflowInstance, run: Run) -> None:
     run.bound(todo.least, "all FLOP")
 
     def solve(case: DegreesCase, others: list[int], _: int) -> list[int]:
+        """The bound at one choice of degrees: its optimum, or what is known where that takes too long."""
         run.bound(min([case.bound, *others]), "kernels one by one")
         try:
             ticks = solve_degrees(case.problem, run)

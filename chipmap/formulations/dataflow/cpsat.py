@@ -24,6 +24,8 @@ from chipmap.formulations.dataflow.cpsat_assignment import (
     c3_phases,
     c4_partitions,
     c5_together,
+    c5_together_apart,
+    c5_together_pins,
     def_given,
     def_upto,
 )
@@ -178,6 +180,8 @@ def add_dataflow(
     state(c3_phases, builder)
     state(c4_partitions, builder, choices.order)
     state(c5_together, builder)
+    state(c5_together_apart, builder)
+    state(c5_together_pins, builder)
     if choices.given is not None:
         def_given(builder, choices.given)
     tensors = Tensors(builder)

@@ -8,6 +8,7 @@ from ortools.sat.python import cp_model
 
 from chipmap.formulations.cpsat import LabelledModel, Literal
 from chipmap.formulations.dataflow.tables import Tables
+from chipmap.formulations.dataflow.tables_pins import apart, numbered, ruled
 from chipmap.formulations.dataflow.tables_slots import fused
 from chipmap.instances.dataflow import DataflowSolution
 from chipmap.instances.dataflow.alike import Alike
@@ -141,7 +142,7 @@ def c4_partitions(builder: Builder, order: str) -> None:
             builder.enforce("c4_partitions", builder.model.add(sum(inside[c]) <= 1))
     if tables.place or (tables.exactly and not builder.assume):
         return
-    if order == "prefix" or tables.spares or tables.caching:
+    if order == "prefix" or tables.spares or tables.caching or numbered(tables):
         (_sym_stages if tables.stages else _sym_prefix)(builder, inside)
 
 
@@ -149,6 +150,8 @@ def _sym_prefix(builder: Builder, inside: dict[int, list[Literal]]) -> None:
     """Without C1 in force (``assume``), every copy speaks for itself; else those that nobody of their phase reads."""
     tables = builder.tables
     for phase in tables.phases:
+        if numbered(tables):
+            builder.clause("def_used", inside[phase.start])
         for c in phase[1:]:
             used = builder.used[c] = builder.literal(f"used[{c}]")
             builder.clause("def_used", [~used, *inside[c]])
@@ -202,6 +205,33 @@ def c5_together(builder: Builder) -> None:
         leaders = [builder.A[i, c] for i in tables.leaders(c)]
         if len(leaders) > 1:
             builder.enforce("c5_together", builder.model.add(sum(leaders) <= 1))
+
+
+def c5_together_apart(builder: Builder) -> None:
+    """C5: a partition holds at most one kernel of a group that lies apart."""
+    for group in apart(builder.tables):
+        for c in range(builder.tables.count):
+            inside = [builder.A[i, c] for i in group if (i, c) in builder.A]
+            if len(inside) > 1:
+                builder.enforce("c5_together_apart", builder.model.add(sum(inside) <= 1))
+
+
+def c5_together_pins(builder: Builder) -> None:
+    """C5: no copy lies in a partition whose index is ruled out; the index of slot c is the number of slots in use
+    before it."""
+    label, model = "c5_together_pins", builder.model
+    for one in ruled(builder.tables, builder.assume):
+        here = builder.A[one.copy, one.slot]
+        if one.place is not None:
+            if one.out:
+                builder.clause(label, [~here])
+            continue
+        index = sum(builder.used[c] if c else 1 for c in range(one.slot))
+        under = [here, *builder.assumption(label)]
+        for k in one.barred:
+            model.add(index != k).only_enforce_if(under)
+        if one.largest is not None:
+            model.add(index <= one.largest).only_enforce_if(under)
 
 
 def def_given(builder: Builder, given: DataflowSolution) -> None:

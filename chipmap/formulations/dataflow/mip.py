@@ -25,6 +25,8 @@ from chipmap.formulations.dataflow.mip_assignment import (
     c3_phases,
     c4_partitions,
     c5_together,
+    c5_together_apart,
+    c5_together_pins,
     def_given,
     def_upto,
 )
@@ -133,6 +135,8 @@ def _assignment(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> 
     state(c3_phases, block, made)
     state(c4_partitions, block, made, choices.order)
     state(c5_together, block, made)
+    state(c5_together_apart, block, made)
+    state(c5_together_pins, block, made)
     if choices.given is not None:
         def_given(block, made, choices.given)
 

@@ -8,6 +8,7 @@ import pyomo.environ as pyo
 
 from chipmap.deadline import look
 from chipmap.formulations.dataflow.tables import Tables
+from chipmap.formulations.dataflow.tables_pins import apart, numbered, ruled
 from chipmap.formulations.dataflow.tables_slots import fused
 from chipmap.instances.dataflow import DataflowSolution
 from chipmap.instances.dataflow.alike import Alike
@@ -147,13 +148,15 @@ def c4_partitions(block: pyo.Block, tables: Tables, order: str) -> None:
         for c, kernels in count.items():
             look()
             rows[c] = kernels >= 1
-    elif order == "prefix" or tables.spares or tables.caching:
+    elif order == "prefix" or tables.spares or tables.caching or numbered(tables):
         if tables.stages:
             _sym_stages(block, tables, count)
             return
         used = block.used = pyo.Var([c for phase in tables.phases for c in phase[1:]], bounds=(0, 1))
         for phase in tables.phases:
             look()
+            if numbered(tables):
+                rows["kernels", phase.start] = count[phase.start] >= 1
             for c in phase[1:]:
                 rows["kernels", c] = used[c] <= count[c]
                 if c - 1 in phase[1:]:
@@ -216,6 +219,39 @@ def c5_together(block: pyo.Block, tables: Tables) -> None:
         leaders = tables.leaders(c)
         if len(leaders) > 1:
             rows["single", c] = pyo.quicksum(block.A[i, c] for i in leaders) <= 1
+
+
+def c5_together_apart(block: pyo.Block, tables: Tables) -> None:
+    """C5: a partition holds at most one kernel of a group that lies apart: Σ A[i, c] <= 1."""
+    rows = block.c5_together_apart = pyo.Constraint(pyo.Any)
+    for g, group in enumerate(apart(tables)):
+        for c in range(tables.count):
+            look()
+            inside = [block.A[i, c] for i in group if c in tables.slots[i]]
+            if len(inside) > 1:
+                rows[g, c] = pyo.quicksum(inside) <= 1
+
+
+def c5_together_pins(block: pyo.Block, tables: Tables) -> None:
+    """C5: no copy lies in a partition whose index is ruled out: A[i, c] <= 0. Where the index of slot c is Σ used
+    before it, it isn't k if A[i, c] = 1: binary ``above[i, c, k]`` says on which side of k it is."""
+    rows = block.c5_together_pins = pyo.Constraint(pyo.Any)
+    listed = list(ruled(tables))
+    sides = [(one.copy, one.slot, k) for one in listed if one.place is None for k in one.barred]
+    above = block.above = pyo.Var(sides, domain=pyo.Binary)
+    for one in listed:
+        look()
+        i, c, most = one.copy, one.slot, tables.count
+        if one.place is not None:
+            if one.out:
+                rows[i, c] = block.A[i, c] <= 0
+            continue
+        index = pyo.quicksum(block.used[before] if before else 1 for before in range(c))
+        for k in one.barred:
+            rows[i, c, k, "below"] = index <= k - 1 + most * (1 - block.A[i, c]) + most * above[i, c, k]
+            rows[i, c, k, "above"] = index >= k + 1 - 2 * most * (1 - block.A[i, c]) - 2 * most * (1 - above[i, c, k])
+        if one.largest is not None:
+            rows[i, c, "largest"] = index <= one.largest + most * (1 - block.A[i, c])
 
 
 def def_given(block: pyo.Block, tables: Tables, given: DataflowSolution) -> None:

@@ -30,6 +30,7 @@ def c2_sram(block: pyo.Block, tables: Tables, unit: int) -> None:
         within.setdefault(c, []).append((e, m))
 
     def held(c: int, scale: int) -> Any:
+        """Bytes in DRAM in slot c: what rests there, what is used of parameters, and tensors that wait."""
         parts = [weighted(block, tables, "weights", c, scale), 2 * moved(block, tables, "buffer", c, scale)]
         for e, m in within.get(c, ()):
             t = tables.tensors[e]

@@ -98,6 +98,7 @@ def least_time(problem: WaferProblem) -> int | None:
     """
 
     def fits(tau: int) -> bool:
+        """Whether all types, each in its fewest tiles within time ``tau``, fit the fabric's area."""
         area = 0
         for t, convs in enumerate(problem.type_arrays):
             tiles = least_tiles(problem, convs, tau, problem.memory)

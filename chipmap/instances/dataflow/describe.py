@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, check_degrees
+from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, DataflowSolution, check_degrees
 from chipmap.instances.dataflow.loads import chosen_options, listed_shares
 from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.parts import parts
@@ -19,7 +19,12 @@ from chipmap.instances.dataflow.sizes import chip_weights, fetch_bytes, flop, ou
 from chipmap.instances.dataflow.tiles import sharing
 from chipmap.records import InputError, csv_text
 
+#: Columns for what is the same for all kernels: the parallelism of each dimension, and how the batch is run.
+PLAN_COLUMNS = ("dimensions", *BatchPlan._fields)
 _COLUMNS = ("layer", "name", "kind", "phase", "scheme", "partition", "compute_ps", "weight_bytes", "output_bytes")
+
+#: What a task says of single kernels, of which only the number is shown.
+_COUNTED = ("schemes", "together", "pins", "forbidden", "apart")
 
 
 def describe(instance: DataflowInstance) -> dict[str, Any]:
@@ -50,17 +55,17 @@ def describe(instance: DataflowInstance) -> dict[str, Any]:
         "sram_mib": chip.sram_bytes / 2**20,
         "network": " x ".join(f"{one.size} {one.topology}" for one in instance.system.network),
         "mode": instance.mode,
-        "task": {k: v for k, v in msgspec.to_builtins(instance.task).items() if k not in ("schemes", "together")},
+        "task": {k: v for k, v in msgspec.to_builtins(instance.task).items() if k not in _COUNTED},
         "pinned_schemes": len(instance.task.schemes),
-        "together": len(instance.task.together),
+        **{name: len(getattr(instance.task, name)) for name in _COUNTED if name != "schemes"},
         "notes": instance.notes,
     }
 
 
 def files(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, bytes]:
     """The files written beside a solution: ``mapping.csv``, a line per kernel (per layer and kernel where partitions
-    reach across layers), with its compute time and its bytes on one chip; where kernels share tiles, its time on its
-    tiles and their number, and where stages share out kernels its stage.
+    reach across layers), with its compute time and its bytes on one chip, and the degrees and the plan of the batch;
+    where kernels share tiles, its time on its tiles and their number, and where stages share out kernels its stage.
 
     Empty where the solution isn't one of ``instance``.
     """
@@ -75,7 +80,9 @@ def files(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, b
         return {}
     rows = []
     shared = _shared(problem, solution, options)
-    more = [*(["tiles"] if shared else []), *(["stage"] if solution.stages else [])]
+    alike = {"dimensions": " ".join(solution.degrees.dimensions), **solution.plan._asdict()}
+    alike = {name: value for name, value in alike.items() if value is not None}
+    more = [*alike, *(["tiles"] if shared else []), *(["stage"] if solution.stages else [])]
     for i, partition in enumerate(solution.partitions):
         layer, v = divmod(i, problem.n)
         kernel, option = instance.workload.kernels[v], options[i]
@@ -85,7 +92,7 @@ def files(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, b
         at = routed(instance, solution.degrees)
         here = parts(kernel, option.scheme, instance.mode, solution.degrees.tensor, at)
         weights = ceil(chip_weights(kernel, instance, here.weights))
-        rows.append((*row, ticks, weights, option.output, *([tiles] if shared else []), *stage))
+        rows.append((*row, ticks, weights, option.output, *alike.values(), *([tiles] if shared else []), *stage))
     return {"mapping.csv": csv_text((*_COLUMNS, *more), rows).encode()}
 
 

@@ -84,6 +84,8 @@ def _suppliers(
     """For each (maker, reader) of a tensor that the reader has in a layout for which another one paid: the tensor, that
     one and the number of the layout."""
     n, keep = problem.n, problem.instance.task.keep or "none"
+    if keep == "none" and len(set(partitions)) == len(partitions):
+        return  # nothing outlasts the kernel that paid for it
     phase = [kernel.phase for kernel in problem.instance.workload.kernels]
     for k in range(0, len(chosen), n):
         for shared in problem.shared:

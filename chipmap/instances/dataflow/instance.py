@@ -23,6 +23,9 @@ from chipmap.instances.dataflow.batch_checks import (
 from chipmap.instances.dataflow.degrees import PARALLELISMS as PARALLELISMS
 from chipmap.instances.dataflow.degrees import Degrees as Degrees
 from chipmap.instances.dataflow.degrees import Parallelism as Parallelism
+from chipmap.instances.dataflow.pins import Forbidden as Forbidden
+from chipmap.instances.dataflow.pins import Pin as Pin
+from chipmap.instances.dataflow.pins import check_pins
 from chipmap.instances.dataflow.plan import KEEPS as KEEPS
 from chipmap.instances.dataflow.plan import SHARDS as SHARDS
 from chipmap.instances.dataflow.plan import BatchPlan as BatchPlan
@@ -56,15 +59,16 @@ class Task(Record, frozen=True, kw_only=True):
     ``overlap``: a partition takes the most of compute, memory and network, else their sum.
     ``utilisation`` is the share of the peak that compute reaches (null: kernels share tiles, by cycles).
     ``all_reduce_factor`` multiplies an all-reduce in mode ``dfmodel`` (published runs use 2; mode ``physical`` always
-    does). ``partitions`` is the most
-    partitions per phase (null: any number), all of which must be used where ``exactly`` says so. ``across_layers`` lets
-    a partition reach over the end of a layer. ``tile_tokens`` tokens stream through a chip at a time. Each group of
-    ``together`` lies in one partition that holds no kernel of another group. ``schemes`` pins the sharding of the
-    kernels that it names. ``stages`` says what the stages of a pipeline share out: equal numbers of whole layers, or
-    the kernels of all layers, as the mapping likes (page, "Stages of kernels"). ``schedule`` is the order in which a
-    stage of layers runs micro-batches: one forward, one backward; interleaved, where a stage is ``chunks`` parts of the
-    network (null: as many as is best); or with weight updates late, where a stage would wait (``zb-h1``) (page,
-    "Schedules of a pipeline"). ``shard`` is what replicas share out: the
+    does). ``partitions`` is the most partitions per phase (null: any number), all of which must be used where
+    ``exactly`` says so. ``across_layers`` lets a partition reach over the end of a layer. ``tile_tokens`` tokens stream
+    through a chip at a time. Each group of ``together`` lies in one partition that holds no kernel of another group, no
+    two kernels of a group of ``apart`` in one. ``pins`` and ``forbidden`` name partitions, by their place among those
+    of a phase (page, C5). ``schemes`` pins the sharding of the kernels that it names. ``stages`` says what the stages
+    of a pipeline share out: equal numbers of whole layers, or the kernels of all layers, as the mapping likes (page,
+    "Stages of kernels"). ``schedule`` is the order in which a stage of layers runs micro-batches: one forward, one
+    backward; interleaved, where a stage is ``chunks`` parts of the network (null: as many as is best); or with weight
+    updates late, where a stage would wait (``zb-h1``) (page, "Schedules of a pipeline"). ``shard`` is what replicas
+    share out: the
     optimiser's state (ZeRO-1), its gradients too (ZeRO-2), or weights as well (ZeRO-3, FSDP; true), or none of these
     (false); null: what is best. ``optimizer_step`` counts what the step moves through DRAM (page, "Training").
     ``expert_load``: where chips have experts of their own, the tokens of the fullest one over the mean (page,
@@ -89,6 +93,9 @@ class Task(Record, frozen=True, kw_only=True):
         "state_bytes",
         "master_weights",
         "keep",
+        "pins",
+        "forbidden",
+        "apart",
     )
 
     purpose: Purpose = "training"
@@ -119,6 +126,9 @@ class Task(Record, frozen=True, kw_only=True):
     state_bytes: int = 4
     master_weights: bool = True
     keep: Keep | None = None
+    pins: tuple[Pin, ...] = ()
+    forbidden: tuple[Forbidden, ...] = ()
+    apart: tuple[tuple[str, ...], ...] = ()
 
     @property
     def state_per_parameter(self) -> int | None:
@@ -205,7 +215,7 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
         """Raise :class:`InputError` for anything that the types alone don't exclude."""
         self.workload.check()
         self.system.check()
-        task, names = self.task, {kernel.name for kernel in self.workload.kernels}
+        task = self.task
         for field in ("batch", "micro_batch", "all_reduce_factor", "tile_tokens"):
             value = getattr(task, field)
             if value is not None and not 1 <= value <= 10**9:
@@ -230,13 +240,7 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
         if not 1 <= task.expert_load <= 10_000:
             raise InputError(f"is {task.expert_load}", "task.expert_load", "Give 1 (all chips alike) to 10,000.")
         check_recompute(self)
-        grouped = [name for group in task.together for name in group]
-        for where, named in (("together", grouped), ("schemes", list(task.schemes))):
-            for name in named:
-                if name not in names:
-                    raise InputError(f"no kernel is called {name!r}", f"task.{where}", "Use a name from the workload.")
-        if len(set(grouped)) != len(grouped):
-            raise InputError("a kernel is in two groups", "task.together", "Put each kernel in at most one.")
+        check_pins(self)
         if task.stages == "kernels":
             check_stages(self)
         check_schedule(self)

@@ -6,9 +6,15 @@ The formulas are those of ``docs/families/dataflow.md``, "Sharding" and "Parts",
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees
+from chipmap.instances.dataflow.options import ticks_of
 from chipmap.instances.dataflow.parts import apart_by_samples, gatherers, has, heads_share, padded, parts
 from chipmap.instances.dataflow.routed import routing_ns
 from chipmap.instances.dataflow.sharding import among_chips, collective_ns, made_layout, swap_ns, taken_layout
@@ -17,6 +23,31 @@ from chipmap.instances.dataflow.workload import Kernel, Scheme
 
 #: A kernel with its scheme.
 End = tuple[Kernel, Scheme]
+
+
+class Changes(NamedTuple):
+    """Picoseconds of the change of layout of a tensor under each option of its maker and each of its reader, as lists
+    and as an array [maker's, reader's]; and whether there ever is one."""
+
+    rows: list[list[int]]
+    ticks: NDArray[np.int64]
+    any: bool
+
+
+def changes_between(
+    instance: DataflowInstance,
+    degrees: Degrees,
+    ends: tuple[Kernel, Kernel],
+    schemes: tuple[Sequence[Scheme], Sequence[Scheme]],
+) -> Changes:
+    """The changes of layout of what the first of two kernels makes for the second, under these schemes of both."""
+    maker, reader = ends
+    rows = [[0] * len(schemes[1]) for _ in schemes[0]]
+    if degrees.expert > 1 or any(one.size > 1 for one in degrees.carrying(instance.system, "tensor")):
+        rows = [
+            [ticks_of(change_ns(instance, degrees, (maker, s), (reader, t))) for t in schemes[1]] for s in schemes[0]
+        ]
+    return Changes(rows, np.array(rows, dtype=np.int64), any(map(any, rows)))
 
 
 def change_ns(instance: DataflowInstance, degrees: Degrees, maker: End, reader: End) -> Fraction:

@@ -8,20 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
-from chipmap.instances.dataflow.layouts import End, change_ns
-from chipmap.instances.dataflow.options import ticks_of
+from chipmap.instances.dataflow.layouts import Changes, End, change_ns
+from chipmap.instances.dataflow.options import kinds, ticks_of
 from chipmap.instances.dataflow.parts import apart_by_samples, has, heads_share, parts
 from chipmap.instances.dataflow.plans import shared_by_plans
 from chipmap.instances.dataflow.rates import dram_rate
 from chipmap.instances.dataflow.routed import routed
-from chipmap.instances.dataflow.sharding import Layout, taken_layout
+from chipmap.instances.dataflow.sharding import Layout, reads_operand, taken_layout
 from chipmap.instances.dataflow.sizes import output_bytes
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 
@@ -108,47 +108,71 @@ def shared_tensors(
     degrees: Degrees,
     readers: Sequence[Sequence[int]],
     schemes: Sequence[Sequence[Scheme]],
-    converts: Callable[[int, int, int, int], int],
+    changes: Callable[[int, int], Changes],
 ) -> tuple[Shared, ...]:
     """The tensors of which one reader's layout may have that of a later one in it, where that one ever pays a change.
 
     ``readers`` of each kernel are in the order of their places, ``schemes`` those of each kernel's options, and
-    ``converts`` prices changes of layout.
+    ``changes`` prices changes of layout. Tensors that are alike share arrays.
     """
-
-    def pays(u: int, v: int) -> bool:
-        return any(converts(u, v, s, t) for s in range(len(schemes[u])) for t in range(len(schemes[v])))
-
-    known = shared_by_plans(instance).setdefault("shared", {})
-    found = list[Shared | None]()
+    known: dict[object, Any] = shared_by_plans(instance).setdefault("shared", {})
+    found, kernels, kind = list[Shared](), instance.workload.kernels, kinds(instance)
+    at = degrees, instance.task.samples
     for u, own in enumerate(readers):
-        if len(own) > 1 and any(pays(u, v) for v in own[1:]):
-            key = u, *own, *(schemes[v] for v in (u, *own)), degrees, instance.task.samples
+        if len(own) > 1 and any(changes(u, v).any for v in own[1:]):
+            ends = ((kind[v], schemes[v], reads_operand(kernels[v], kernels[u])) for v in own)
+            key = at, kind[u], schemes[u], *ends
             if key not in known:
-                known[key] = _shared(instance, degrees, u, own, schemes)
-            found.append(known[key])
-    return tuple(one for one in found if one is not None)
+                layouts = known.setdefault((at, kind[u]), _Layouts(instance, degrees, kernels[u]))
+                known[key] = _shared(layouts, u, own, schemes)
+            one: Shared | None = known[key]
+            if one is not None:
+                found.append(one._replace(maker=u, readers=tuple(own)))
+    return tuple(found)
+
+
+class _Layouts:
+    """The layouts in which any kernel reads what ``maker``, or one that is alike, makes: worked out once each."""
+
+    def __init__(self, instance: DataflowInstance, degrees: Degrees, maker: Kernel) -> None:
+        self.instance, self.degrees, self.maker, self.kind = instance, degrees, maker, kinds(instance)
+        self.numbers: dict[Need, int] = {}
+        self.listed: list[tuple[Need, Copy]] = []
+        self.read: dict[object, list[int]] = {}
+        self.pairs: dict[tuple[int, int], bool] = {}
+
+    def needs(self, u: int, v: int, schemes: Sequence[Scheme]) -> list[int]:
+        """The number of the layout that kernel v needs of what u makes, a kernel like ``maker``, under each scheme."""
+        kernels = self.instance.workload.kernels
+        key = self.kind[v], tuple(schemes), reads_operand(kernels[v], kernels[u])
+        if key not in self.read:
+            self.read[key] = [
+                self._number(need(self.instance, self.degrees, kernels[u], kernels[v], s)) for s in schemes
+            ]
+        return self.read[key]
+
+    def _number(self, one: Need) -> int:
+        if one not in self.numbers:
+            self.numbers[one] = len(self.numbers)
+            self.listed.append((one, copy_of(self.instance, self.maker, one)))
+        return self.numbers[one]
+
+    def covers(self, a: int, b: int) -> bool:
+        """Whether the layout of one number has that of another in it."""
+        if (a, b) not in self.pairs:
+            self.pairs[a, b] = self.listed[a][0].covers(self.listed[b][0], self.degrees)
+        return self.pairs[a, b]
 
 
 def _shared(
-    instance: DataflowInstance,
-    degrees: Degrees,
-    maker: int,
-    readers: Sequence[int],
-    schemes: Sequence[Sequence[Scheme]],
+    layouts: _Layouts, maker: int, readers: Sequence[int], schemes: Sequence[Sequence[Scheme]]
 ) -> Shared | None:
     """The tensor of ``maker`` with its ``readers`` in the order of their places, of which ``schemes`` are the options;
     None where no reader's layout has that of a later one in it."""
-    kernels = instance.workload.kernels
-    numbers: dict[Need, int] = {}
-    needs = [
-        [
-            numbers.setdefault(need(instance, degrees, kernels[maker], kernels[v], one), len(numbers))
-            for one in schemes[v]
-        ]
-        for v in readers
-    ]
-    covers = np.array([[a.covers(b, degrees) for b in numbers] for a in numbers], dtype=np.bool_)
+    instance, degrees, kernels = layouts.instance, layouts.degrees, layouts.instance.workload.kernels
+    numbers: dict[int, int] = {}
+    needs = [[numbers.setdefault(one, len(numbers)) for one in layouts.needs(maker, v, schemes[v])] for v in readers]
+    covers = np.array([[layouts.covers(a, b) for b in numbers] for a in numbers], dtype=np.bool_)
     before = np.zeros(len(numbers), dtype=np.bool_)
     useful = False
     for own in needs:
@@ -156,7 +180,7 @@ def _shared(
         before[own] = True
     if not useful:
         return None
-    copies = tuple(copy_of(instance, kernels[maker], one) for one in numbers)
+    copies = tuple(layouts.listed[one][1] for one in numbers)
     ends = [[(kernels[v], one) for one in schemes[v]] for v in (maker, *readers)]
     return Shared(
         maker=maker,

@@ -33,15 +33,8 @@ from chipmap.instances.dataflow.instance import (
     Recompute,
     Shard,
 )
-from chipmap.instances.dataflow.layouts import change_ns
-from chipmap.instances.dataflow.options import (
-    Option,
-    all_options,
-    behind_ticks,
-    filled_ticks,
-    kinds,
-    ticks_of,
-)
+from chipmap.instances.dataflow.layouts import Changes, changes_between
+from chipmap.instances.dataflow.options import Option, all_options, behind_ticks, filled_ticks, kinds, ticks_of
 from chipmap.instances.dataflow.plans import settled, shared_by_plans, useful_plans
 from chipmap.instances.dataflow.present import Shared, shared_tensors
 from chipmap.instances.dataflow.resting import Use, parameter_uses
@@ -136,15 +129,19 @@ class DataflowProblem:
 
     def converts(self, u: int, v: int, producer: int, consumer: int) -> int:
         """Picoseconds of the layout change on an edge from kernel u to v, for the numbers of their options."""
-        if self.tensor_dimension is None and self.degrees.expert == 1:
-            return 0
-        before, after = self.options[u][producer].scheme, self.options[v][consumer].scheme
-        kinds, known = self._known
-        maker, reader = (self.instance.workload.kernels[i] for i in (u, v))
-        key = kinds[u], before, kinds[v], after, reads_operand(reader, maker)
-        if key not in known:
-            known[key] = ticks_of(change_ns(self.instance, self.degrees, (maker, before), (reader, after)))
-        return known[key]
+        return self.changes(u, v).rows[producer][consumer]
+
+    def changes(self, u: int, v: int) -> Changes:
+        """What :meth:`converts` says for all options of both kernels; the same object for pairs that are alike."""
+        kinds, known, pairs = self._known
+        if (u, v) not in pairs:
+            ends = self.instance.workload.kernels[u], self.instance.workload.kernels[v]
+            schemes = self._schemes[u], self._schemes[v]
+            key = kinds[u], kinds[v], schemes, reads_operand(ends[1], ends[0])
+            if key not in known:
+                known[key] = changes_between(self.instance, self.degrees, ends, schemes)
+            pairs[u, v] = known[key]
+        return pairs[u, v]
 
     @cached_property
     def uses(self) -> tuple[Use, ...]:
@@ -162,7 +159,7 @@ class DataflowProblem:
         if self.instance.mode == "dfmodel" or (self.tensor_dimension is None and self.degrees.expert == 1):
             return ()
         ordered = [sorted(own, key=self.places.__getitem__) for own in neighbours(self.n, self.edges.tolist())]
-        return shared_tensors(self.instance, self.degrees, ordered, self._schemes, self.converts)
+        return shared_tensors(self.instance, self.degrees, ordered, self._schemes, self.changes)
 
     @cached_property
     def places(self) -> tuple[int, ...]:
@@ -174,15 +171,15 @@ class DataflowProblem:
         place = {v: i for i, v in enumerate(order)}
         return tuple(place[v] for v in range(self.n * layers))
 
-    @property
+    @cached_property
     def _schemes(self) -> list[tuple[Scheme, ...]]:
         return [tuple(option.scheme for option in options) for options in self.options]
 
     @cached_property
-    def _known(self) -> tuple[list[int], dict[tuple[int, Scheme, int, Scheme, bool], int]]:
+    def _known(self) -> tuple[list[int], dict[object, Changes], dict[tuple[int, int], Changes]]:
         """Kernels that differ in nothing but their names have equal numbers; changes of layout between them so far."""
         changes = shared_by_plans(self.instance).setdefault("changes", {})
-        return kinds(self.instance), changes.setdefault((self.instance.task.samples, self.degrees), {})
+        return kinds(self.instance), changes.setdefault((self.instance.task.samples, self.degrees), {}), {}
 
 
 def dataflow_problem(

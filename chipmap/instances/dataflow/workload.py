@@ -29,7 +29,7 @@ MAX_SIZE = 10**12
 _SIZES = ("flop", "output_bytes", "weight_bytes", "fetch_bytes", "exchange_bytes", "whole_bytes", "table_bytes")
 
 
-class Kernel(Record, frozen=True, kw_only=True):
+class Kernel(Record, frozen=True, kw_only=True, cache_hash=True):
     """One kernel of a layer.
 
     A ``gemm`` computes an (outer · M) × N output from an outer · M × K operand (``weights``: parameters, else an

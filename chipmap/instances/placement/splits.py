@@ -28,7 +28,7 @@ import msgspec
 
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
-from chipmap.records import InputError, csv_text
+from chipmap.records import InputError, choices, csv_text
 
 CPU = "cpu"
 #: An accelerator as torch names it.
@@ -74,11 +74,11 @@ def named_in_table(data: bytes, where: str, problem: PlacementProblem) -> dict[s
     found = dict[str, str]()
     remedy = f"Give a table with the columns {_NAMES[0]} and {_PLACES[0]}."
     try:
-        text = data.decode()
+        text = data.decode("utf-8-sig")
         rows = csv.reader(io.StringIO(text), delimiter=max(",;\t", key=text.partition("\n")[0].count))
         columns = [one.strip() for one in next(rows, [])]
         what = columns.index("what") if "what" in columns else None
-        name_at, place_at = (next(columns.index(n) for n in names if n in columns) for names in (_NAMES, _PLACES))
+        name_at, place_at = [next(columns.index(n) for n in names if n in columns) for names in (_NAMES, _PLACES)]
         lines = [(rows.line_num, row) for row in rows if row]
     except StopIteration:
         raise InputError("has no column for operations, or none for devices", where, remedy) from None
@@ -93,7 +93,7 @@ def named_in_table(data: bytes, where: str, problem: PlacementProblem) -> dict[s
             continue
         name = row[name_at] if row[name_at] in known else row[name_at].removeprefix("'")  # before what looks a formula
         if name not in known:
-            raise InputError(f"no operation is called {name!r}", here, "Use names of the graph's operations.")
+            raise InputError(f"no operation is called {name!r}", here, choices(name, problem.names, "There are"))
         if found.setdefault(name, row[place_at]) != row[place_at]:
             raise InputError(f"operation {name!r} is on {found[name]!r} already", here, "Name it once.")
     return _grouped(problem, {name: _device(device, f"{where}: {name!r}", problem) for name, device in found.items()})
@@ -129,7 +129,8 @@ def _between(problem: PlacementProblem, named: dict[str, str], given: Mapping[st
         return named
     split = {name_parts(key)[:length] for key in given for length in range(len(name_parts(key)))}
     found, position = dict(named), {name: v for v, name in enumerate(names)}
-    left = list[int]()
+    of = {one: _device(given[key], key, problem) for key, one in instance.states.items() if one and key in given}
+    reads, operations, left = instance.graph.reads(), instance.graph.operations, list[int]()
     for v in problem.order.tolist():
         if names[v] in found or name_parts(instance.scopes[int(problem.position[v])]) not in split:
             continue
@@ -138,6 +139,8 @@ def _between(problem: PlacementProblem, named: dict[str, str], given: Mapping[st
             forward = forward.rpartition("/")[0]
         producers = [names[int(problem.storages.producer[s])] for s in problem.producers[v]]
         known = [found[name] for name in (forward, *producers) if name in found]
+        held = (operations[u].name for u in reads[int(problem.position[v])])
+        known += [of[name] for name in held if name in of]
         found |= {names[v]: known[0]} if known else {}
         left += [] if known else [v]
     for v in reversed(left):  # nothing before it computes

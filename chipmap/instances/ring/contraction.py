@@ -119,6 +119,7 @@ def _contract(instance: RingInstance) -> Contraction:
         forbidden=tuple(forbidden),
         notes="",
         scopes=(),
+        states={},
         apart=tuple(tuple(dict.fromkeys(called[u] for u in group)) for group in problem.apart),
     )
     return Contraction(instance, contracted, members, _report(problem, groups))

@@ -117,12 +117,20 @@ class Draft:
         notes = f"{old.notes}; {what}" if old.notes else what
         times = tuple(self.times[v] for v in place) if old.time_ns is not None else None
         origins = [self.origin[v] for v in place] if old.scopes else []
-        changes |= {"scopes": tuple("" if v is None else old.scopes[v] for v in origins)}
+        changes |= {"scopes": tuple("" if v is None else old.scopes[v] for v in origins), "states": self._states(place)}
         instance = old.replace(name=f"{old.name} ({what})", graph=graph, time_ns=times, notes=notes, **changes)
         instance.check()
         added = ring_problem(instance).total_ticks - ring_problem(old).total_ticks
         report = {"operations": len(place) - len(old.graph.operations), **report, "ticks of work": added}
         return Transformed(instance, tuple(self.origin[v] for v in place), report)
+
+    def _states(self, place: list[int]) -> dict[str, str]:
+        """The operations of parameters, as they are called now: the first of those that one has become."""
+        old, now = self.instance, dict[str, str]()
+        for v in place:
+            if (origin := self.origin[v]) is not None:
+                now.setdefault(old.graph.operations[origin].name, self.operations[v].name)
+        return {state: now.get(name, "") for state, name in old.states.items()}
 
 
 def fresh(name: str, taken: Container[str]) -> str:

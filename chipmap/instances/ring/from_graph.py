@@ -28,6 +28,7 @@ def from_graph(imported: ImportedGraph, name: str) -> RingInstance:
         together=imported.together,
         notes="; ".join(notes),
         scopes=imported.scopes,
+        states=dict(imported.states),
     )
     instance.check()
     return instance

@@ -76,7 +76,8 @@ class RingInstance(Record, frozen=True, kw_only=True):
     operations (null: the roofline). ``pins``, ``together``, ``forbidden`` and ``apart`` (groups, no two operations of
     which share a chip) name operations with role ``compute``. ``memory_grade`` says what C4 counts: weights and
     ``boundary`` tensors, or ``full``: live activations and relay buffers too (page, C4). ``scopes``: the module of each
-    of ``graph.operations`` (``blocks.0.attn``), where the file says it.
+    of ``graph.operations`` (``blocks.0.attn``), where the file says it. ``states``: the operation that holds or reads
+    each parameter and buffer, by the module's name of it (``blocks.0.attn.bias``); "" where none does.
     """
 
     schema: Literal["ring/1"] = "ring/1"
@@ -95,8 +96,9 @@ class RingInstance(Record, frozen=True, kw_only=True):
     memory_grade: MemoryGrade = "boundary"
     scopes: tuple[str, ...] = ()
     apart: tuple[tuple[str, ...], ...] = ()
+    states: dict[str, str] = {}
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("memory_grade", "scopes", "apart")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("memory_grade", "scopes", "apart", "states")
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude."""
@@ -115,6 +117,11 @@ class RingInstance(Record, frozen=True, kw_only=True):
         if len(self.scopes) not in (0, count := len(self.graph.operations)):
             what = f"has {counted(len(self.scopes), 'entry', 'entries')} for {counted(count, 'operation')}"
             raise InputError(what, "scopes", "Give the scope of each operation, in their order, or none.")
+        known = {operation.name for operation in self.graph.operations} if self.states else set[str]()
+        for state, name in self.states.items():
+            if name and name not in known:
+                what = f"no operation is called {name!r}"
+                raise InputError(what, f"states[{state!r}]", "Use a name from graph.operations.")
         self._check_names()
 
     def _check_names(self) -> None:

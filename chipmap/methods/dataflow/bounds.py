@@ -16,6 +16,7 @@ def bounds(instance: DataflowInstance, run: Run) -> Termination:
     """The least bound that kernels give one by one, over all choices of degrees and micro-batch."""
 
     def work() -> None:
+        """The bound of the choice that is looked at first, beside those that are left."""
         todo = Choices(instance)
         if todo.least is None:
             run.infeasible(no_degrees(instance))
@@ -44,6 +45,7 @@ def relaxation(instance: DataflowInstance, run: Run) -> Termination:
         )
 
     def work() -> None:
+        """Choices in turn, until none that is left can have a smaller bound."""
         todo, found = Choices(instance), list[int]()
         if todo.least is None:
             run.infeasible(no_degrees(instance))

@@ -127,6 +127,7 @@ def _program(state: DataflowChainState, _: Turn) -> None:
         return [*more, *(one.bound for one, _ in left_over)]
 
     def solve(case: DegreesCase, others: list[int], _: int) -> list[int]:
+        """What is proved of one choice of degrees; where the program gives up, it is left over."""
         degrees = case.problem.degrees
         run.bound(min(all_bounds(case.bound, *others)), FLOOR)
         if case.at in listed:
@@ -175,6 +176,7 @@ def _wide_graphs(state: DataflowChainState, _: Turn) -> None:
         run.note("left out", f"{case.text}: {why}; {what} for wide graphs")
 
     def solve(case: DegreesCase, others: list[int], left: int) -> list[int]:
+        """What mappings, covers and models for wide graphs prove of one choice of degrees."""
         small = _pairs(case.problem) <= SMALL
         if small and case.problem.uses:  # a model says more of where parameters rest, and sooner
             return [max(case.bound, one) for one in by_cpsat(case, run, others)]

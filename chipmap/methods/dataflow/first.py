@@ -22,8 +22,9 @@ from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.floors import first_ticks, plain_floor
 from chipmap.instances.dataflow.instance import SHARDS, BatchPlan, DataflowInstance, Degrees
 from chipmap.instances.dataflow.layer_handover import handover_cases
+from chipmap.instances.dataflow.pins import names_partitions, restricted
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, useful_plans
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, resident, total_ticks
+from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, dataflow_problem, resident, total_ticks
 from chipmap.instances.dataflow.sizes import chip_weights
 from chipmap.methods.dataflow.cases import has_no_room, mapping_of
 from chipmap.methods.dataflow.unfused import one_by_one, solve_one_by_one
@@ -191,8 +192,8 @@ def _stays(case: DataflowProblem, chain: Chain) -> bool:
 
 def _try_stages(problem: DataflowProblem, run: Run, deadline: Deadline) -> bool:
     """Report mappings of a problem whose stages share out kernels; whether one is valid."""
-    if problem.instance.task.utilisation is None:
-        return False  # compute of kernels that share tiles doesn't add up
+    if problem.instance.task.utilisation is None or restricted(problem.instance):
+        return False  # compute of kernels that share tiles doesn't add up; pieces don't know pins to partitions
     pieces, valid = Pieces(problem, deadline), False
     for chosen in dict.fromkeys(_schemes(problem, SingleKernelCosts(problem, exact=False), deadline)):
         for stays in (False, True) if resident(problem) else (False,):
@@ -228,6 +229,7 @@ def _mappings(
     """Mappings of one case of the hand-over, under each of these choices of options."""
     task = problem.instance.task
     by_pieces = task.utilisation is not None and task.recomputed != "selective" and task.keep in (None, "none")
+    by_pieces = by_pieces and not restricted(problem.instance)  # plain pieces heed these
     pieces = Pieces(problem, deadline) if by_pieces else None
     for chosen in some:
         if pieces is not None:
@@ -245,20 +247,28 @@ def _by_itself(problem: DataflowProblem) -> bool:
     """Whether every kernel may be a partition."""
     most, exactly, _ = problem.instance.asked
     alone = all(len(group) == 1 for group in problem.instance.task.together)
-    return alone and most is None and not exactly
+    return alone and most is None and not exactly and not names_partitions(problem.instance)
 
 
 def _without_dram(singles: SingleKernelCosts) -> SingleKernelCosts:
     """The same kernels as if DRAM took no time: what they may be inside a partition."""
     other = object.__new__(SingleKernelCosts)
     other.__dict__.update(singles.__dict__)
-    nothing = [np.zeros_like(one.memory) for one in singles.singles]
+    other.known = {}
+    shapes: dict[tuple[int, ...], IntArray] = {}
+
+    def nothing(values: IntArray) -> IntArray:
+        """As many zeros: the same ones for each shape."""
+        if values.shape not in shapes:
+            shapes[values.shape] = np.zeros_like(values)
+        return shapes[values.shape]
+
     other.singles = [
         one._replace(
-            memory=none,
-            reads=tuple(read._replace(dram=np.zeros_like(read.dram)) for read in one.reads),
-            parts=tuple(part._replace(memory=np.zeros_like(part.memory)) for part in one.parts),
+            memory=nothing(one.memory),
+            reads=tuple(read._replace(dram=nothing(read.dram)) for read in one.reads),
+            parts=tuple(part._replace(memory=nothing(part.memory)) for part in one.parts),
         )
-        for one, none in zip(singles.singles, nothing, strict=True)
+        for one in singles.singles
     ]
     return other

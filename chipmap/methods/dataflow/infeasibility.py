@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import TYPE_CHECKING
 
 from chipmap.deadline import Stop
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from chipmap.heuristics.dataflow.program.program import Program
 
 
+#: The fields of a task that pin kernels to partitions, or to each other.
+_PINS = ("together", "pins", "forbidden", "apart")
 #: Share of the time that is left for reasons; looking for what would do can take as long as solving.
 REASONS = 0.5
 #: Labels that the search may make where sums say already what is short: some seconds.
@@ -178,15 +180,19 @@ def _by_program(
             return [short_of_dram(instance, programs, questions)]
         instance = roomy
     plain = instance.replace(
-        task=instance.task.replace(together=(), partitions=None, exactly=False, degrees=None), name="without pins"
+        task=instance.task.replace(**dict.fromkeys(_PINS, ()), partitions=None, exactly=False, degrees=None),
+        name="without pins",
     )
     programs = _programs(plain, problems)
     if not _fits(programs, questions):
         return [_short_of_sram(plain, programs, own, questions)]
     pinned = plain.replace(task=plain.task.replace(together=instance.task.together))
+    if not _fits(_programs(pinned, problems), questions):
+        return [_groups_too_large(instance)]
+    pinned = pinned.replace(task=pinned.task.replace(**{name: getattr(instance.task, name) for name in _PINS}))
     programs = _programs(pinned, problems)
     if not _fits(programs, questions):
-        return [_groups_too_large(instance)]
+        return [_pins_not_kept(instance)]
     if instance.task.partitions is None or not own:
         return []
     return [_partitions(instance, programs, own, questions)]
@@ -220,6 +226,7 @@ def _fits(
 def pins_conflict(instance: DataflowInstance) -> Infeasibility | None:
     """C5: a group that can't lie in one partition, whatever the sizes (None where every group can)."""
     task, kernels = instance.task, {kernel.name: kernel for kernel in instance.workload.kernels}
+    pinned = {pin.kernel: pin.partition for pin in task.pins}
     several = [group for group in task.together if len(group) > 1]
     if several and not instance.asked[2]:
         message = f"{', '.join(several[0])} are pinned together on chips that run kernel by kernel"
@@ -233,14 +240,30 @@ def pins_conflict(instance: DataflowInstance) -> Infeasibility | None:
         if again and len(again) < len(group):
             message = f"{', '.join(group)} are pinned together, but only {', '.join(again)} recomputed"
             return _pins(2, 1, "phases", message)
+    for u, v in _backward(instance):
+        message = f"{u} is pinned to partition {pinned[u]}, and must not run after {v}, which is pinned to {pinned[v]}"
+        return _pins(pinned[u], pinned[v], "partitions", message, "change task.pins")
     for a, b in _cycles(instance):
         message = f"({', '.join(a)}) must run before ({', '.join(b)}) and after it, so that they can't be partitions"
         return _pins(2, 1, "orders", message)
     return None
 
 
-def _pins(demand: float, limit: float, unit: str, message: str) -> Infeasibility:
-    return lacking("C5", demand, limit, message, PINS, unit=unit)
+def _pins(demand: float, limit: float, unit: str, message: str, remedy: str = PINS) -> Infeasibility:
+    return lacking("C5", demand, limit, message, remedy, unit=unit)
+
+
+def _backward(instance: DataflowInstance) -> Iterator[tuple[str, str]]:
+    """Pinned kernels u and v of one phase with a path from u to v, u's partition behind v's."""
+    import networkx as nx
+
+    pins, phase = instance.task.pins, {kernel.name: kernel.phase for kernel in instance.workload.kernels}
+    graph = nx.DiGraph(instance.workload.edges)
+    graph.add_nodes_from(phase)
+    for u, v in permutations(pins, 2):
+        behind = phase[u.kernel] == phase[v.kernel] and u.partition > v.partition
+        if behind and nx.has_path(graph, u.kernel, v.kernel):
+            yield u.kernel, v.kernel
 
 
 def _cycles(instance: DataflowInstance) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
@@ -298,6 +321,16 @@ def _short_of_sram(
     remedy = at_least(path, needed, "byte") if enough is None else does(path, enough, "byte")
     less = smaller_weights(options, limit, tensor)
     return lacking("C2", needed, limit, message, remedy, less, labels=("C2",))
+
+
+def _pins_not_kept(instance: DataflowInstance) -> Infeasibility:
+    """C5: there are mappings that keep groups together, but none that keeps the other pins, with any number of
+    partitions."""
+    task = instance.task
+    said = {f"task.{name}": getattr(task, name) for name in _PINS if name != "together" and getattr(task, name)}
+    message = f"no mapping keeps to {' and '.join(said)}, with any number of partitions"
+    remedy = f"change {' or '.join(said)}"
+    return lacking("C5", sum(map(len, said.values())), 0, message, remedy, unit="entries")
 
 
 def _groups_too_large(instance: DataflowInstance) -> Infeasibility:

@@ -36,6 +36,7 @@ def cpsat(instance: DataflowInstance, run: Run) -> Termination:
 
 def _all(instance: DataflowInstance, run: Run, kind: Kind) -> Termination:
     def work() -> None:
+        """Each choice of degrees that may be better than the incumbent, by its model."""
         todo, certain = Choices(instance), list[bool]()
         if todo.least is None:
             run.infeasible(no_degrees(instance))

@@ -6,15 +6,19 @@ best ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from chipmap.instances.dataflow.batch import runs
+from chipmap.instances.dataflow.pins import Pin, barred
 from chipmap.instances.dataflow.problem import DataflowProblem, levels, wires
 from chipmap.instances.units import units_in_order
+
+#: Pieces that are tried where kernels are pinned to partitions.
+TRIES = 5000
 
 
 class Span(NamedTuple):
@@ -38,12 +42,16 @@ class Pieces:
         groups = [[index[name] for name in group] for group in problem.instance.task.together]
         copies = [[k * n + v for v in group] for k in range(self.layers) for group in groups]
         backward = [kernel.phase == "backward" for kernel in kernels] * self.layers
-        self.units = units_in_order(self.count, tensors, copies, backward)
+        task, barring = problem.instance.task, barred(problem.instance)
+        self.units = units_in_order(self.count, [*tensors, *_by_pins(task.pins, index, backward)], copies, backward)
         self.order = [v for unit in self.units for v in unit]
         place = {v: i for i, v in enumerate(self.order)}
         number = {v: g for g, group in enumerate(copies) for v in group}
         self.pinned = [number.get(v, -1) for v in self.order]
         self.size = [len(group) for group in copies]
+        names = [kernels[v % n].name for v in self.order]
+        self.apart = [sum(1 << g for g, group in enumerate(task.apart) if name in group) for name in names]
+        self.beyond, self.barred = barring.beyond, [barring.kernels.get(name, frozenset()) for name in names]
         often = runs(problem.instance)
         self.kind = [(kernels[v % n].phase, often[v % n]) for v in self.order]
         self.options = [problem.options[v % n][chosen[v]] for v in self.order]
@@ -109,8 +117,7 @@ class Pieces:
         most, exactly, fused = self.problem.instance.asked
         by_stage = self.problem.instance.task.stages == "kernels"
         counted: dict[int | str, list[tuple[int, int]]] = {}
-        for span in spans:
-            made = self._cut(span, fused)
+        for made, span in self._cut_by_index(spans) if any(self.barred) else self._cut_each(spans, fused):
             if made is None:
                 return None
             counted.setdefault(span.stage if by_stage else span.phase, []).extend(made)
@@ -127,6 +134,41 @@ class Pieces:
             number += i in begins
             partitions[v] = number
         return tuple(partitions), tuple(stage_at[i] for i in starts) if by_stage else ()
+
+    def _cut_each(self, spans: list[Span], fused: bool) -> Iterator[tuple[list[tuple[int, int]] | None, Span]]:
+        for span in spans:
+            yield self._cut(span, fused), span
+
+    def _cut_by_index(self, spans: list[Span]) -> Iterator[tuple[list[tuple[int, int]] | None, Span]]:
+        """The pieces of each span, of those that count their partitions from one on (of a phase, or of all stages)."""
+        by_stage = self.problem.instance.task.stages == "kernels"
+        for phase in dict.fromkeys(span.phase for span in spans):
+            some = [span for span in spans if span.phase == phase]
+            most, exactly, _ = (None, False, True) if by_stage else self.problem.instance.asked
+            pieces = self._indexed(some, most, exactly)
+            for span in some:
+                yield pieces and [piece for piece in pieces if span.first <= piece[0] < span.end], span
+
+    def _indexed(self, spans: list[Span], most: int | None, exactly: bool) -> list[tuple[int, int]] | None:
+        """Pieces of spans in a row of which each holds kernels that may lie in the partition of its index: depth first,
+        the longest first, as long as there are tries. None where none are found."""
+        stop = {i: span.end for span in spans for i in range(span.first, span.end)}
+        first, last = spans[0].first, spans[-1].end
+        path = [(first, iter(reversed(self._ends(first, stop[first], 0))))]
+        seen, tries = {(first, 0)}, TRIES
+        while path and tries:
+            end = next(path[-1][1], None)
+            if end is None:
+                path.pop()
+            elif end == last:
+                if not exactly or len(path) == most:
+                    starts = [start for start, _ in path]
+                    return list(pairwise((*starts, last)))
+            elif (end, len(path)) not in seen and (most is None or len(path) < most):
+                seen.add((end, len(path)))
+                tries -= 1
+                path.append((end, iter(reversed(self._ends(end, stop[end], len(path))))))
+        return None
 
     def _cut(self, span: Span, fused: bool) -> list[tuple[int, int]] | None:
         """Pieces of a span, each up to the last place that allows it."""
@@ -152,16 +194,20 @@ class Pieces:
                 at += 1 if middle == first + 1 else 0
         return len(pieces) == wanted
 
-    def _ends(self, first: int, last: int) -> list[int]:
+    def _ends(self, first: int, last: int, index: int | None = None) -> list[int]:
         """The places before which a piece from ``first`` on may end, up to ``last``: what it holds fits the SRAM (C2),
-        groups are whole (C5), and where kernels share tiles each has one (C7)."""
+        groups are whole and kernels may lie in the partition of this ``index`` (C5), and where kernels share tiles each
+        has one (C7)."""
         problem, found = self.problem, list[int]()
         once = problem.instance.mode == "physical"
         tiles = problem.instance.system.chip.tiles if problem.instance.task.utilisation is None else self.count
-        held = leaving = pinned = 0
+        held = leaving = pinned = alone = 0
         group, seen, left = -1, set[int](), dict[int, int]()
         for v in range(first, min(last, first + tiles)):
             one = self.options[v]
+            if alone & self.apart[v] or (index is not None and min(index, self.beyond) in self.barred[v]):
+                break
+            alone |= self.apart[v]
             if self.pinned[v] >= 0:
                 if pinned and self.pinned[v] != group:
                     break
@@ -185,3 +231,14 @@ class Pieces:
             if held + leaving <= problem.sram and (not pinned or pinned == self.size[group]):
                 found.append(v + 1)
         return found
+
+
+def _by_pins(pins: Sequence[Pin], index: Mapping[str, int], backward: Sequence[bool]) -> Iterator[tuple[int, int]]:
+    """(u, v) of pinned kernels of one phase, u in the last partition that is pinned before v's: an order for them."""
+    for late in (False, True):
+        placed = dict[int, list[int]]()
+        for pin in pins:
+            if backward[index[pin.kernel]] == late:
+                placed.setdefault(pin.partition, []).append(index[pin.kernel])
+        for a, b in pairwise(sorted(placed)):
+            yield from ((u, v) for u in placed[a] for v in placed[b])

@@ -10,6 +10,7 @@ from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.pins import names_partitions
 from chipmap.instances.dataflow.problem import DataflowProblem, steps
 from chipmap.methods.dataflow.cases import mapping_of
 from chipmap.methods.dataflow.shortages import AMPLE, dram_shortage
@@ -40,11 +41,13 @@ def solve_stages(problem: DataflowProblem, run: Run) -> int | None:
 
     Returns a lower bound on the ticks of the whole batch at these degrees, None where no mapping is known and none
     fits. Raises :class:`UnfitError`; and :class:`TooWideError` for a graph with too many ideals, after restricted
-    programs have looked for a mapping.
+    programs have looked for a mapping, and where pins name partitions.
     """
 
     if not with_enough_dram(problem.instance, [problem]):
         return run.upper
+    if names_partitions(problem.instance):
+        raise TooWideError("pins count the partitions of all stages")
     try:
         program = _program(problem)
         if len(program.lattice.masks) > MANY:

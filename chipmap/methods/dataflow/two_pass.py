@@ -15,6 +15,7 @@ from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.passes import inter_chip
+from chipmap.instances.dataflow.pins import restricted
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
 from chipmap.methods.dataflow.cases import Choices, DegreesCase, cases
 from chipmap.methods.dataflow.chain import auto, solve_degrees
@@ -39,6 +40,7 @@ def two_pass(instance: DataflowInstance, run: Run) -> Termination:
     """The inter-chip pass over every choice of degrees, then the intra-chip pass. Nothing is proved of the whole."""
 
     def work() -> None:
+        """The first pass, then the second at what the first one chose."""
         todo = cases(inter_chip(instance))
         if not todo:
             run.infeasible(no_degrees(instance))
@@ -124,7 +126,8 @@ def _solved(case: DegreesCase, run: Run, upper: int | None, network: bool = Fals
 def second_pass(problem: DataflowProblem, given: DataflowSolution, run: Run) -> None:
     """Report the best partitions for the sharding and stages of a mapping; nothing where none fit.
 
-    Raises :class:`TooWideError` for too many order ideals, or for backward kernels in partitions across layers.
+    Raises :class:`TooWideError` for too many order ideals, for backward kernels in partitions across layers, and for
+    pins there.
     """
     from chipmap.heuristics.dataflow.program.intra_chip import Stage, partitions
 
@@ -138,6 +141,8 @@ def second_pass(problem: DataflowProblem, given: DataflowSolution, run: Run) -> 
         return
     if any(kernel.phase == "backward" for kernel in instance.workload.kernels):
         raise TooWideError("there are backward kernels")
+    if restricted(instance):
+        raise TooWideError("kernels are pinned to partitions, or lie apart")
     listed = [[option.scheme for option in options] for options in problem.options]
     chosen = [listed[i % problem.n].index(scheme) for i, scheme in enumerate(given.schemes)]
     of = [given.stages[p] if given.stages else 0 for p in given.partitions]

@@ -18,6 +18,7 @@ from chipmap.heuristics.dataflow.program.restricted_program import RestrictedPro
 from chipmap.heuristics.dataflow.symmetric.classes import classes
 from chipmap.heuristics.dataflow.symmetric.program import SymmetricProgram
 from chipmap.instances.dataflow.layer_handover import handover_cases
+from chipmap.instances.dataflow.pins import names_partitions
 from chipmap.instances.dataflow.problem import DataflowProblem, caching, first_layer, resident, total_ticks
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.dataflow.cases import mapping_of, most_labels
@@ -50,11 +51,11 @@ def has_symmetric_program(problem: DataflowProblem) -> bool:
     """Whether the program up to symmetry states the problem.
 
     It knows one layer whose partitions run once per micro-batch and take the most of compute that adds up, memory and
-    network, without a limit on DRAM.
+    network, without a limit on DRAM. It doesn't count partitions as pins do.
     """
     instance, task = problem.instance, problem.instance.task
     once = task.overlap and task.utilisation is not None and task.recomputed == "none" and not task.across_layers
-    return once and instance.system.memory.capacity_bytes is None
+    return once and instance.system.memory.capacity_bytes is None and not names_partitions(instance)
 
 
 def has_no_mapping(problem: DataflowProblem, run: Run) -> bool:

@@ -33,6 +33,7 @@ def standalone(instance: MultiInstance, run: Run) -> Termination:
     """Each model whole, on one chiplet of a class; the better class counts."""
 
     def work() -> None:
+        """Try each class of chiplets in turn."""
         problem = multi_problem(instance)
         for kind, chiplets in classes(problem):
             windows = whole_models(problem, chiplets)
@@ -48,6 +49,7 @@ def simba(instance: MultiInstance, run: Run) -> Termination:
     """SCAR's search on the chiplets of one class, as on a homogeneous module; the better class counts."""
 
     def work() -> None:
+        """Search once, or with further seeds while there is time."""
         problem, turn = multi_problem(instance), Turn(run, run.deadline)
         for kind, chiplets in classes(problem):
             _search(problem, turn, _splits(problem)[-1:], f"Simba-like on {kind}", chiplets)

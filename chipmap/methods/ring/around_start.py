@@ -64,6 +64,7 @@ def _near(
     from chipmap.formulations.ring.cpsat import RingCpChoices, build
 
     def state(start: Record) -> Around:
+        """The model within windows round ``start``, with what cuts off mappings that the oracle refused."""
         assert isinstance(start, RingSolution)
         contraction = contract(instance)
         problem = ring_problem(contraction.instance)

@@ -6,6 +6,8 @@ before anything larger begins, however large the graph is.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from chipmap.explanation import EXPLAIN
 from chipmap.heuristics.ring.bounds.simple import average, largest
 from chipmap.instances.ring.instance import RingInstance
@@ -58,8 +60,8 @@ def advice(instance: RingInstance, run: Run) -> None:
 def plain_reasons(problem: RingProblem) -> list[Infeasibility]:
     """The reasons that need no search, none where nothing is plain.
 
-    Pins and forbidden chips leave no chip for an operation (C0); or the weights alone are too many bytes (C4): those
-    that must share a chip for one chip's SRAM, or all of them for all chips.
+    Pins and forbidden chips leave no chip for an operation, or operations can't be apart (C0); or the weights alone are
+    too many bytes (C4): those that must share a chip for one chip's SRAM, or all of them for all chips.
     """
     shut = [v for v, chips in enumerate(problem.allowed) if chips is not None and not chips]
     if shut:
@@ -71,9 +73,36 @@ def plain_reasons(problem: RingProblem) -> list[Infeasibility]:
             Infeasibility.of("C0", f"chips for {name}", short, f"{text} {name}", remedy, labels=("C0",))
             for name in names
         ]
+    if apart := next(_not_apart(problem), None):
+        return [apart]
     if problem.has("C4") and _floor(problem) > problem.sram_bytes:
         return [memory(problem, 0, None, ("C4",))]
     return []
+
+
+def _not_apart(problem: RingProblem) -> Iterator[Infeasibility]:
+    """Operations that are to be apart and can't be: more than there are chips, kept together, or pinned to one chip."""
+    first, operations = list(range(problem.n)), problem.instance.graph.operations
+    for group in problem.groups if problem.apart else ():
+        met = {first[v] for v in group}
+        first = [min(met) if one in met else one for one in first]
+    pinned = {v: min(chips) for v, chips in enumerate(problem.allowed) if chips is not None and len(chips) == 1}
+    for group in problem.apart:
+        if len(group) > problem.chips:
+            text = f"{len(group):,} operations are to be apart ({operations[group[0]].name} among them), "
+            text += f"there {'is' if problem.chips == 1 else 'are'} {counted(problem.chips, 'chip')}"
+            remedies = f"more chips: --set package.chips={len(group)}", "a smaller group in apart"
+            need = len(group), problem.chips, "chips"
+            yield Infeasibility.of("C0", "chips for operations apart", need, text, *remedies, labels=("C0",))
+        kept = {v: first[v] for v in group}
+        for why, places in (("share a group of together", kept), ("may be on one chip only", pinned)):
+            seen: dict[int, int] = {}
+            for v in (v for v in group if v in places):
+                if (u := seen.setdefault(places[v], v)) != v:
+                    text = f"{operations[u].name} and {operations[v].name} are to be apart, but {why}"
+                    remedy = "take one of them out of it, or free it"
+                    short = (2, 1, "chips")
+                    yield Infeasibility.of("C0", "chips for two operations", short, text, remedy, labels=("C0",))
 
 
 def _heaviest(problem: RingProblem) -> tuple[int, str]:

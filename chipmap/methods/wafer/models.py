@@ -30,6 +30,7 @@ def cpsat(instance: WaferInstance, run: Run) -> Termination:
     """CP-SAT: the exact model of a small fabric; of a large one target times, then neighbourhoods."""
 
     def work() -> None:
+        """A small fabric's floorplan by its model; else the search of neighbourhoods, from a start."""
         problem = wafer_problem(instance)
         if solve_floorplans(problem, run, "cpsat"):
             return

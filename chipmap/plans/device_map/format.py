@@ -20,17 +20,20 @@ import msgspec
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.instances.placement.splits import name_parts, named_in
+from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.plans import chips, devices
 from chipmap.plans.device_map import placement, ring
+from chipmap.plans.device_map.split import REMEDY, Placed, mixed
 from chipmap.plans.plan import EmitOptions, Plan
 from chipmap.records import InputError, Record, counted, nearest
 
 FILE = "device_map.json"
-_REMEDY = "`chipmap solve --cut modules` (or blocks) keeps modules whole"
 
 
 def suits(instance: Record, solution: Record | None) -> str | None:
     """Whether the map, read again, is this mapping, and nothing is added up across devices."""
+    if isinstance(instance, RingInstance) and isinstance(solution, RingSolution):
+        return ring.suits(instance, solution, json.loads(ring.device_map(instance, solution)), FILE)
     if not isinstance(instance, PlacementInstance) or not isinstance(solution, PlacementSolution):
         return None
     problem = placement_problem(instance)
@@ -43,28 +46,25 @@ def suits(instance: Record, solution: Record | None) -> str | None:
             if v in problem.backward:
                 return f"{what}, but frameworks compute gradients where the forward operation is; keep the two together"
             if scope:
-                return f"{what}, and module {scope!r}, of which it is, can't be split so; {_REMEDY}"
-            return f"{what}, which a map of modules can't say; {_REMEDY}"
+                return f"{what}, and module {scope!r}, of which it is, can't be split so; {REMEDY}"
+            return f"{what}, which a map of modules can't say; {REMEDY}"
     return _mixed(problem, solution) if instance.scopes else None
 
 
 def _mixed(problem: PlacementProblem, solution: PlacementSolution) -> str | None:
-    """An operation between the modules of a split one whose operands are on several devices, in words."""
-    at, scopes = solution.devices, problem.instance.scopes
-    on: dict[tuple[str, ...], set[str]] = {}
-    for v, name in enumerate(problem.names):
-        parts = name_parts(scopes[int(problem.position[v])])
-        for length in range(len(parts) + 1):
-            on.setdefault(parts[:length], set()).add(at[name])
-    for v, name in enumerate(problem.names):
-        scope = scopes[int(problem.position[v])]
-        if v in problem.backward or len(on[name_parts(scope)]) < 2:
-            continue
-        made = {at[problem.names[int(problem.storages.producer[s])]] for s in problem.producers[v]}
-        if len(made) > 1:
-            inside = f"module {scope!r}" if scope else "the network itself"
-            return f"{inside} is split, and its {name!r} reads what is made on {' and '.join(sorted(made))}; {_REMEDY}"
-    return None
+    """An operation of the forward pass that adds up what is made on several devices, in words."""
+    at, scopes, made = solution.devices, problem.instance.scopes, problem.storages.producer
+    return mixed(
+        [
+            Placed(
+                name,
+                scopes[int(problem.position[v])],
+                at[name],
+                () if v in problem.backward else tuple(at[problem.names[int(made[s])]] for s in problem.producers[v]),
+            )
+            for v, name in enumerate(problem.names)
+        ]
+    )
 
 
 def emit(instance: Any, solution: Any, options: EmitOptions) -> dict[str, str | bytes]:
@@ -94,7 +94,8 @@ def adopt(instance: Any, data: bytes, where: str) -> Plan:
         known += [[*name_parts(state)] for state in instance.states]
         plan = devices.plan_of(instance, named_in(given, where, problem), where)
     else:
-        known = [ring.parts_of(one.name) for one in instance.graph.operations]
+        known = [ring.parts_of(instance, v) for v in range(len(instance.graph.operations))]
+        known += [[*name_parts(state)] for state in instance.states]
         plan = chips.plan_of(instance, ring.chips_of(instance, given, where), where)
     _no_other_modules(given, known, plan, where)
     return plan

@@ -30,6 +30,7 @@ from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.placement.problem import PlacementProblem
 from chipmap.instances.placement.splits import CPU, accelerators_and_hosts, name_parts
 from chipmap.plans.device_map.keys import Scope, written
+from chipmap.plans.device_map.split import states_placed
 
 
 def parts_of(problem: PlacementProblem, v: int) -> list[str]:
@@ -57,25 +58,11 @@ def device_map(problem: PlacementProblem, solution: PlacementSolution) -> bytes:
         if v not in problem.backward:
             inside = parts_of(problem, v)
             root.at(inside[:-1] if modules else inside, d).operations[d] += 1
-    for state, d in _states(problem, devices).items():
+    held = problem.instance
+    for state, d in states_placed(held.graph, held.scopes, held.states, devices).items():
         *scope, own = state.split(".")
         root.at(scope, d).states[own] = d
     return written(root, modules, {d: numbers[name] for d, name in enumerate(problem.device_names)})
-
-
-def _states(problem: PlacementProblem, devices: dict[str, int]) -> dict[str, int | None]:
-    """The device of each parameter and buffer; None where nothing reads it."""
-    instance = problem.instance
-    operations, scopes = instance.graph.operations, instance.scopes
-    position = {one.name: v for v, one in enumerate(operations)}
-    readers = instance.graph.computing_readers({position[name] for name in instance.states.values() if name})
-    found: dict[str, int | None] = {}
-    for state, name in instance.states.items():
-        module, reading = state.rpartition(".")[0], readers[position[name]] if name else []
-        own = [v for v in reading if scopes and scopes[v] == module]
-        first = next((operations[v].name for v in (*own, *reading)), "")
-        found[state] = devices.get(name, devices.get(first))
-    return found
 
 
 def _numbers(problem: PlacementProblem) -> dict[str, int | str]:

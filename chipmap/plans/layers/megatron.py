@@ -14,7 +14,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance, Recompute, Sha
 from chipmap.plans.layers import dataflow, graphs
 from chipmap.plans.layers.common import adopted, comments, names_said, reason
 from chipmap.plans.layers.plan import LayerPlan, chunks_of, even
-from chipmap.plans.layers.strings import number, read_layout, read_options, write_layout
+from chipmap.plans.layers.strings import number, options_text, read_layout, read_options, write_layout
 from chipmap.plans.plan import EmitOptions, Plan
 from chipmap.records import InputError, Record
 
@@ -31,6 +31,8 @@ _DISTRIBUTED, _FSDP, _STRATEGY = (
     "--use-megatron-fsdp",
     "--data-parallel-sharding-strategy",
 )
+#: Options of which one is in any plan.
+_SAID = (_TENSOR, _PIPELINE, _LAYOUT, _CONTEXT, _EXPERT, _MICRO, _RECOMPUTE, _DISTRIBUTED, _FSDP)
 #: What replicas share out -> the strategy of Megatron's FSDP.
 _STRATEGIES: dict[Shard, str] = {"gradients": "optim_grads", "weights": "optim_grads_params"}
 #: The kernels that ``selective`` makes again: the core of attention (Korthikanti et al., 2022).
@@ -61,7 +63,7 @@ def adopt(instance: Any, data: bytes, where: str) -> Plan:
     """The plan that options say, for ``instance``."""
     if isinstance(instance, DataflowInstance) and instance.task.purpose != "training":
         raise InputError("is a plan for training, and this task is inference", where, "Give a task that trains.")
-    text = data.decode(errors="replace")
+    text = options_text(data, _SAID, where)
     return adopted(instance, read(text, where, _layers(instance)), where)
 
 

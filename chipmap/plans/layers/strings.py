@@ -81,6 +81,13 @@ def write_layout(stages: Sequence[str]) -> str:
     return "".join(parts) + last
 
 
+def options_text(data: bytes, known: Sequence[str], where: str) -> str:
+    """The text of a file in which one of the ``known`` options or variables stands; else :class:`InputError`."""
+    if not any(one.encode() in data for one in known):
+        raise InputError("says nothing of a mapping", where, f"Give the options of the plan: {', '.join(known)}.")
+    return data.decode(errors="replace")
+
+
 def read_options(text: str, where: str) -> dict[str, list[str]]:
     """The options (``--name``) of a command line with their values, and variables (``NAME``) that it sets.
 

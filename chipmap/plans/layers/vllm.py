@@ -17,7 +17,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.plans.layers import dataflow, graphs
 from chipmap.plans.layers.common import adopted, comments, names_said, reason
 from chipmap.plans.layers.plan import LayerPlan, chunks_of
-from chipmap.plans.layers.strings import counts, number, read_options
+from chipmap.plans.layers.strings import counts, number, options_text, read_options
 from chipmap.plans.plan import EmitOptions, Plan
 from chipmap.records import InputError, Record
 
@@ -60,7 +60,8 @@ def adopt(instance: Any, data: bytes, where: str) -> Plan:
         what = "is a plan for serving, and this task trains"
         raise InputError(what, where, "Give a task of inference: --set task.purpose=prefill")
     layers = instance.workload.layers if isinstance(instance, DataflowInstance) else len(graphs.layers(instance).blocks)
-    return adopted(instance, read(data.decode(errors="replace"), where, layers), where)
+    text = options_text(data, (PARTITION, _TENSOR, _PIPELINE, _DATA, _EXPERT, _AT_ONCE, *_SHORT), where)
+    return adopted(instance, read(text, where, layers), where)
 
 
 def _plan(instance: Any, solution: Any) -> LayerPlan:

@@ -119,5 +119,10 @@ def serialised(model: onnx.ModelProto, where: str) -> bytes:
 
 
 def contents(models: Mapping[str, bytes], files: Sequence[DataFile]) -> dict[str, bytes]:
-    """All files by name, without empty ones of data."""
-    return {**models, **{file.name: bytes(file.content) for file in files if file.content}}
+    """All files by name, without empty ones of data; the ``files`` hand over what they hold."""
+    found = dict(models)
+    for file in files:
+        if file.content:
+            found[file.name] = bytes(file.content)
+            file.content = bytearray()
+    return found

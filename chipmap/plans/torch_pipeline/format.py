@@ -78,7 +78,10 @@ def adopt(instance: Any, data: bytes, where: str) -> Plan:
         read = msgspec.json.decode(data, type=_Read)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"is no plan of stages: {error}", where, f"Give {FILE} as `chipmap emit` writes it.") from None
-    placed: dict[str, Any] = {name: stage.place for stage in read.stages for name in stage.operations}
+    placed: dict[str, Any] = {}
+    for name, place in ((name, stage.place) for stage in read.stages for name in stage.operations):
+        if placed.setdefault(name, place) != place:
+            raise InputError(f"puts {name!r} on {placed[name]} and on {place}", where, "Name it in one stage.")
     if isinstance(instance, PlacementInstance):
         return devices.plan_of(instance, {name: str(place) for name, place in placed.items()}, where)
     wrong = next((place for place in placed.values() if not isinstance(place, int)), None)

@@ -177,7 +177,8 @@ def _schemes(instance: DataflowInstance) -> list[list[Scheme]]:
 
 
 def _partitions(instance: DataflowInstance) -> list[tuple[int, ...]]:
-    """One numbering (with a DRAM capacity all) for every way to put kernels side by side with no tensor going back."""
+    """One numbering (all, with a DRAM capacity or pins to partitions) for every way to put kernels side by side with no
+    tensor going back."""
     workload = instance.workload
     n, layers = len(workload.kernels), instance.mapped_layers
     index = {kernel.name: i for i, kernel in enumerate(workload.kernels)}
@@ -193,6 +194,7 @@ def _partitions(instance: DataflowInstance) -> list[tuple[int, ...]]:
         if len(set(numbers)) == max(numbers) + 1:
             first = {p: numbers.index(p) for p in set(numbers)}
             limited = instance.system.memory.capacity_bytes is not None or instance.task.stages == "kernels"
+            limited = limited or bool(instance.task.pins or instance.task.forbidden)
             last = tuple(first[max((i % n in back, numbers[i]) for i in makers)[1]] for makers in added)
             last = last if present.fuses(instance) else ()
             found.setdefault(numbers if limited else (*(first[p] for p in numbers), *last), numbers)

@@ -15,7 +15,7 @@ from chipmap.certificate import Certificate
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.records import counted
 from chipmap.validation.certify import Finding, certify
-from chipmap.validation.dataflow import exchanges, facts, plans, present, training
+from chipmap.validation.dataflow import exchanges, facts, pins, plans, present, training
 from chipmap.validation.dataflow.figures import figures_of, headline, hop
 from chipmap.validation.dataflow.mapping import Mapping, mapping_of
 from chipmap.validation.dataflow.times import Times, held, inside, longest_transfer, steps, times_of
@@ -202,24 +202,11 @@ def c4_partitions(mapping: Mapping) -> Iterator[Finding]:
 
 
 def c5_together(mapping: Mapping) -> Iterator[Finding]:
-    """Kernels pinned together lie in one partition, which holds no kernel of another such group."""
-    names = [kernel.name for kernel in mapping.instance.workload.kernels]
-    of = {name: g for g, group in enumerate(mapping.instance.task.together) for name in group}
-    layers = {copy.layer for copy in mapping.copies}
-    for g, group in enumerate(mapping.instance.task.together):
-        for layer in layers:
-            where = {c.partition for c in mapping.copies if c.layer == layer and of.get(names[c.kernel]) == g}
-            if len(where) > 1:
-                message = f"{', '.join(group)} lie in partitions {', '.join(map(str, sorted(where)))}"
-                yield group[0], len(where) - 1, "partitions", message
-    holds: dict[int, set[tuple[int, int]]] = defaultdict(set)
-    for copy in mapping.copies:
-        if names[copy.kernel] in of:
-            holds[copy.partition].add((copy.layer, of[names[copy.kernel]]))
-    for partition, groups in sorted(holds.items()):
-        if len(groups) > 1:
-            message = f"partition {partition} holds kernels of {len(groups)} groups"
-            yield f"partition {partition}", len(groups) - 1, "groups", message
+    """Kernels pinned together lie in one partition, which holds no kernel of another such group; those apart in
+    several; pinned ones in their partition, and none in one that is forbidden."""
+    yield from pins.groups(mapping)
+    yield from pins.apart(mapping)
+    yield from pins.misplaced(mapping)
 
 
 def c6_dram(mapping: Mapping) -> Iterator[Finding]:

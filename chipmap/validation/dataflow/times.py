@@ -119,8 +119,9 @@ def memory(mapping: Mapping) -> dict[int, int]:
         if a.partition != b.partition and (u, v) not in mapping.elsewhere:
             crossing[u, a.partition] += 1
             crossing[u, b.partition] += 1
+    moved = {u: facts.up(mapping.output(u) / rate) for u, _ in crossing}
     for (u, partition), edges in crossing.items():
-        times[partition] += facts.up(mapping.output(u) / rate) * (1 if instance.mode == "physical" else edges)
+        times[partition] += moved[u] * (1 if instance.mode == "physical" else edges)
     for one in mapping.copied:
         for i in (one.supplier, *one.readers):
             times[mapping.copies[i].partition] += facts.up(one.size / rate)

@@ -190,7 +190,25 @@ def _together(mapped: Mapped) -> bool:
         if kernel.name in group:
             where[layer, group[kernel.name]].add(p)
     lies = [p for found in where.values() for p in found]
-    return all(len(found) == 1 for found in where.values()) and len(set(lies)) == len(lies)
+    whole = all(len(found) == 1 for found in where.values()) and len(set(lies)) == len(lies)
+    return whole and _apart(mapped) and _pinned(mapped)
+
+
+def _apart(mapped: Mapped) -> bool:
+    inside = [[kernel.name for kernel, _ in one] for one in mapped.partitions.values()]
+    return all(
+        sum(name in group for name in names) <= 1 for group in mapped.case.instance.task.apart for names in inside
+    )
+
+
+def _pinned(mapped: Mapped) -> bool:
+    task, running = mapped.case.instance.task, defaultdict[str, list[int]](list)
+    for p in sorted(mapped.partitions):
+        for phase in {kernel.phase for kernel, _ in mapped.partitions[p]}:
+            running[phase].append(p)
+    places = {kernel.name: running[kernel.phase].index(p) for _, kernel, _, p in mapped.copies}
+    meant = all(places[pin.kernel] == pin.partition for pin in task.pins)
+    return meant and not any(places[one.kernel] in one.partitions for one in task.forbidden)
 
 
 def _tiles(mapped: Mapped) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +16,13 @@ from chipmap.heuristics.dataflow.program.tile_sharing import tiles
 from chipmap.heuristics.engines.ideals import IdealFamily, TooManyIdealsError, all_ideals, bits
 from chipmap.instances.dataflow.batch import runs
 from chipmap.instances.dataflow.options import Option
+from chipmap.instances.dataflow.pins import barred, names_partitions
 from chipmap.instances.dataflow.problem import BESIDE, DataflowProblem, IntArray, levels, wires
 from chipmap.instances.dataflow.tiles import Shares
 from chipmap.networks.graph import neighbours, topological
 
+#: What stands in the sizes of groups for one whose kernels lie apart.
+APART = -1
 #: Columns of a graph that come from the options of its kernels.
 _COLUMNS = ("compute", "collective", "dram", "buffer", "waits")
 #: Columns of an option that are summed beside the partitions (None: the most that waits in DRAM).
@@ -247,20 +250,34 @@ class IdealGraph:
         return table
 
     def _groups(self) -> tuple[IntArray, IntArray]:
+        task = self.problem.instance.task
+        groups = [*self._copies(task.together), *(sum(self._copies([group])) for group in task.apart)]
+        sizes = [group.bit_count() if i < len(groups) - len(task.apart) else APART for i, group in enumerate(groups)]
+        return self._counts(groups), np.array(sizes, dtype=np.int64)
+
+    def _copies(self, groups: Iterable[Iterable[str]]) -> list[int]:
+        """The copies of each group of kernels as a set of places, layer by layer."""
         index = {kernel.name: v for v, kernel in enumerate(self.problem.instance.workload.kernels)}
         place = {v: i for i, v in enumerate(self.order)}
-        groups = [
+        return [
             sum(1 << place[k * self.problem.n + index[name]] for name in group)
             for k in range(self.layers)
-            for group in self.problem.instance.task.together
+            for group in groups
         ]
-        counts = [
-            [(ideal & group).bit_count() for group in groups] for ideal in with_deadline_checks(self.lattice.masks)
-        ]
-        return (
-            np.array(counts, dtype=np.int64).reshape(len(self.lattice.masks), len(groups)),
-            np.array([group.bit_count() for group in groups], dtype=np.int64),
-        )
+
+    def _counts(self, sets: Sequence[int]) -> IntArray:
+        """How many kernels of each set are in each ideal [ideals, sets]."""
+        counts = [[(ideal & one).bit_count() for one in sets] for ideal in with_deadline_checks(self.lattice.masks)]
+        return np.array(counts, dtype=np.int64).reshape(len(self.lattice.masks), len(sets))
+
+    def barred(self) -> IntArray:
+        """How many kernels of each ideal may not lie in the partition of each index [ideals, indexes], the last one and
+        all that are larger; no indexes where kernels may lie in all."""
+        if not names_partitions(self.problem.instance):
+            return np.zeros((1, 0), dtype=np.int64)
+        beyond, kernels = barred(self.problem.instance)
+        named = [[name for name, indexes in kernels.items() if k in indexes] for k in range(beyond + 1)]
+        return self._counts([sum(self._copies([one])) for one in named])
 
     def bound_rest(self, floor: Floor) -> None:
         """Bound the time of what is left after each ideal by ``floor`` too, where only whole partitions are left."""

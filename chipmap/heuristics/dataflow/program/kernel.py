@@ -29,7 +29,8 @@ class Table(NamedTuple):
     picoseconds by number of partitions [ideals, width, most + 1] (-1: none) with where they come from (ideal,
     signature, partitions). ``outside`` [ideals, width, K]: the sums of the graph's, with the most that waits in DRAM in
     its second column; signatures with different ones are different. ``work`` [2]: labels made so far, and the most that
-    may be made."""
+    may be made. ``barred`` [ideals, indexes]: how many kernels of an ideal may not lie in the partition of each index,
+    the last one and all larger (no indexes: they may lie in all)."""
 
     signature: IntArray
     used: IntArray
@@ -37,6 +38,7 @@ class Table(NamedTuple):
     origin: IntArray
     outside: IntArray
     work: IntArray
+    barred: IntArray
 
 
 @njit(cache=True, nogil=True)
@@ -45,6 +47,14 @@ def add_entry(table: Table, j: int, signature: int) -> None:
     table.signature[j, table.used[j]] = signature
     table.value[j, table.used[j], :] = -1
     table.used[j] += 1
+
+
+@njit(cache=True, nogil=True)
+def may_lie(table: Table, root: int, j: int, index: int) -> bool:
+    """Whether the partition J \\ I may be the one of that index, counted from 0 in its phase."""
+    last = table.barred.shape[1] - 1
+    k = min(index, last)
+    return last < 0 or table.barred[j, k] == table.barred[root, k]
 
 
 @njit(cache=True, nogil=True)
@@ -64,7 +74,8 @@ def relax(table: Table, root: int, s: int, j: int, signature: int, cost: int, mo
         better = False
         for k in range(most):
             before, now = table.value[root, s, k], table.value[j, t, k + 1]
-            better = better or (before >= 0 and before + cost < upper and (now < 0 or before + cost < now))
+            less = before >= 0 and before + cost < upper and (now < 0 or before + cost < now)
+            better = better or (less and may_lie(table, root, j, k))
         if not better:
             return True
     if at < 0:
@@ -74,7 +85,7 @@ def relax(table: Table, root: int, s: int, j: int, signature: int, cost: int, mo
         add_entry(table, j, signature)
     for k in range(most):
         before = table.value[root, s, k]
-        if before < 0 or before + cost >= upper:
+        if before < 0 or before + cost >= upper or not may_lie(table, root, j, k):
             continue
         now = table.value[j, at, k + 1]
         if now < 0 or before + cost < now:
@@ -85,11 +96,16 @@ def relax(table: Table, root: int, s: int, j: int, signature: int, cost: int, mo
 
 @njit(cache=True, nogil=True)
 def together(g: Graph, i: int, j: int) -> bool:
-    """Whether the partition J \\ I holds all of one group and nothing of another, or nothing of any."""
+    """Whether the partition J \\ I holds all of one group and nothing of another, or nothing of any; and at most one
+    kernel of each group that lies apart."""
     held = 0
     for k in range(len(g.sizes)):
         count = g.grouped[j, k] - g.grouped[i, k]
         if count == 0:
+            continue
+        if g.sizes[k] < 0:
+            if count > 1:
+                return False
             continue
         held += 1
         if count != g.sizes[k] or held > 1:

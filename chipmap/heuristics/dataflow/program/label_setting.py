@@ -35,7 +35,8 @@ class Graph(NamedTuple):
     ``waits`` [m]; ``converts`` [m, 8, 8] picoseconds of a layout change. ``fields`` says what the bits of a signature
     stand for, ``exchanges`` what is paid beside it for what ran before. ``sets`` are the ideals. Ideal j grows by the
     kernels ``by`` into the ideals ``into``, both at ``grow[j]`` … ``grow[j+1]-1``; ``open`` lists the kernels with
-    readers outside. ``grouped`` [ideals, groups] counts kernels that are pinned together, ``sizes`` the groups.
+    readers outside. ``grouped`` [ideals, groups] counts kernels of groups, ``sizes`` the groups (below 0:
+    its kernels lie apart).
     ``rest`` [ideals, 3 or more] is the compute, memory and network that kernels outside take at least, and what whole
     partitions of them do. ``gate`` is the position of the ideal that ends the first phase (0: one phase). ``tiles`` are
     the options' shares of tiles; where these count, ``compute`` is what an option takes at least of all tiles.

@@ -290,6 +290,7 @@ class Program(IdealGraph):
             origin=np.empty((count, width, most + 1, 2), np.int32),
             outside=np.zeros((count, width + 1, columns), np.int64),
             work=self.work,
+            barred=self.barred(),
         )
 
     def _batch(self, layer: int, more: IntArray) -> int:

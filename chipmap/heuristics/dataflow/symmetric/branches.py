@@ -21,14 +21,16 @@ Group = tuple[tuple[int, ...], ...]
 def interchangeable(problem: DataflowProblem) -> tuple[Group, ...]:
     """The groups of at least two interchangeable branches in a layer; no kernel is in two.
 
-    A branch is a connected set of kernels that have equals elsewhere. Pinned groups (``task.together``) keep their
-    kernels apart. What has more symmetry inside a branch is told apart by the kernels' order, which may miss branches
-    but never makes any up.
+    A branch is a connected set of kernels that have equals elsewhere. Kernels that the task pins in any way are
+    equal to no other. What has more symmetry inside a branch is told apart by the kernels' order, which may miss
+    branches but never makes any up.
     """
     edges = problem.edges.tolist()
     graph = nx.Graph(edges)
     graph.add_nodes_from(range(problem.n))
-    pinned = {name for group in problem.instance.task.together for name in group}
+    task = problem.instance.task
+    pinned = {name for group in (*task.together, *task.apart) for name in group}
+    pinned |= {pin.kernel for pin in task.pins} | {one.kernel for one in task.forbidden}
     kernels = (k.replace(name=k.name if k.name in pinned else "") for k in problem.instance.workload.kernels)
     colours = _numbered(list(zip(kernels, problem.options, strict=True)))
     while True:

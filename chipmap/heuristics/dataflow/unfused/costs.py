@@ -11,7 +11,13 @@ from chipmap.deadline import look
 from chipmap.heuristics.dataflow.unfused.parts import Extra, Part, Parts, Read, Rule
 from chipmap.instances.dataflow.batch import runs
 from chipmap.instances.dataflow.exchanged import exchanged
+from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, wires
+
+#: Tensors between two looks at the clock.
+LOOK = 64
+#: Fields of the options of a kernel, by name.
+Columns = dict[str, IntArray]
 
 
 class Single(NamedTuple):
@@ -40,7 +46,8 @@ class SingleKernelCosts:
     ``sizes`` are the values of variables: the options of each of ``kernels``, then those of which ``rules`` say what
     goes together; ``extras`` count for the batch. Unless it is ``exact`` each kernel pays for itself, and for its own
     sum, as if it were alone: a rough guide to good options, without any further variables. With ``few`` tables are over
-    fewer readers of a tensor, and there are more variables.
+    fewer readers of a tensor, and there are more variables. Kernels that are alike share arrays; ``known`` are tables
+    that were made of them.
     """
 
     def __init__(self, problem: DataflowProblem, exact: bool = True, few: bool = False) -> None:
@@ -55,38 +62,42 @@ class SingleKernelCosts:
         readers = np.bincount([u for u, _ in self.tensors], minlength=self.kernels)
         if instance.mode == "physical":  # a tensor is written once, however many read it
             readers = np.minimum(readers, 1)
-        self._changes: dict[tuple[int, int], IntArray] = {}
-        columns = [_columns(options) for options in problem.options]
+        self.known: dict[object, IntArray] = {}
+        alike: dict[tuple[Option, ...], Columns] = {}
+        columns = [alike.get(some) or alike.setdefault(some, _columns(some)) for some in problem.options]
         reads = self._reads(columns)
         if exact:
             parts = Parts(problem, reads, self.sizes, few)
             self.sizes, self.rules, self.extras, each = parts.sizes, parts.rules, parts.extras, parts.of
         self._with_uses(reads)
         if not exact:
-            each = [[_by_itself(read, v, self.sizes[v]) for read in some] for v, some in enumerate(reads)]
+            wide: dict[tuple[int, ...], tuple[IntArray, ...]] = {}
+            each = [[_by_itself(read, v, self.sizes[v], wide) for read in some] for v, some in enumerate(reads)]
         alone = problem.shares if instance.task.utilisation is None else ()
         again, sums = runs(instance), {} if exact else _own_sums(problem)
-        self.singles = []
+        self.singles, made = list[Single](), dict[tuple[int, ...], Single]()
         for v in range(self.kernels):
             of, leaves = columns[v % n], int(readers[v])
-            compute = np.array([int(one[-1, 1]) for one in alone[v % n]]) if alone else of["compute"]
-            self.singles.append(
-                Single(
-                    compute,
+            key = id(of), leaves, v % n if alone or v % n in sums else -1
+            if key not in made:
+                made[key] = Single(
+                    np.array([int(one[-1, 1]) for one in alone[v % n]]) if alone else of["compute"],
                     of["stream"] + leaves * of["dram"],
                     of["collective"] + sums.get(v % n, 0),
-                    of["weights"] + 2 * leaves * of["buffer"],
-                    tuple(each[v]),
-                    tuple(reads[v]),
-                    again[v % n],
+                    of["weights"] + leaves * of["buffers"],
+                    parts=(),
+                    reads=(),
+                    runs=0,
                 )
-            )
+            self.singles.append(made[key]._replace(parts=tuple(each[v]), reads=tuple(reads[v]), runs=again[v % n]))
 
-    def _reads(self, columns: Sequence[dict[str, IntArray]]) -> list[list[Read]]:
+    def _reads(self, columns: Sequence[Columns]) -> list[list[Read]]:
         n, reads = self.problem.n, [list[Read]() for _ in range(self.kernels)]
-        for u, v in self.tensors:
+        for number, (u, v) in enumerate(self.tensors):
+            if number % LOOK == 0:
+                look()
             of = columns[u % n]
-            reads[v].append(Read(u, of["dram"], 2 * of["buffer"], self._converts(u % n, v % n)))
+            reads[v].append(Read(u, of["dram"], of["buffers"], self.problem.changes(u % n, v % n).ticks))
         return reads
 
     def _with_uses(self, reads: list[list[Read]]) -> None:
@@ -96,15 +107,6 @@ class SingleKernelCosts:
                 if use.network.any():
                     nothing = np.zeros(len(use.network), np.int64)
                     reads[k + use.user].append(Read(k + use.owner, nothing, nothing, use.network))
-
-    def _converts(self, u: int, v: int) -> IntArray:
-        if (u, v) not in self._changes:
-            look()
-            problem = self.problem
-            made, taken = range(len(problem.options[u])), range(len(problem.options[v]))
-            found = [[problem.converts(u, v, s, t) for t in taken] for s in made]
-            self._changes[u, v] = np.array(found, dtype=np.int64)
-        return self._changes[u, v]
 
     def ticks(self, chosen: Sequence[int], partitions: Sequence[int]) -> list[int] | None:
         """Picoseconds of each kernel per micro-batch with these options of all kernels, a partition each; None where
@@ -131,10 +133,13 @@ class SingleKernelCosts:
         return found
 
 
-def _by_itself(read: Read, v: int, size: int) -> Part:
-    shape = (len(read.dram), size)
-    columns = read.dram[:, None], read.converts, read.held[:, None]
-    return Part((read.maker, v), *(np.broadcast_to(one, shape) for one in columns))
+def _by_itself(read: Read, v: int, size: int, known: dict[tuple[int, ...], tuple[IntArray, ...]]) -> Part:
+    """What kernel v, of this ``size``, takes if it pays for all itself; ``known`` by the arrays of what it reads."""
+    key = id(read.dram), id(read.converts), id(read.held)
+    if key not in known:
+        columns = read.dram[:, None], read.converts, read.held[:, None]
+        known[key] = tuple(np.broadcast_to(one, (len(read.dram), size)) for one in columns)
+    return Part((read.maker, v), *known[key])
 
 
 def _own_sums(problem: DataflowProblem) -> dict[int, IntArray]:
@@ -146,6 +151,8 @@ def _own_sums(problem: DataflowProblem) -> dict[int, IntArray]:
     return found
 
 
-def _columns(options: Sequence[object]) -> dict[str, IntArray]:
+def _columns(options: Sequence[Option]) -> Columns:
+    """Fields of options, and ``buffers``: two of the output."""
     names = ("compute", "stream", "collective", "weights", "dram", "buffer")
-    return {name: np.array([getattr(o, name) for o in options], dtype=np.int64) for name in names}
+    found = {name: np.array([getattr(o, name) for o in options], dtype=np.int64) for name in names}
+    return found | {"buffers": 2 * found["buffer"]}

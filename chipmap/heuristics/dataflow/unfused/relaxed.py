@@ -80,10 +80,10 @@ def descend(singles: SingleKernelCosts, chosen: Sequence[int], deadline: Deadlin
         if not sweep(flat, at, taken, rules):
             break
     ends = list[tuple[int, list[int]]]()
-    for found in ([int(option) for option in at], list(chosen)):
+    for found in dict.fromkeys((tuple(at.tolist()), tuple(chosen))):
         each = singles.ticks(found, singles.problem.places)
         if each is not None:
-            ends.append((sum(each), found))
+            ends.append((sum(each), list(found)))
     return min(ends, default=None)
 
 
@@ -128,7 +128,12 @@ def _ends(sizes: Sequence[int] | IntArray) -> IntArray:
 
 
 def _tables(singles: SingleKernelCosts) -> list[Sum]:
-    tables = [Sum(scope, np.minimum(values, NEVER)) for scope, values in own_tables(singles)]
+    capped: dict[int, tuple[IntArray, IntArray]] = {}  # of tables that several kernels share
+    tables = list[Sum]()
+    for scope, values in own_tables(singles):
+        if id(values) not in capped:
+            capped[id(values)] = values, np.minimum(values, NEVER)
+        tables.append(Sum(scope, capped[id(values)][1]))
     _, large = scopes(singles)
     for v in sorted(large):
         tables += _linear(singles, v)
@@ -184,6 +189,8 @@ def _groups(tables: Sequence[Sum], sizes: Sequence[int], cells: int) -> list[lis
 
 
 def _added(tables: Sequence[Sum], sizes: Sequence[int]) -> Sum:
+    if len(tables) == 1:
+        return tables[0]
     scope = tuple(sorted({w for table in tables for w in table.scope}))
     total = np.zeros([sizes[w] for w in scope], np.int64)
     for table in tables:

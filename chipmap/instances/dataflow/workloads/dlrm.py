@@ -44,6 +44,7 @@ def dlrm_network(
     looked_up = {names[bottom - 1], f"{names[bottom - 1]}_b"}
 
     def layer(name: str, phase: Phase, update: bool = False) -> Kernel:
+        """A layer's product, or a backward kernel of it; two of them exchange what was looked up."""
         lookup = {"fetch_bytes": words, "exchange": "all_to_all", "exchange_bytes": words} if name in looked_up else {}
         fields: dict[str, Any] = {"M": width, "K": width, "N": 1, "weights": True}
         # rows split, sums scattered: one choice, as the stored outputs of all layers are open at once; free schemes

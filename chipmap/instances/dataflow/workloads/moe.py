@@ -113,16 +113,7 @@ def moe_network(
             needs = "Backward kernels, embedding and head, and experts that chips divide"
             raise InputError("is false", "stacked", f"{needs} need stacked experts.")
         return _separate(size, gated, tokens, word_bytes, step)
-    layer, cached, count = Layer(tokens), context if step == "decode" else 0, size.layers + predict
-    if size.turns:
-        layer.prefix = DENSE
-        _attend(layer, size, cached, word_bytes)
-        feed_forward(layer, size.hidden, size.dense_inner, gated)
-        layer.prefix = ""
-    _attend(layer, size, cached, word_bytes)
-    if size.turns:
-        layer.edges.append((f"{DENSE}Add2", "Add_Prev"))
-    _stack(layer, size, gated, word_bytes)
+    layer, count = _layer(size, tokens, context if step == "decode" else 0, gated, word_bytes), size.layers + predict
     carries = around(layer, step, size.words if ends else 0, count, backward, word_bytes, predict)
     kernels = divided(layer.kernels, size.experts, size.active) if divide else tuple(layer.kernels)
     plain = f"{model}-{step}" if size == MIXTURES[model] else f"moe-{size.experts}x{size.hidden}-{size.layers}-{step}"
@@ -135,6 +126,21 @@ def moe_network(
         word_bytes=word_bytes,
         tokens=tokens,
     )
+
+
+def _layer(size: Mixture, tokens: int, cached: int, gated: bool, word_bytes: int) -> Layer:
+    """Attention and a stack of experts; before them a layer without experts where these take turns."""
+    layer = Layer(tokens)
+    if size.turns:
+        layer.prefix = DENSE
+        _attend(layer, size, cached, word_bytes)
+        feed_forward(layer, size.hidden, size.dense_inner, gated)
+        layer.prefix = ""
+    _attend(layer, size, cached, word_bytes)
+    if size.turns:
+        layer.edges.append((f"{DENSE}Add2", "Add_Prev"))
+    _stack(layer, size, gated, word_bytes)
+    return layer
 
 
 def _sized(size: Mixture, own: dict[str, Any], stacked: bool) -> Mixture:

@@ -75,17 +75,3 @@ def moved(size: Fraction, one: Change, chips: int) -> Fraction:
         "permute": Fraction(chips, chips - 1),
     }[one.collective]
     return size * part * Fraction(chips - 1, chips)
-
-
-def link_bytes(collective: Collective, result: Fraction, group: int) -> Fraction:
-    """Bytes over a chip's link of a collective among ``group`` chips that leaves ``result`` bytes on each."""
-    if group == 1:
-        return Fraction(0)
-    rest = Fraction(group - 1, group)
-    return {
-        "all_reduce": 2 * result * rest,
-        "all_gather": result * rest,
-        "reduce_scatter": result * group * rest,
-        "all_to_all": result * rest,
-        "permute": result,
-    }[collective]

@@ -6,7 +6,7 @@ gradient that doesn't lie as they rest, are exchanges. A policy says what else a
 
 | field | |
 |---|---|
-| ``keep`` | how long a layout that a reader has paid for serves others: ``reader`` (not at all), ``phase``, ``step`` |
+| ``keep`` | where a layout that a reader paid for serves others: in its partition (``none``), its phase, the step |
 | ``adds`` | makers that one kernel alone reads and adds up are added on each chip before one exchange |
 | ``experts`` | outputs of experts are combined where they are, and token sums exchanged, if that moves less |
 """
@@ -15,16 +15,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from benchmarks.exchanges.layouts import AXIS, PARTIAL, WHOLE, Change, Layout, change, covers, moved
-from benchmarks.exchanges.steps import Layer, Step, weights
+from chipmap.instances.dataflow.instance import Keep
 from chipmap.instances.dataflow.workload import Scheme
+from chipmap.plans.jax.layouts import AXIS, PARTIAL, WHOLE, Change, Layout, change, covers, moved
+from chipmap.plans.jax.steps import Layer, Step, weights
 from chipmap.records import InputError
 
-Keep = Literal["reader", "phase", "step"]
 #: Schemes that end in a sum over chips, and the layout that it leaves.
 SUMS: dict[Scheme, str] = {"K": "RR", "K_RS": "SR", "K_N": "RS"}
 
@@ -107,17 +107,32 @@ class Plan:
         return [(one, moved(self.bytes_of(one.tensor), one.change, self.chips)) for one in found]
 
 
-def plan(layer: Layer, schemes: Mapping[str, Scheme], chips: int, policy: Policy | None = None) -> Plan:
-    """The plan of a layer under these schemes. Raises :class:`InputError` where ``chips`` doesn't divide what a scheme
-    splits, or a kernel can't have its scheme."""
-    return _Planner(layer, schemes, chips, policy or Policy()).run()
+def plan(
+    layer: Layer,
+    schemes: Mapping[str, Scheme],
+    chips: int,
+    policy: Policy | None = None,
+    partitions: Mapping[str, int] | None = None,
+) -> Plan:
+    """The plan of a layer under these schemes. Kernels run in the order of ``partitions`` (None: each is one of its
+    own). Raises :class:`InputError` where ``chips`` doesn't divide what a scheme splits, or a kernel can't have its
+    scheme."""
+    if partitions is not None:
+        late = {step.name: step.kernel.phase == "backward" for step in layer.steps}
+        steps = sorted(layer.steps, key=lambda step: (late[step.name], partitions[step.name]))
+        layer = replace(layer, steps=tuple(steps))
+    alone = {step.name: i for i, step in enumerate(layer.steps)}
+    return _Planner(layer, schemes, chips, policy or Policy(), partitions or alone).run()
 
 
 class _Planner:
-    def __init__(self, layer: Layer, schemes: Mapping[str, Scheme], chips: int, policy: Policy) -> None:
-        self.layer, self.schemes, self.chips, self.policy = layer, schemes, chips, policy
+    def __init__(
+        self, layer: Layer, schemes: Mapping[str, Scheme], chips: int, policy: Policy, partitions: Mapping[str, int]
+    ) -> None:
+        self.layer, self.schemes, self.chips, self.policy, self.partitions = layer, schemes, chips, policy, partitions
         self.instructions: list[Instruction] = []
-        self.present: dict[str, list[tuple[Layout, str]]] = defaultdict(list)
+        #: Of each tensor its layouts, each with the kernel that paid for it (None: it was made so).
+        self.present: dict[str, list[tuple[Layout, Step | None]]] = defaultdict(list)
         self.rests: dict[str, Layout] = {}
         self.readers: dict[str, int] = defaultdict(int)
         for maker, _ in layer.workload.edges:
@@ -129,7 +144,7 @@ class _Planner:
             if step.parameters == step.name:
                 self.rests[weights(step.name)] = self._parameters(step, self.schemes[step.name])
         for name, layout in self.rests.items():
-            self.present[name].append((layout, "made"))
+            self.present[name].append((layout, None))
         for step in self.layer.steps:
             self._step(step)
         results = tuple(self._results())
@@ -173,7 +188,7 @@ class _Planner:
         if out.kind != "sum":
             self._check(step.name, out)
         self.instructions.append(Run(step, scheme, inputs, parameters, made, routed is not None))
-        self.present[step.name].append((out, "made"))
+        self.present[step.name].append((out, None))
         if out.kind == "sum" and step.name not in self.added_by:
             self._summed(step.name, step, self._left(step, scheme))
 
@@ -190,7 +205,7 @@ class _Planner:
         held = self.present[tensor].pop()[0]
         self._check(tensor, left)
         self.instructions.append(Move(tensor, change(held, left), step.name, "T3"))
-        self.present[tensor].append((left, "made"))
+        self.present[tensor].append((left, None))
 
     def _sources(self, step: Step, needs: list[Layout]) -> tuple[list[str], list[Layout]]:
         """The tensors that a kernel reads, after those that it adds up first are one for each way that they lie in."""
@@ -218,7 +233,7 @@ class _Planner:
         total = "+".join(members)
         if len(members) > 1:
             self.instructions.append(Add(tuple(Held(u, layout) for u in members), Held(total, layout)))
-            self.present[total].append((layout, "made"))
+            self.present[total].append((layout, None))
         return total
 
     def _at_experts(
@@ -248,8 +263,7 @@ class _Planner:
 
     def _have(self, tensor: str, need: Layout, step: Step, term: Literal["T3", "T6"] = "T3") -> Held:
         """See that a tensor is there in the layout that a kernel needs, by an exchange if none there covers it."""
-        phase = step.kernel.phase
-        there = [layout for layout, since in self.present[tensor] if since in ("made", phase) or self._stays(since)]
+        there = [layout for layout, payer in self.present[tensor] if payer is None or self._reaches(payer, step)]
         if need in there:
             return Held(tensor, need)
         self._check(tensor, need)
@@ -257,17 +271,21 @@ class _Planner:
         if source is None:
             source = self.present[tensor][0][0]
             one = change(source, need)
-            earlier = any(since != "made" for _, since in self.present[tensor])
-            self.instructions.append(Move(tensor, one, step.name, term, earlier))
-            if not tensor.startswith("W:") and self.policy.keep != "reader":
-                self.present[tensor].append((one.after, phase))
+            earlier = any(payer is not None for _, payer in self.present[tensor])
+            again = earlier and self.policy.keep == "phase"
+            self.instructions.append(Move(tensor, one, step.name, term, again))
+            if not tensor.startswith("W:"):
+                self.present[tensor].append((one.after, step))
             source = one.after
         if source != need:
             self.instructions.append(Move(tensor, Change(None, source, need), step.name, term))
         return Held(tensor, need)
 
-    def _stays(self, since: str) -> bool:
-        return since != "made" and self.policy.keep == "step"
+    def _reaches(self, payer: Step, reader: Step) -> bool:
+        """Whether what ``payer`` was sent is still there for ``reader``."""
+        if self.policy.keep == "none":
+            return self.partitions[payer.name] == self.partitions[reader.name]
+        return self.policy.keep == "step" or payer.kernel.phase == reader.kernel.phase
 
     def _check(self, tensor: str, layout: Layout) -> None:
         axis = AXIS.get(layout.kind)
