@@ -23,7 +23,10 @@ FAMILY = Family(
         "C1": "inside (the fabric)",
         "C2": "no overlap",
         "C3": "memory (per tile)",
+        "C4": "pins",
     },
+    in_force="chipmap.instances.wafer.instance:in_force",
+    merge_pins="chipmap.instances.wafer.pinning:merge_pins",
     terms={"T1": "time (of the slowest kernel)", "T2": "wire (length)", "T3": "adapters"},
     methods=methods(
         "wafer",

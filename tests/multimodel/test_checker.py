@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chipmap.families.multimodel import FAMILY
-from chipmap.instances.multimodel import MultiInstance, MultiSolution
+from chipmap.instances.multimodel import Forbidden, MultiInstance, MultiSolution, Pin
 from chipmap.instances.multimodel.instance import Chiplet, Layer, Model, Module, Piece, Task
 from chipmap.validation.multimodel.checker import check
 
@@ -53,13 +53,17 @@ APART: list[Window] = [[("a", 0, 1, "n0"), ("b", 0, 1, "n2")], [("a", 2, 2, "n0"
 
 
 def made(
-    sram: int | None = None, deadlines: tuple[int | None, int | None] = (None, None), **task: object
+    sram: int | None = None,
+    deadlines: tuple[int | None, int | None] = (None, None),
+    places: dict[str, object] | None = None,
+    **task: object,
 ) -> MultiInstance:
     models = tuple(model.replace(deadline_ns=at) for model, at in zip((A, B), deadlines, strict=True))
     *others, last = MODULE.chiplets
     module = MODULE.replace(chiplets=(*others, last.replace(sram_bytes=sram)))
     asked = Task(**{"windows": 2, "objective": "latency", **task})  # type: ignore[arg-type]
     instance = MultiInstance(name="by hand", task=asked, models=models, module=module)
+    instance = instance.replace(**(places or {}))
     instance.check()
     return instance
 
@@ -156,6 +160,14 @@ BREAKS: dict[str, list[tuple[dict[str, object], list[Window]]]] = {
         ({"deadlines": (None, 90)}, APART),
     ],
     "C5": [({"sram": 23}, TOGETHER)],
+    "C6": [
+        ({"places": {"pins": (Pin(layer="a/a2", chiplet="n2"),)}}, TOGETHER),
+        ({"places": {"forbidden": (Forbidden(layer="b/b1", chiplets=("s1", "n2")),)}}, TOGETHER),
+        ({"places": {"together": (("a/a0", "a/a2"),)}}, TOGETHER),
+        ({"places": {"together": (("a/a0", "b/b0"),)}}, APART),
+        ({"places": {"apart": (("b/b0", "a/a2", "b/b1"),)}}, TOGETHER),
+        ({"places": {"apart": (("a/a0", "a/a2"),)}}, APART),
+    ],
 }
 #: Limits that are just met, and other schedules that break nothing.
 HOLDS: list[tuple[dict[str, object], list[Window]]] = [
@@ -163,6 +175,8 @@ HOLDS: list[tuple[dict[str, object], list[Window]]] = [
     ({"deadlines": (169, 91)}, TOGETHER),
     ({"deadlines": (284, 91)}, APART),
     ({"sram": 24}, TOGETHER),
+    ({"places": {"pins": (Pin(layer="a/a2", chiplet="s1"),), "apart": (("a/a1", "a/a2", "b/b1"),)}}, TOGETHER),
+    ({"places": {"together": (("a/a0", "a/a2"), ("b/b0", "b/b1")), "apart": (("a/a0", "b/b0"),)}}, APART),
     ({}, [*TOGETHER, []]),
     ({}, [[("b", 0, 0, "n2"), ("a", 0, 1, "s1")], [("a", 2, 2, "n0"), ("b", 1, 1, "n2")]]),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from random import Random
 from typing import Any, NamedTuple
@@ -91,7 +92,11 @@ def ways(problem: WaferProblem, v: int) -> Ways:
     return Ways(np.array(rows, dtype=np.int64).reshape(-1, 9), how)
 
 
-def optimum(one: WaferInstance) -> tuple[int, WaferSolution] | None:
+#: Boxes (x, y, width, height) by kernel -> whether those of all kernels may stand so.
+Allowed = Callable[[dict[str, tuple[int, int, int, int]]], bool]
+
+
+def optimum(one: WaferInstance, allowed: Allowed | None = None) -> tuple[int, WaferSolution] | None:
     """The least score in ticks and a floorplan that has it; None if there is none. For up to four tiny kernels."""
     problem = wafer_problem(one)
     listed = [ways(problem, v) for v in range(problem.n)]
@@ -125,6 +130,11 @@ def optimum(one: WaferInstance) -> tuple[int, WaferSolution] | None:
         for i in np.flatnonzero(good)[np.argsort(total[good], kind="stable")].tolist():
             if best[0] is not None and total[i] >= best[0]:
                 break
+            if v + 1 == problem.n and allowed is not None:
+                rows = [listed[u].table[j].tolist() for u, j in enumerate([*chosen, i])]
+                boxes = zip(problem.names, rows, strict=True)
+                if not allowed({name: (row[7], row[8], row[0], row[1]) for name, row in boxes}):
+                    continue
             if v + 1 == problem.n:
                 best[:] = [int(total[i]), [*chosen, i]]
             else:

@@ -58,6 +58,9 @@ def changes(instance: MultiInstance, infeasible: bool) -> list[MultimodelTrial]:
         module = instance.module
         module = module.replace(chiplets=tuple(chiplet.replace(sram_bytes=None) for chiplet in module.chiplets))
         found.append(MultimodelTrial("without a limit of SRAM", "", instance.replace(module=module)))
+    if "C6" in in_force(instance):
+        free = instance.replace(pins=(), forbidden=(), together=(), apart=())
+        found.append(MultimodelTrial("without pins, forbidden chiplets and groups (C6)", "", free))
     return found
 
 

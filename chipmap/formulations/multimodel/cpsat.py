@@ -9,13 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 from ortools.sat.python import cp_model
 
 from chipmap.family import Scope
 from chipmap.formulations.built import Built, Statement, stated
 from chipmap.formulations.cpsat import LabelledModel
 from chipmap.formulations.multimodel.choices import Decisions, MultiChoices, places
-from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
+from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, in_force
+from chipmap.instances.multimodel.pinned import pinned
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, watts
 from chipmap.records import InputError
 
@@ -86,6 +88,8 @@ def add_multimodel(
         cut_layer(builder)
     state(t2_energy, builder)
     state(c4_limits, builder)
+    if "C6" in in_force(instance):
+        state(c6_pins, builder)
     cost = _cost(builder)
     if choices.upper is not None:
         builder.enforce("def_upper", model.add(cost <= choices.upper))
@@ -292,6 +296,25 @@ def c4_limits(builder: Builder) -> None:
                 row = builder.model.add(done <= given.deadline_ns)
                 literals = [builder.x[m, model.layers - 1, w, c], *builder.assumption(f"c4_limits_deadline_{m}")]
                 row.only_enforce_if(literals)
+
+
+def c6_pins(builder: Builder) -> None:
+    """C6: Σ_w x[m, l, w, c] = 0 off a layer's chiplets, equal within a group, at most 1 over layers apart."""
+    problem, asked = builder.problem, pinned(builder.problem)
+    assert asked is not None
+
+    def on(layer: tuple[int, int], c: int) -> Any:
+        return sum(builder.x[*layer, w, c] for w in range(problem.windows))
+
+    for m, allowed in enumerate(asked.allowed):
+        for k, c in zip(*np.nonzero(~allowed), strict=True):
+            builder.enforce("c6_pins", builder.model.add(on((m, int(k)), int(c)) == 0))
+    for c in range(problem.chiplets):
+        for first, *others in asked.groups:
+            for other in others:
+                builder.enforce("c6_pins", builder.model.add(on(other, c) == on(first, c)))
+        for group in asked.apart:
+            builder.enforce("c6_pins", builder.model.add(sum(on(layer, c) for layer in group) <= 1))
 
 
 def _cost(builder: Builder) -> Any:

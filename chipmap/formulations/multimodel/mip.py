@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
@@ -18,7 +19,8 @@ from chipmap.deadline import look
 from chipmap.family import Scope
 from chipmap.formulations.built import Built, Statement, require_empty, stated, unit
 from chipmap.formulations.multimodel.choices import Decisions, MultiChoices, places
-from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
+from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, in_force
+from chipmap.instances.multimodel.pinned import pinned
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, watts
 
 
@@ -74,6 +76,8 @@ def add_multimodel(block: pyo.Block, instance: MultiInstance, choices: MultiMipC
             cut_layer(block, problem)
         block.terms = pyo.Expression(("T1", "T2"), rule=lambda _, term: {"T1": time, "T2": energy}[term])
         state(c4_limits, block, problem)
+        if "C6" in in_force(instance):
+            state(c6_pins, block, problem)
         block.cost = pyo.Expression(expr=cost(block, problem, choices.rate))
         if choices.upper is not None and instance.task.objective != "edp":
             block.def_upper = pyo.Constraint(expr=block.cost / block.energy_unit <= choices.upper / block.energy_unit)
@@ -292,3 +296,24 @@ def c4_limits(block: pyo.Block, problem: MultiProblem) -> None:
             later = pyo.quicksum(block.runs[m, model.layers - 1, v] for v in range(w, problem.windows))
             limit = given.deadline_ns / scale + late / scale * (1 - later)
             rows[m, w] = before + block.latency[m, w] <= limit
+
+
+def c6_pins(block: pyo.Block, problem: MultiProblem) -> None:
+    """C6: Σ_w x[m, l, w, c] = 0 off a layer's chiplets, equal within a group, at most 1 over layers apart."""
+    asked, rows = pinned(problem), pyo.Constraint(pyo.Any)
+    block.c6_pins = rows
+    assert asked is not None
+
+    def on(layer: tuple[int, int], c: int) -> Any:
+        look()
+        return pyo.quicksum(block.x[*layer, w, c] for w in range(problem.windows))
+
+    for m, allowed in enumerate(asked.allowed):
+        for k, c in zip(*np.nonzero(~allowed), strict=True):
+            rows["off", m, int(k), int(c)] = on((m, int(k)), int(c)) == 0
+    for c in range(problem.chiplets):
+        for g, (first, *others) in enumerate(asked.groups):
+            for i, other in enumerate(others):
+                rows["together", g, i, c] = on(other, c) - on(first, c) == 0
+        for g, group in enumerate(asked.apart):
+            rows["apart", g, c] = pyo.quicksum(on(layer, c) for layer in group) <= 1

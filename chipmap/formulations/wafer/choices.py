@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from chipmap.family import Scope
-from chipmap.formulations.wafer.options import Kept, Limits, Option, exact, labels_of, least_time, options
+from chipmap.formulations.wafer.options import (
+    Kept,
+    Limits,
+    Option,
+    boxed,
+    exact,
+    labels_of,
+    least_time,
+    option_of,
+    options,
+)
 from chipmap.instances.wafer.instance import Placement, WaferSolution
+from chipmap.instances.wafer.pinned import fastest_in
 from chipmap.instances.wafer.problem import WaferProblem, conv_time, memory_k, size
 from chipmap.records import InputError
 
+#: As the choices that are given.
+Asked = TypeVar("Asked", bound="WaferChoices")
 Cut = Literal["area", "pairwise", "triangle"]
 
 
@@ -94,6 +107,12 @@ class Sizing:
         return (*option[:2][::step], option.time, option.labels if self.labelled else ())
 
 
+def unreflected(problem: WaferProblem, choices: Asked) -> Asked:
+    """The choices without the symmetry of reflections where C4 tells left from right."""
+    lopsided = problem.instance.pins or problem.instance.forbidden
+    return replace(choices, symmetry="none") if lopsided else choices
+
+
 def sizing(problem: WaferProblem, choices: WaferChoices, witnesses: bool) -> Sizing:
     """The options that the choices ask for; ``witnesses``: also some that the model has to forbid by C1 or C3.
 
@@ -107,18 +126,36 @@ def sizing(problem: WaferProblem, choices: WaferChoices, witnesses: bool) -> Siz
     slowest = max((option.time for one in by_type for option in one), default=earliest)
     first = max((min((option.time for option in one), default=0) for one in by_type), default=0)
     more = [_witnesses(problem, t, one, earliest) if witnesses else [] for t, one in enumerate(by_type)]
+    own = _pinned_boxes(problem, choices)
     broken = [
-        [len(one) + i for i, (_, memory) in enumerate(new) if memory] for one, new in zip(by_type, more, strict=True)
+        [len(by_type[t]) + len(own[v]) + i for i, (_, memory) in enumerate(more[t]) if memory]
+        for v, t in enumerate(problem.types.tolist())
     ]
     return Sizing(
         problem,
         choices,
-        tuple((*by_type[t], *(option for option, _ in more[t])) for t in problem.types.tolist()),
-        tuple(len(by_type[t]) for t in problem.types.tolist()),
-        tuple(tuple(broken[t]) for t in problem.types.tolist()),
+        tuple((*by_type[t], *own[v], *(option for option, _ in more[t])) for v, t in enumerate(problem.types.tolist())),
+        tuple(len(by_type[t]) + len(own[v]) for v, t in enumerate(problem.types.tolist())),
+        tuple(map(tuple, broken)),
         max(first, earliest),
         max(slowest, earliest),
     )
+
+
+def _pinned_boxes(problem: WaferProblem, choices: WaferChoices) -> list[tuple[Option, ...]]:
+    """For each kernel the option of the box that C4 pins it to, where a short list may lack it."""
+    sides = {pin.kernel: (pin.width, pin.height) for pin in problem.instance.pins if pin.width and pin.height}
+    found: list[tuple[Option, ...]] = [() for _ in problem.names]
+    for v, name in enumerate(problem.names):
+        if choices.options != "front" or name not in sides:
+            continue
+        p = fastest_in(problem, v, *map(int, sides[name]))
+        if p is not None:
+            convs = problem.type_arrays[int(problem.types[v])]
+            time = max(int(conv_time(conv, p.h, p.w, c, k)) for conv, c, k in zip(convs, p.c, p.k, strict=True))
+            if choices.tau is None or time <= choices.tau:
+                found[v] = (option_of(problem, (p.h, p.w), p.c, p.k, choices.tau or time, p.rotated),)
+    return found
 
 
 def _listed(problem: WaferProblem, choices: WaferChoices) -> tuple[tuple[tuple[Option, ...], ...], int]:
@@ -127,10 +164,10 @@ def _listed(problem: WaferProblem, choices: WaferChoices) -> tuple[tuple[tuple[O
     latest = choices.upper // weight if choices.upper is not None and weight else None
     earliest = 0
     if choices.tau is not None:
-        limits = Limits(choices.options, tau=choices.tau)
+        limits = Limits(choices.options, tau=choices.tau, boxes=boxed(problem))
     else:
         earliest = least_time(problem) or 0 if "area" in choices.cuts else 0
-        limits = Limits(choices.options, latest=latest, earliest=earliest)
+        limits = Limits(choices.options, latest=latest, earliest=earliest, boxes=boxed(problem))
     by_type = options(problem, limits)
     if latest is not None and earliest > latest:
         by_type = tuple(() for _ in by_type)
@@ -219,6 +256,8 @@ def _choose(sizing: Sizing, v: int, placement: Placement) -> Chosen | None:
     best = None
     for number, option in enumerate(sizing.options[v][: sizing.genuine[v]]):
         left, low = width - option.width, height - option.height
+        if boxed(problem) and (left or low):
+            continue
         if left < 0 or low < 0 or option.time > time or (weights.adapter and option.labels != labels):
             continue
         rank = (left % 2 + low % 2, option.time, number)

@@ -14,7 +14,7 @@ from ortools.sat.python import cp_model
 
 from chipmap.family import Scope
 from chipmap.formulations.built import Built, Statement, stated
-from chipmap.formulations.wafer.choices import Decisions, WaferChoices, sizing
+from chipmap.formulations.wafer.choices import Decisions, WaferChoices, sizing, unreflected
 from chipmap.formulations.wafer.cpsat_boxes import (
     Builder,
     c0_domain,
@@ -24,6 +24,7 @@ from chipmap.formulations.wafer.cpsat_boxes import (
     def_box,
     sym_reflections,
 )
+from chipmap.formulations.wafer.cpsat_pins import c4_pins
 from chipmap.formulations.wafer.cpsat_terms import (
     cut_pairwise,
     cut_triangles,
@@ -32,6 +33,7 @@ from chipmap.formulations.wafer.cpsat_terms import (
     t3_adapters,
 )
 from chipmap.instances.wafer import WaferInstance, WaferSolution
+from chipmap.instances.wafer.instance import pinned
 from chipmap.instances.wafer.problem import wafer_problem
 
 
@@ -39,7 +41,7 @@ from chipmap.instances.wafer.problem import wafer_problem
 class WaferCpChoices(WaferChoices):
     """What only CP-SAT can be asked for, beside :class:`chipmap.formulations.wafer.choices.WaferChoices`.
 
-    ``labels``: ``assume`` gives C1, C2 and C3 a literal each in ``assumptions``, so that an infeasible model names
+    ``labels``: ``assume`` gives C1 to C4 a literal each in ``assumptions``, so that an infeasible model names
     those that clash.
     """
 
@@ -107,7 +109,7 @@ def add_wafer(
     Constraints of your own on places need ``symmetry="none"``; on arguments ``options="all"``, of which only those are
     listed that the instance's own score can need.
     """
-    assume = choices.labels == "assume"
+    assume, choices = choices.labels == "assume", unreflected(wafer_problem(instance), choices)
     builder = Builder(model, sizing(wafer_problem(instance), choices, assume), prefix, assume)
     state = builder.statement
     state(c0_domain, builder)
@@ -115,6 +117,8 @@ def add_wafer(
     def_box(builder)
     state(c1_inside, builder)
     state(c2_no_overlap, builder)
+    if pinned(instance):
+        state(c4_pins, builder)
     if choices.symmetry == "reflections" and not assume:  # it must not stand for C1
         sym_reflections(builder)
     wires = state(t2_wire, builder)

@@ -19,9 +19,10 @@ from chipmap.formulations.built import Built
 from chipmap.formulations.wafer.choices import Sizing
 from chipmap.formulations.wafer.cpsat import WaferCpChoices, built, variables_of
 from chipmap.formulations.wafer.cpsat_boxes import Builder, c0_domain, c1_inside, c2_no_overlap, def_box
+from chipmap.formulations.wafer.cpsat_pins import c4_pins
 from chipmap.formulations.wafer.cpsat_terms import cut_pairwise, t1_time, t2_wire, t3_adapters
 from chipmap.formulations.wafer.options import Option, channels, option_of
-from chipmap.instances.wafer.instance import Placement
+from chipmap.instances.wafer.instance import Placement, pinned
 from chipmap.instances.wafer.problem import WaferProblem, least_ks, size
 
 #: All options are within the memory.
@@ -105,6 +106,8 @@ def _builder(problem: WaferProblem, placements: list[Placement], menu: Menu, tau
     builder.statement(c0_domain, builder)
     def_box(builder)
     builder.statement(c1_inside, builder)
+    if pinned(problem.instance):
+        builder.statement(c4_pins, builder)
     return builder
 
 

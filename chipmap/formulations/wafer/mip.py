@@ -13,7 +13,7 @@ import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
 from chipmap.formulations.built import Built, Statement, require_empty, stated
-from chipmap.formulations.wafer.choices import Decisions, Sizing, WaferChoices, sizing
+from chipmap.formulations.wafer.choices import Decisions, Sizing, WaferChoices, sizing, unreflected
 from chipmap.formulations.wafer.mip_boxes import (
     c0_domain,
     c1_inside,
@@ -22,6 +22,7 @@ from chipmap.formulations.wafer.mip_boxes import (
     def_box,
     sym_reflections,
 )
+from chipmap.formulations.wafer.mip_pins import c4_pins
 from chipmap.formulations.wafer.mip_terms import (
     cut_pairwise,
     cut_triangles,
@@ -30,6 +31,7 @@ from chipmap.formulations.wafer.mip_terms import (
     t3_adapters,
 )
 from chipmap.instances.wafer import WaferInstance, WaferSolution
+from chipmap.instances.wafer.instance import pinned
 from chipmap.instances.wafer.problem import wafer_problem
 
 
@@ -64,6 +66,7 @@ def add_wafer(block: pyo.Block, instance: WaferInstance, choices: WaferChoices =
     ``symmetry="none"``. ``statement`` has the labels that it states. Raises :class:`InputError` for a block in use.
     """
     require_empty(block, "add_wafer")
+    choices = unreflected(wafer_problem(instance), choices)
     made = sizing(wafer_problem(instance), choices, witnesses=True)
     block.sizing = made
     state = block.statement = Statement()
@@ -73,6 +76,8 @@ def add_wafer(block: pyo.Block, instance: WaferInstance, choices: WaferChoices =
         def_box(block, made)
         state(c1_inside, block, made)
         state(c2_no_overlap, block, made)
+        if pinned(instance):
+            state(c4_pins, block, made)
         if choices.symmetry == "reflections":
             sym_reflections(block, made)
         _terms(block, made, choices)

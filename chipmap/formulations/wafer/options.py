@@ -57,13 +57,15 @@ class Limits(NamedTuple):
     """Which options are wanted.
 
     ``tau``: those of that one target time. ``latest``: nothing slower. ``earliest``: no floorplan is faster, so among
-    options within it the time doesn't matter.
+    options within it the time doesn't matter. ``boxes``: the fastest option of each box, where kernels are pinned or
+    have to touch (C4), so that a smaller box isn't as good.
     """
 
     kept: Kept = "all"
     tau: int | None = None
     latest: int | None = None
     earliest: int = 0
+    boxes: bool = False
 
 
 def options(problem: WaferProblem, limits: Limits) -> tuple[tuple[Option, ...], ...]:
@@ -81,7 +83,12 @@ def options(problem: WaferProblem, limits: Limits) -> tuple[tuple[Option, ...], 
 def exact(problem: WaferProblem, kept: Kept) -> bool:
     """Whether a list of that kind loses no optimum of the instance."""
     weights = problem.instance.weights
-    return kept == "all" or (weights.wire == 0 and weights.adapter == 0)
+    return kept == "all" or (weights.wire == 0 and weights.adapter == 0 and not boxed(problem))
+
+
+def boxed(problem: WaferProblem) -> bool:
+    """Whether every box counts, because C4 pins corners or wants borders shared."""
+    return bool(problem.instance.pins or problem.instance.together)
 
 
 def least_time(problem: WaferProblem) -> int | None:
@@ -151,7 +158,8 @@ def _undominated(problem: WaferProblem, convs: IntArray, limits: Limits) -> list
     lowest: dict[tuple[object, ...], IntArray] = {}
     kept = []
     for option in listed:
-        group = (option.labels if labelled else (), option.width % parity, option.height % parity)
+        sides = option[:2] if limits.boxes else (option.width % parity, option.height % parity)
+        group = (option.labels if labelled else (), *sides)
         if group not in lowest:
             lowest[group] = np.full(problem.width + 1, problem.height + 1, dtype=np.int64)
         line = lowest[group]
@@ -225,9 +233,10 @@ def _sizings(
 def _columns(
     problem: WaferProblem, c: tuple[int, ...], k: tuple[int, ...], limits: Limits, labelled: bool
 ) -> Iterator[tuple[int, ...]]:
-    """``k`` and what more columns are good for: a width of the other parity, a larger min(c_n, k_n)."""
+    """``k`` and what more columns are good for: a width of the other parity, any width (C4), a larger min(c_n, k_n)."""
     parity = limits.kept == "all" and problem.instance.weights.wire > 0
     tall = labelled and problem.instance.protocol == "min_c_k"
+    limit = max(problem.width, problem.height) // 3
     for last in range(k[-1], max(k[-1], c[-1] if tall else 0) + 1):
-        for extra in range(1 + parity):
+        for extra in range(1 + (max(parity, limit - sum(k)) if limits.boxes else parity)):
             yield (k[0] + extra, *k[1:-1], last) if len(k) > 1 else (last + extra,)

@@ -48,11 +48,13 @@ def whole_models(problem: MultiProblem, chiplets: Sequence[int] | None = None) -
 
 
 def fits(problem: MultiProblem, segment: Segment) -> bool:
-    """C5 of one segment."""
+    """C5 of one segment; of a problem narrowed to pins also the chiplets of its layers."""
     m, first, last, c = segment
     limit = problem.instance.module.chiplets[c].sram_bytes
     model = problem.models[m]
     run = slice(first, last + 1)
+    if problem.allowed is not None and not problem.allowed[m][run, c].all():
+        return False
     return limit is None or int(model.weights[run].sum()) + int(model.need[run].max()) <= limit
 
 

@@ -48,7 +48,7 @@ def _attempt(problem: MultiProblem, random: Random, reach: _Reach, greedy: bool)
 
 
 class _Reach:
-    """How far layers fit: by model, first layer and SRAM the layer behind the last one."""
+    """How far layers fit: by model, first layer and SRAM (with pins: chiplet) the layer behind the last one."""
 
     def __init__(self, problem: MultiProblem) -> None:
         self.problem = problem
@@ -59,12 +59,13 @@ class _Reach:
 
     def end(self, m: int, first: int, c: int) -> int:
         """The layer behind the last one that fits on ``c`` with all from ``first`` on."""
-        key = m, first, self.sizes[c]
+        allowed = self.problem.allowed
+        key = m, first, self.sizes[c] if allowed is None else c
         if key not in self.known:
             weights, need, end = 0, 0, first
             for own, most in zip(self.costs[m][0][first:], self.costs[m][1][first:], strict=True):
                 weights, need = weights + own, max(need, most)
-                if weights + need > self.sizes[c]:
+                if weights + need > self.sizes[c] or (allowed is not None and not allowed[m][end, c]):
                     break
                 end += 1
             self.known[key] = end

@@ -2,13 +2,26 @@
 
 from chipmap.instances.multimodel.instance import (
     Chiplet,
+    Forbidden,
     Layer,
     Model,
     Module,
     MultiInstance,
     MultiSolution,
     Piece,
+    Pin,
     Task,
 )
 
-__all__ = ["Chiplet", "Layer", "Model", "Module", "MultiInstance", "MultiSolution", "Piece", "Task"]
+__all__ = [
+    "Chiplet",
+    "Forbidden",
+    "Layer",
+    "Model",
+    "Module",
+    "MultiInstance",
+    "MultiSolution",
+    "Piece",
+    "Pin",
+    "Task",
+]

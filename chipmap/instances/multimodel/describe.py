@@ -56,6 +56,11 @@ def describe(instance: MultiInstance) -> dict[str, Any]:
         "links": len(module.links),
         "most_hops": max(chiplet.hops for chiplet in module.chiplets),
         "task": msgspec.to_builtins(instance.task),
+        **{
+            name: len(asked)
+            for name in ("pins", "forbidden", "together", "apart")
+            if (asked := getattr(instance, name))
+        },
         "notes": instance.notes,
     }
 

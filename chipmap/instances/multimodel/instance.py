@@ -6,10 +6,11 @@ The problem is stated in ``docs/families/multimodel.md``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from chipmap.instances.multimodel.places import Asked, Places, checked_places
 from chipmap.records import InputError, Record, counted
 
 Objective = Literal["latency", "energy", "weighted", "edp"]
@@ -89,8 +90,28 @@ class Task(Record, frozen=True, kw_only=True):
     charge: Charge = "sender"
 
 
+class Pin(Record, frozen=True, kw_only=True):
+    """Layer ``layer`` (``model/layer``) must run on ``chiplet``, in whatever window."""
+
+    layer: str
+    chiplet: str
+
+
+class Forbidden(Record, frozen=True, kw_only=True):
+    """Layer ``layer`` (``model/layer``) must run on none of ``chiplets``."""
+
+    layer: str
+    chiplets: tuple[str, ...]
+
+
 class MultiInstance(Record, frozen=True, kw_only=True):
-    """One problem: models to run on a module, and the task."""
+    """One problem: models to run on a module, and the task.
+
+    C6: ``pins`` and ``forbidden`` chiplets; layers of a group of ``together`` share a chiplet, no two of a group of
+    ``apart`` do.
+    """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("pins", "forbidden", "together", "apart")
 
     schema: Literal["multimodel/1"] = "multimodel/1"
     name: str
@@ -98,6 +119,10 @@ class MultiInstance(Record, frozen=True, kw_only=True):
     models: tuple[Model, ...]
     module: Module
     notes: str = ""
+    pins: tuple[Pin, ...] = ()
+    forbidden: tuple[Forbidden, ...] = ()
+    together: tuple[tuple[str, ...], ...] = ()
+    apart: tuple[tuple[str, ...], ...] = ()
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude."""
@@ -109,6 +134,8 @@ class MultiInstance(Record, frozen=True, kw_only=True):
         kinds = sorted({chiplet.kind for chiplet in self.module.chiplets})
         for i, model in enumerate(self.models):
             _check_model(model, kinds, f"models[{i}]")
+        if asked_places(self).any:
+            places_of(self)
 
 
 class Piece(Record, frozen=True, kw_only=True):
@@ -128,13 +155,41 @@ class MultiSolution(Record, frozen=True, kw_only=True):
     windows: tuple[tuple[Piece, ...], ...]
 
 
+def asked_places(instance: MultiInstance) -> Asked:
+    """What C6 asks for."""
+    pins = tuple((pin.layer, pin.chiplet) for pin in instance.pins)
+    forbidden = tuple((one.layer, one.chiplets) for one in instance.forbidden)
+    return Asked(pins, forbidden, instance.together, instance.apart)
+
+
+def places_of(instance: MultiInstance) -> Places:
+    """Where C6 lets layers run."""
+    layers = [f"{model.name}/{layer.name}" for model in instance.models for layer in model.layers]
+    return checked_places(asked_places(instance), layers, [chiplet.name for chiplet in instance.module.chiplets])
+
+
+def of_models(instance: MultiInstance, which: tuple[int, ...]) -> MultiInstance:
+    """Some of the models alone (positions), with what C6 asks of their layers."""
+    models = tuple(instance.models[m] for m in which)
+    names = {f"{model.name}/{layer.name}" for model in models for layer in model.layers}
+    together, apart = (
+        tuple(kept for group in groups if len(kept := tuple(name for name in group if name in names)) > 1)
+        for groups in (instance.together, instance.apart)
+    )
+    pins = tuple(pin for pin in instance.pins if pin.layer in names)
+    forbidden = tuple(one for one in instance.forbidden if one.layer in names)
+    return instance.replace(models=models, pins=pins, forbidden=forbidden, together=together, apart=apart)
+
+
 def in_force(instance: MultiInstance) -> frozenset[str]:
-    """The labels that matter: C4 only with a limit or deadline, C5 only where a chiplet's SRAM is limited."""
+    """The labels that matter: C4 only with a limit or deadline, C5 only where a chiplet's SRAM is limited, C6 only with
+    pins, forbidden chiplets or groups."""
     task = instance.task
     limits = [task.latency_limit_ns, task.energy_limit_pj, *(model.deadline_ns for model in instance.models)]
     found = {"C0", "C1", "C2", "C3", "T1", "T2"}
     found |= {"C4"} if any(limit is not None for limit in limits) else set()
     found |= {"C5"} if any(chiplet.sram_bytes is not None for chiplet in instance.module.chiplets) else set()
+    found |= {"C6"} if asked_places(instance).any else set()
     return frozenset(found)
 
 

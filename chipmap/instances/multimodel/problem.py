@@ -70,11 +70,16 @@ class MultiProblem:
 
     ``neighbours[c]``: the chiplets that a link joins to c. ``most_time`` and ``most_energy``: upper limits on T1 and T2
     of every schedule that leaves no chance out (no window idles).
+
+    Of a problem narrowed to pins (:mod:`.pinned`), ``allowed`` are the chiplets of each model's layers [L, C], and
+    ``plain`` is the problem that it was made from.
     """
 
     instance: MultiInstance
     models: tuple[ModelCosts, ...]
     neighbours: tuple[tuple[int, ...], ...]
+    allowed: tuple[NDArray[np.bool_], ...] | None = None
+    plain: MultiProblem | None = None
 
     @property
     def chiplets(self) -> int:
@@ -132,6 +137,8 @@ class MultiProblem:
     @cached_property
     def edp_tick(self) -> int:
         """A tick of EDP in ns · pJ (page, "Objective"): by the scale of all models whole, each on one chiplet."""
+        if self.plain is not None:
+            return self.plain.edp_tick
         least_time, least_energy, most_time, most_energy = 0, 0, 0, 0
         for model in self.models:
             times = model.q * (model.time.sum(axis=0) + model.read_time[0] + model.write_time[-1])

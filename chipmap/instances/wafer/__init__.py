@@ -1,5 +1,25 @@
 """Family ``wafer``: kernels with free execution arguments on the fabric of a wafer-scale engine."""
 
-from chipmap.instances.wafer.instance import Fabric, Kernel, Placement, WaferInstance, WaferSolution, Weights
+from chipmap.instances.wafer.instance import (
+    Fabric,
+    Forbidden,
+    Kernel,
+    Pin,
+    Placement,
+    Rectangle,
+    WaferInstance,
+    WaferSolution,
+    Weights,
+)
 
-__all__ = ["Fabric", "Kernel", "Placement", "WaferInstance", "WaferSolution", "Weights"]
+__all__ = [
+    "Fabric",
+    "Forbidden",
+    "Kernel",
+    "Pin",
+    "Placement",
+    "Rectangle",
+    "WaferInstance",
+    "WaferSolution",
+    "Weights",
+]

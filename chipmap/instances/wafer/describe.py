@@ -35,6 +35,11 @@ def describe(instance: WaferInstance) -> dict[str, Any]:
         "fabric": msgspec.to_builtins(instance.fabric),
         "weights": msgspec.to_builtins(instance.weights),
         "protocol": instance.protocol,
+        **{
+            name: len(asked)
+            for name in ("pins", "forbidden", "together", "apart")
+            if (asked := getattr(instance, name))
+        },
         "notes": instance.notes,
     }
 

@@ -5,9 +5,10 @@ The problem is stated in ``docs/families/wafer.md``.
 
 from __future__ import annotations
 
-from typing import Literal
+from itertools import combinations
+from typing import ClassVar, Literal
 
-from chipmap.records import InputError, Record
+from chipmap.records import InputError, Record, choices
 
 KernelKind = Literal["conv", "dblock", "cblock", "input", "output"]
 Protocol = Literal["c_n", "min_c_k"]
@@ -92,12 +93,44 @@ class Kernel(Record, frozen=True, kw_only=True):
             )
 
 
+class Pin(Record, frozen=True, kw_only=True):
+    """Kernel ``kernel`` has its lower left corner on tile (``x``, ``y``). Its box has ``width`` × ``height`` tiles,
+    where these are given."""
+
+    kernel: str
+    x: int
+    y: int
+    width: int | None = None
+    height: int | None = None
+
+
+class Rectangle(Record, frozen=True, kw_only=True):
+    """The tiles from (``x``, ``y``), its lower left corner, ``width`` to the right and ``height`` up."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+class Forbidden(Record, frozen=True, kw_only=True):
+    """Kernel ``kernel`` covers no tile of ``rectangles``."""
+
+    kernel: str
+    rectangles: tuple[Rectangle, ...]
+
+
 class WaferInstance(Record, frozen=True, kw_only=True):
     """One problem: a kernel graph, a fabric and the weights of the score.
 
     ``edges`` names (producer, consumer); an edge given twice counts twice. ``protocol`` says which c of a producer an
     adapter compares: that of its last convolution (``c_n``) or the smaller of that and its k (``min_c_k``).
+
+    C4: ``pins`` and ``forbidden`` tiles; of a group of ``together`` each kernel but the first shares a piece of border
+    with an earlier one; no two kernels of a group of ``apart`` do.
     """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("pins", "forbidden", "together", "apart")
 
     schema: Literal["wafer/1"] = "wafer/1"
     name: str
@@ -107,6 +140,10 @@ class WaferInstance(Record, frozen=True, kw_only=True):
     weights: Weights = Weights()
     protocol: Protocol = "c_n"
     notes: str = ""
+    pins: tuple[Pin, ...] = ()
+    forbidden: tuple[Forbidden, ...] = ()
+    together: tuple[tuple[str, ...], ...] = ()
+    apart: tuple[tuple[str, ...], ...] = ()
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude."""
@@ -132,6 +169,8 @@ class WaferInstance(Record, frozen=True, kw_only=True):
                     raise InputError(f"no kernel is called {name!r}", f"edges[{i}]", "Use a name from kernels.")
             if edge[0] == edge[1]:
                 raise InputError(f"{edge[0]!r} feeds itself", f"edges[{i}]", "Leave the edge out.")
+        if pinned(self):
+            _check_pins(self, [kernel.name for kernel in self.kernels if kernel.placed])
 
 
 class Placement(Record, frozen=True, kw_only=True):
@@ -157,6 +196,76 @@ class WaferSolution(Record, frozen=True, kw_only=True):
     schema: Literal["wafer-solution/1"] = "wafer-solution/1"
     instance: str = ""
     placements: tuple[Placement, ...]
+
+
+def pinned(instance: WaferInstance) -> bool:
+    """Whether C4 asks for anything."""
+    return bool(instance.pins or instance.forbidden or instance.together or instance.apart)
+
+
+def in_force(instance: WaferInstance) -> frozenset[str]:
+    """The labels that matter: C4 only with pins, forbidden tiles or groups."""
+    return frozenset({"C0", "C1", "C2", "C3", "T1", "T2", "T3"} | ({"C4"} if pinned(instance) else set()))
+
+
+def _check_pins(instance: WaferInstance, names: list[str]) -> None:
+    """Raise :class:`InputError` for unknown names, tiles that there aren't, and what contradicts itself."""
+    named = [(f"pins[{i}].kernel", pin.kernel) for i, pin in enumerate(instance.pins)]
+    named += [(f"forbidden[{i}].kernel", one.kernel) for i, one in enumerate(instance.forbidden)]
+    for field in ("together", "apart"):
+        for i, group in enumerate(getattr(instance, field)):
+            named += [(f"{field}[{i}][{j}]", name) for j, name in enumerate(group)]
+            if len(group) < 2 or len(set(group)) < len(group):
+                raise InputError("is no group of different kernels", f"{field}[{i}]", "Name two kernels or more.")
+    known = set(names)
+    for where, name in named:
+        if name not in known:
+            raise InputError(f"no kernel that is placed is called {name!r}", where, choices(name, names[:50]))
+    fabric = instance.fabric
+    for i, pin in enumerate(instance.pins):
+        width, height = pin.width or 1, pin.height or 1
+        if min(width, height) < 1 or not _inside(fabric, pin.x, pin.y, width, height):
+            what = f"{pin.kernel!r} at ({pin.x}, {pin.y})" + (f", {width} x {height} tiles," if pin.width else "")
+            where = f"The fabric has columns 0 to {fabric.width - 1} and rows 0 to {fabric.height - 1}."
+            raise InputError(f"{what} isn't on the fabric", f"pins[{i}]", where)
+    for i, one in enumerate(instance.forbidden):
+        for j, r in enumerate(one.rectangles):
+            if min(r.width, r.height) < 1 or max(abs(r.x), abs(r.y), r.width, r.height) > MAX_ARGUMENT:
+                what = f"is {r.width} x {r.height} tiles at ({r.x}, {r.y})"
+                raise InputError(what, f"forbidden[{i}].rectangles[{j}]", "Give sides of at least 1 tile.")
+    _check_contradictions(instance)
+
+
+def _inside(fabric: Fabric, x: int, y: int, width: int, height: int) -> bool:
+    return x >= 0 and y >= 0 and x + width <= fabric.width and y + height <= fabric.height
+
+
+def _overlap(a: Pin | Rectangle, b: Pin | Rectangle) -> bool:
+    """Whether two boxes share a tile; of a pin without sides the tile in its corner."""
+    across = a.x < b.x + (b.width or 1) and b.x < a.x + (a.width or 1)
+    return across and a.y < b.y + (b.height or 1) and b.y < a.y + (a.height or 1)
+
+
+def _check_contradictions(instance: WaferInstance) -> None:
+    first: dict[str, Pin] = {}
+    for i, pin in enumerate(instance.pins):
+        if (other := first.setdefault(pin.kernel, pin)) != pin:
+            what = f"{pin.kernel!r} is pinned to ({other.x}, {other.y}) already"
+            raise InputError(what, f"pins[{i}]", "Leave out one of the two pins.")
+    for a, b in combinations(first.values(), 2):
+        if _overlap(a, b):
+            what = f"{a.kernel!r} and {b.kernel!r} are pinned to tiles that they share"
+            raise InputError(what, f"pins[{instance.pins.index(b)}]", "Move one of the two pins.")
+    for i, one in enumerate(instance.forbidden):
+        if one.kernel in first and any(_overlap(first[one.kernel], rectangle) for rectangle in one.rectangles):
+            pin = first[one.kernel]
+            what = f"{one.kernel!r} is pinned to ({pin.x}, {pin.y}), which is forbidden to it"
+            raise InputError(what, f"forbidden[{i}]", "Leave out the pin, or a rectangle.")
+    for i, group in enumerate(instance.apart):
+        for j, pair in enumerate(instance.together):
+            if len(pair) == 2 and set(pair) <= set(group):
+                what = f"{pair[0]!r} and {pair[1]!r} are to be together in together[{j}]"
+                raise InputError(what, f"apart[{i}]", "Leave one of them out.")
 
 
 def small(instance: WaferInstance) -> bool:

@@ -24,6 +24,7 @@ from chipmap.instances.wafer.instance import (
     Kernel,
     WaferInstance,
     Weights,
+    pinned,
 )
 from chipmap.instances.wafer.text import Line, decoded, fault, position
 from chipmap.records import InputError, listed
@@ -237,6 +238,8 @@ def write_kgraph(instance: WaferInstance) -> bytes:
     """
     if not re.fullmatch(r"\S+", instance.name) or "*)" in instance.name:
         raise InputError(f"the name {instance.name!r} can't stand in a header", "name", "Give a name without spaces.")
+    if pinned(instance):
+        raise InputError("has pins, which a .kgraph can't hold", instance.name, "Write JSON: --out NAME.json")
     header = {key: getattr(getattr(instance, part), name) for key, (part, name, _, _) in _HEADER.items()}
     lines = ["(*", f"test={instance.name}", *(f"{key}={value}" for key, value in header.items())]
     if instance.protocol != "c_n":

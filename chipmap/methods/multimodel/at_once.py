@@ -13,6 +13,7 @@ from chipmap.heuristics.multimodel.bounds import (
     longest_path,
 )
 from chipmap.instances.multimodel.instance import MultiInstance
+from chipmap.instances.multimodel.pinned import narrowed, pinned
 from chipmap.instances.multimodel.problem import ModelCosts, MultiProblem, multi_problem
 from chipmap.records import counted
 from chipmap.result import Infeasibility
@@ -21,11 +22,31 @@ from chipmap.run import Run
 
 def at_once(instance: MultiInstance, run: Run) -> None:
     """Report the bound in closed form, or why there is no schedule."""
-    problem = multi_problem(instance)
-    if reasons := too_large(problem) or [*too_few_links(problem), *too_few_places(problem), *limits(problem)]:
+    plain = multi_problem(instance)
+    reasons = too_large(plain) or [*too_few_links(plain), *too_few_places(plain), *limits(plain)]
+    problem = narrowed(plain)
+    if not reasons and problem.allowed is not None:
+        reasons = [*too_few_chiplets(problem), *too_large(problem), *limits(problem)]
+    if reasons:
         run.infeasible(*reasons)
     else:
         run.bound(least_objective(problem), "least latency and energy")
+
+
+def too_few_chiplets(problem: MultiProblem) -> list[Infeasibility]:
+    """Groups of layers apart (C6) that have fewer chiplets than layers, those that are together counted once."""
+    asked, found = pinned(problem), list[Infeasibility]()
+    assert asked is not None
+    share = {layer: group for group in asked.groups for layer in group}
+    for group in asked.apart:
+        units = {share.get(layer, (layer,)) for layer in group}
+        room = len({int(c) for m, k in group for c in asked.allowed[m][k].nonzero()[0]})
+        if len(units) > room:
+            message = f"{counted(len(units), 'layer')} are to be apart, {counted(room, 'chiplet')} may run them"
+            remedy = f"a smaller group, or more chiplets for its layers: {EXPLAIN}"
+            need = len(units), room, "chiplets"
+            found.append(Infeasibility.of("C6", "chiplets", need, message, remedy, labels=("C1", "C6")))
+    return found
 
 
 def limits(problem: MultiProblem) -> list[Infeasibility]:
@@ -45,6 +66,8 @@ def limits(problem: MultiProblem) -> list[Infeasibility]:
             message = f"the {what} is at least {least:,} {unit}, its limit is {limit:,} {unit}"
             remedy = f"a limit of at least {least:,} {unit}, maybe more: {EXPLAIN}"
             labels: tuple[str, ...] = ("C1", "C4") if plain > limit else ("C1", "C2", "C4")
+            if problem.allowed is not None:
+                message, labels = f"{message} (on the chiplets that its layers may run on)", (*labels, "C6")
             found.append(Infeasibility.of("C4", what, (least, limit, unit), message, remedy, labels=labels))
     return found
 
@@ -67,12 +90,16 @@ def too_large(problem: MultiProblem) -> list[Infeasibility]:
     if not needs:
         return []
     need, m, k = max(needs, key=lambda one: one[0])
-    most = max(chiplet.sram_bytes or 0 for chiplet in problem.instance.module.chiplets)
+    sizes = [chiplet.sram_bytes or 0 for chiplet in problem.instance.module.chiplets]
+    pins = problem.allowed
+    most = max(size for c, size in enumerate(sizes) if pins is None or pins[m][k, c])
     name = f"layer {problem.instance.models[m].layers[k].name!r} of {problem.models[m].name!r}"
     more = f" ({counted(len(needs) - 1, 'other layer')} too large as well)" if len(needs) > 1 else ""
-    message = f"{name} needs {need:,} bytes, no chiplet has more than {most:,}{more}"
+    where = "no chiplet has more than" if pins is None else "no chiplet that may run it has more than"
+    message = f"{name} needs {need:,} bytes, {where} {most:,}{more}"
+    labels: tuple[str, ...] = ("C1", "C5") if pins is None else ("C1", "C5", "C6")
     remedy = f"a chiplet with at least {need:,} bytes, maybe more; a smaller mini-batch, or smaller layers: {EXPLAIN}"
-    return [Infeasibility.of("C5", "SRAM", (need, most, "bytes"), message, remedy, labels=("C1", "C5"))]
+    return [Infeasibility.of("C5", "SRAM", (need, most, "bytes"), message, remedy, labels=labels)]
 
 
 def too_few_links(problem: MultiProblem) -> list[Infeasibility]:

@@ -88,8 +88,10 @@ def scar_evolutionary(instance: MultiInstance, run: Run) -> Termination:
 
 
 def scar_start(problem: MultiProblem, turn: Turn) -> None:
-    """The link of a chain: the schedules of SCAR's search with each number of splits, the fewest first."""
-    if problem.chiplets <= MOST_CHIPLETS:
+    """The link of a chain: the schedules of SCAR's search with each number of splits, the fewest first.
+
+    It doesn't know pins (C6): with them its turn passes."""
+    if problem.chiplets <= MOST_CHIPLETS and problem.allowed is None:
         _search(problem, turn, _splits(problem), "SCAR")
 
 

@@ -6,6 +6,7 @@ deadline passes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,14 @@ from chipmap.heuristics.multimodel.bounds import least_energy, least_time
 from chipmap.heuristics.multimodel.starts import packed
 from chipmap.heuristics.multimodel.tables.paths import MOST_CHIPLETS
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, small
+from chipmap.instances.multimodel.pinned import narrowed
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, placed, schedule
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import side_by_side
 from chipmap.methods.model_solve import Finds, Limits, solve_whole, solve_within
 from chipmap.methods.multimodel.baselines import scar_start
 from chipmap.methods.multimodel.energies import model_by_energies
+from chipmap.methods.multimodel.pins import Obeying, grouped, search_groups, start_pinned
 from chipmap.methods.multimodel.programs import column_bounds, columns
 from chipmap.methods.multimodel.reasons import clash
 from chipmap.methods.multimodel.refutation import SingleModels, above_limits, limited
@@ -46,7 +49,9 @@ ONE_WINDOW, SEARCH, COLUMNS = 0.1, 0.3, 0.7
 def start(problem: MultiProblem, turn: Turn) -> None:
     """Whole models, or where these don't fit, as many layers on each chiplet as do."""
     windows = whole_models(problem)
-    if windows is not None:
+    if grouped(problem):
+        start_pinned(problem, turn)
+    elif windows is not None:
         turn.solution(schedule(problem, windows), "whole models")
     elif (windows := packed(problem)) is not None:
         turn.solution(schedule(problem, windows), "full chiplets")
@@ -118,6 +123,9 @@ def search(problem: MultiProblem, turn: Turn) -> None:
     """Annealing, again and again: from the first schedule, or from the best one so far, in turns."""
     from chipmap.heuristics.multimodel.annealing.search import rounds
 
+    if grouped(problem):
+        few = _places(problem) <= SMALL
+        return search_groups(problem, turn, 2 if few else None if turn.run.clocked else ROUNDS)
     run, first = turn.run, whole_models(problem) or packed(problem)
     if run.best is not None:
         assert isinstance(run.best.solution, MultiSolution)
@@ -134,7 +142,8 @@ def search_one_window(problem: MultiProblem, turn: Turn) -> Windows | None:
     """The best of one round of annealing with a single window, where there are fewer places to look at."""
     from chipmap.heuristics.multimodel.annealing.search import rounds
 
-    single, best = multi_problem(problem.instance.replace(task=problem.instance.task.replace(windows=1))), None
+    instance, best = problem.instance, None
+    single = replace(problem, instance=instance.replace(task=instance.task.replace(windows=1)))
     first = whole_models(single) or packed(single)
     for best in rounds(single, first, turn.run.options.seed, turn.deadline, 1) if first is not None else ():
         turn.solution(schedule(problem, best), "annealing, one window")
@@ -150,7 +159,7 @@ def search_and_proof(problem: MultiProblem, turn: Turn) -> None:
         follow((windows._replace(share=1.0), Link("search", 1.0, search)), problem, turn)
     elif _places(problem) <= SMALL:
         follow((windows, Link("search", 1.0, search)), problem, turn)
-    elif not turn.run.clocked or turn.run.options.threads == 1:
+    elif not turn.run.clocked or turn.run.options.threads == 1 or problem.allowed is not None:
         follow((Link("search", SEARCH, search), windows, Link("columns", COLUMNS, columns)), problem, turn)
         search(problem, turn)
     else:
@@ -263,5 +272,6 @@ def mip(instance: MultiInstance, run: Run) -> Termination:
 
 
 def _chain(instance: MultiInstance, run: Run, links: tuple[Link, ...]) -> Termination:
-    problem = multi_problem(instance)
-    return run.attempt(lambda: follow(links, problem, Turn(run, run.deadline)))
+    problem = narrowed(multi_problem(instance))
+    turn = Turn(run, run.deadline) if problem.allowed is None else Obeying(run, run.deadline, problem)
+    return run.attempt(lambda: follow(links, problem, turn))

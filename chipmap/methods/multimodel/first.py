@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from random import Random
 
 import msgspec
 
 from chipmap.heuristics.multimodel.baselines import fits, provide, whole_models
 from chipmap.heuristics.multimodel.starts import packed
 from chipmap.instances.multimodel.instance import MAX_TOTAL, MultiInstance, Objective
+from chipmap.instances.multimodel.pinned import drawn_chips, narrowed, pinned, restricted
 from chipmap.instances.multimodel.problem import IntArray, MultiProblem, Segment, multi_problem, schedule, sums
 from chipmap.run import Run
 
@@ -28,7 +30,17 @@ AIMS: tuple[Objective, ...] = ("latency", "energy")
 
 def first(instance: MultiInstance, run: Run) -> None:
     """Report the first schedules; refused ones are forgotten."""
-    problem = multi_problem(instance)
+    problem = narrowed(multi_problem(instance))
+    asked = pinned(problem)
+    for seed in range(FILLINGS if asked is not None and asked.grouped else 1):
+        if asked is not None and asked.grouped:  # groups share chiplets, or don't: their layers get one each
+            if (chips := drawn_chips(problem, Random(seed))) is None:
+                return
+            problem = restricted(problem, chips)
+        _first(problem, run)
+
+
+def _first(problem: MultiProblem, run: Run) -> None:
     large = sum(model.layers for model in problem.models) * problem.chiplets > LARGE
     for source, windows in schedules(problem):
         if _valid(run, problem, windows, source) and large:

@@ -12,6 +12,7 @@ from chipmap.run import Run
 #: The labels of a contradiction, the one that says most first, and what is short there: resource and unit.
 TOLD = {
     "C4": ("limits", "limits"),
+    "C6": ("chiplets", "layers"),
     "C5": ("SRAM", "windows"),
     "C3": ("links", "links"),
     "C2": ("chiplets", "windows"),
@@ -39,8 +40,13 @@ def clash(problem: MultiProblem, run: Run) -> list[Infeasibility]:
     if label == "C4":
         asked = _asked(problem, names)
         also = ", with layers that fit the chiplets' SRAM" if "C5" in labels else ""
+        also += ", with layers on their chiplets" if "C6" in labels else ""
         message = f"no schedule keeps {' and '.join(asked)}{also}"
         remedy = f"a higher {' or '.join(asked)}: {EXPLAIN}"
+    elif label == "C6":
+        also = ", with layers that fit the chiplets' SRAM" if "C5" in labels else ""
+        message = f"no schedule of at most {windows} keeps to pins, forbidden chiplets and groups{also}"
+        remedy = f"more windows, or fewer of them: {EXPLAIN}"
     elif label == "C5":
         message = f"the layers don't fit the chiplets' SRAM in {windows}"
         remedy = f"more SRAM, windows or links: {EXPLAIN}"

@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from chipmap.explanation import EXPLAIN
 from chipmap.heuristics.multimodel.energy import Energy
 from chipmap.heuristics.multimodel.windows.any_windows import SAFE, Line
-from chipmap.instances.multimodel.instance import MultiInstance
+from chipmap.instances.multimodel.instance import MultiInstance, in_force, of_models
+from chipmap.instances.multimodel.pinned import narrowed
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.result import Infeasibility, TraceEvent
 from chipmap.run import Run
 
-#: The labels that all proofs here may use, beside C5 where chiplets have a limit.
+#: The labels that all proofs here may use, beside C5 where chiplets have a limit, and C6 where layers have.
 USED = ("C1", "C2", "C3", "C4")
 
 
@@ -57,9 +58,9 @@ def above_limits(problem: MultiProblem, lines: Sequence[Line]) -> list[Infeasibi
 
 
 def _beyond(problem: MultiProblem, what: str, least: int, limit: int, unit: str, message: str) -> Infeasibility:
-    sram = any(chiplet.sram_bytes is not None for chiplet in problem.instance.module.chiplets)
+    labels = (*USED, *sorted({"C5", "C6"} & in_force(problem.instance)))
     remedy = f"a limit of at least {least:,} {unit}, maybe more: {EXPLAIN}"
-    return Infeasibility.of("C4", what, (least, limit, unit), message, remedy, labels=(*USED, "C5") if sram else USED)
+    return Infeasibility.of("C4", what, (least, limit, unit), message, remedy, labels=labels)
 
 
 class SingleModels:
@@ -74,7 +75,8 @@ class SingleModels:
         """Model ``m`` alone, with a ``limit`` on T1."""
         task = self.instance.task.replace(objective=objective, latency_limit_ns=limit, energy_limit_pj=None)
         model = self.instance.models[m]
-        return self.instance.replace(name=model.name, models=(model.replace(deadline_ns=None),), task=task)
+        own = of_models(self.instance, (m,))
+        return own.replace(name=model.name, models=(model.replace(deadline_ns=None),), task=task)
 
     def refute(self, turn: Turn, links: Sequence[Link]) -> list[Infeasibility]:
         """The reason why limits can't be met, by ``links`` that bound a model alone; none where none is found.
@@ -103,7 +105,7 @@ class SingleModels:
         limit = self.instance.task.energy_limit_pj
         if limit is None:
             return []
-        least = [Energy(multi_problem(self.alone(m, "energy", None))).bound for m in range(len(self.limits))]
+        least = [Energy(narrowed(multi_problem(self.alone(m, "energy", None)))).bound for m in range(len(self.limits))]
         for m, latest in enumerate(self.limits):
             if sum(least) > limit:
                 break
@@ -132,7 +134,7 @@ class SingleModels:
                 run.interrupted = True
 
         run.listener = hear
-        run.attempt(lambda: follow(links, multi_problem(lone), Turn(run, run.deadline)))
+        run.attempt(lambda: follow(links, narrowed(multi_problem(lone)), Turn(run, run.deadline)))
         if run.proved_infeasible:  # no T1 within the limit, or layers that no chiplet holds
             return enough + 1
         return 0 if run.lower is None else run.lower.value

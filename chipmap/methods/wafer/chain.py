@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution
+from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution, pinned
 from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, wafer_problem
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import side_by_side
+from chipmap.methods.wafer import pins
 from chipmap.methods.wafer.greedy import exhausted, packed, sized
 from chipmap.methods.wafer.neighbourhoods import SOURCE, search_neighbourhoods
 from chipmap.methods.wafer.reasons import no_floorplan
@@ -83,6 +84,8 @@ def auto(instance: WaferInstance, run: Run) -> Termination:
     def work() -> None:
         """The lists' links, in one lane or two."""
         problem = wafer_problem(instance)
+        if pinned(instance):
+            return pins.chain(problem, run)
         packed(problem, sized(problem, run), run)
         if exhausted(problem, run):
             return

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from chipmap.heuristics.wafer.pinned import floorplans
 from chipmap.heuristics.wafer.rows.greedy import TARGETS, Sized, narrowest, rows, score
-from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution
+from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution, pinned
 from chipmap.instances.wafer.problem import IntArray, WaferProblem, depth_first_order, wafer_problem
 from chipmap.instances.wafer.shapes import Shape, front, place
 from chipmap.instances.wafer.vectors import arguments, least_time, least_widths
@@ -44,6 +45,9 @@ def at_once(instance: WaferInstance, run: Run) -> None:
 
 def first(instance: WaferInstance, run: Run) -> None:
     """Report a row packing at the longest time, then the best of a few, or corners; refused ones are forgotten."""
+    if pinned(instance):
+        _first_pinned(wafer_problem(instance), run)
+        return
     packer = _Packer(wafer_problem(instance))
     if packer.at(len(packer.targets) - 1) is None:
         if (cornered := packer.cornered()) is not None:
@@ -60,6 +64,14 @@ def first(instance: WaferInstance, run: Run) -> None:
                     for (t, name), (x, y) in zip(names, corners, strict=True)
                 ],
             )
+
+
+def _first_pinned(problem: WaferProblem, run: Run) -> None:
+    """Report floorplans that obey C4, kernel by kernel, where there are few kernels."""
+    if problem.n <= CORNERED:
+        every = arguments(max(problem.width, problem.height))
+        for placements in floorplans(problem, max(least_time(problem, one, every) for one in problem.type_arrays)):
+            _report(run, placements)
 
 
 def _report(run: Run, placements: Sequence[Placement]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chipmap.heuristics.wafer.bounds.single_kernel import SingleKernel, least_score, single_kernels
-from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution
+from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution, pinned
 from chipmap.instances.wafer.problem import WaferProblem, evaluate, wafer_problem
 from chipmap.methods.wafer.reasons import no_floorplan
 from chipmap.records import InputError
@@ -36,10 +36,22 @@ def sized(problem: WaferProblem, run: Run) -> list[SingleKernel]:
 
 
 def greedy(instance: WaferInstance, run: Run) -> Termination:
-    """The greedy row packer (:mod:`chipmap.heuristics.wafer.rows.greedy`): a floorplan wherever rows leave room
-    enough."""
+    """The greedy row packer (:mod:`chipmap.heuristics.wafer.rows.greedy`): a floorplan wherever rows leave room enough.
+
+    With pins (C4) kernels go one by one to corners (:mod:`chipmap.heuristics.wafer.pinned`)."""
     problem = wafer_problem(instance)
+    if pinned(instance):
+        return run.attempt(lambda: cornered(problem, max(one.time for one in sized(problem, run)), run))
     return run.attempt(lambda: packed(problem, sized(problem, run), run))
+
+
+def cornered(problem: WaferProblem, least: int, run: Run) -> None:
+    """Report floorplans that obey C4, kernel by kernel."""
+    from chipmap.heuristics.wafer.pinned import floorplans
+
+    for placements in floorplans(problem, least, run.deadline):
+        report(problem, run, placements, "corners beside pins")
+        run.checkpoint()
 
 
 def packed(problem: WaferProblem, found: Sequence[SingleKernel], run: Run) -> None:

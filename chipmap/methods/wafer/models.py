@@ -32,7 +32,7 @@ def cpsat(instance: WaferInstance, run: Run) -> Termination:
     def work() -> None:
         """A small fabric's floorplan by its model; else the search of neighbourhoods, from a start."""
         problem = wafer_problem(instance)
-        if _floorplans(problem, run, "cpsat"):
+        if solve_floorplans(problem, run, "cpsat"):
             return
         if run.best is not None:
             assert isinstance(run.best.solution, WaferSolution)
@@ -52,12 +52,12 @@ def mip(instance: WaferInstance, run: Run) -> Termination:
     """The MIP, by HiGHS or Gurobi: the exact model of a small fabric; target times on a large one."""
 
     def work() -> None:
-        _floorplans(wafer_problem(instance), run, "mip")
+        solve_floorplans(wafer_problem(instance), run, "mip")
 
     return run.attempt(work)
 
 
-def _floorplans(problem: WaferProblem, run: Run, kind: Literal["mip", "cpsat"]) -> bool:
+def solve_floorplans(problem: WaferProblem, run: Run, kind: Literal["mip", "cpsat"]) -> bool:
     """The area's bound, then the floorplan as a whole or by target times; whether the fabric is small enough for it."""
     tau = least_time(problem)
     if tau is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chipmap.heuristics.wafer.bounds.single_kernel import no_joint_floorplan
+from chipmap.instances.wafer.instance import pinned
 from chipmap.instances.wafer.problem import WaferProblem
 from chipmap.methods.clashes import clashing, labels_of
 from chipmap.result import Infeasibility
@@ -22,4 +23,10 @@ def no_floorplan(problem: WaferProblem, run: Run) -> Infeasibility:
     names: tuple[str, ...] = ()
     if max(problem.width, problem.height) <= SMALL_SIDE:
         names = clashing(run, lambda: build(problem.instance, {"labels": "assume"}))
-    return no_joint_floorplan(problem, labels_of(names) or ("C1", "C2", "C3"))
+    known = ("C1", "C2", "C3", "C4") if pinned(problem.instance) else ("C1", "C2", "C3")
+    labels = labels_of(names) or known
+    if "C4" not in labels:
+        return no_joint_floorplan(problem, labels)
+    message = f"no floorplan of the {problem.n} kernels keeps to pins, forbidden tiles and groups"
+    remedy = "Leave out one of them, or enlarge the fabric (fabric.width, fabric.height)."
+    return Infeasibility.of("C4", "places", (1.0, 0.0, "floorplans"), message, remedy, labels=labels)

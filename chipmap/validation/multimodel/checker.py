@@ -41,6 +41,7 @@ def check(instance: MultiInstance, solution: MultiSolution) -> Certificate:
     broken |= {"C2": c2_apart(windows), "C3": c3_path(instance, windows), "C5": c5_memory(instance, windows)}
     if broken["C1"]:
         return certify(instance, solution, broken)
+    broken["C6"] = c6_pins(instance, windows)
     terms = {"T1": t1_latency(instance, windows), "T2": t2_energy(instance, windows)}
     broken["C4"] = c4_limits(instance, windows, terms)
     figures = {"windows": len(windows), "edp_js": terms["T1"] * terms["T2"] * 1e-21}
@@ -191,6 +192,34 @@ def c5_memory(instance: MultiInstance, windows: Windows) -> Iterator[Finding]:
                     name = segment.chiplet.name
                     what = f"layers {segment.first} to {segment.last} of {model.name!r} need {need} bytes on {name!r}, "
                     yield f"window {w}, {name}", need - limit, "bytes", f"{what}which has {limit}"
+
+
+def c6_pins(instance: MultiInstance, windows: Windows) -> Iterator[Finding]:
+    """Pinned layers on their chiplets, none on a forbidden one, those together on one chiplet, those apart on several.
+
+    A layer is called by its model and its own name, with a slash between."""
+    on: dict[str, str] = {}
+    for ranges in windows:
+        for m, segments in ranges.items():
+            for segment in segments:
+                for layer in instance.models[m].layers[segment.first : segment.last + 1]:
+                    on[f"{instance.models[m].name}/{layer.name}"] = segment.chiplet.name
+    for pin in instance.pins:
+        if on[pin.layer] != pin.chiplet:
+            yield pin.layer, 1, "layers", f"{pin.layer!r} is pinned to {pin.chiplet!r}, it runs on {on[pin.layer]!r}"
+    for one in instance.forbidden:
+        if on[one.layer] in one.chiplets:
+            yield one.layer, 1, "layers", f"{one.layer!r} runs on {on[one.layer]!r}, which is forbidden to it"
+    for group in instance.together:
+        for name in group[1:]:
+            if on[name] != on[group[0]]:
+                both = f"{group[0]!r} runs on {on[group[0]]!r}, {name!r} on {on[name]!r}"
+                yield name, 1, "layers", f"{both}: they are to be together"
+    for group in instance.apart:
+        for i, name in enumerate(group):
+            for other in group[:i]:
+                if on[name] == on[other]:
+                    yield name, 1, "layers", f"{other!r} and {name!r} run on {on[name]!r}: they are to be apart"
 
 
 def t1_latency(instance: MultiInstance, windows: Windows) -> int:

@@ -43,6 +43,7 @@ def check(instance: WaferInstance, solution: WaferSolution) -> Certificate:
         return certify(instance, solution, broken)
     placed = _placed(instance, solution)
     broken |= {"C1": c1_inside(instance, placed), "C2": c2_no_overlap(placed), "C3": c3_memory(instance, placed)}
+    broken["C4"] = c4_pins(instance, placed)
     terms = {"T1": t1_time(instance, placed), "T2": t2_wire(instance, placed), "T3": t3_adapters(instance, placed)}
     figures = _figures(instance, placed)
     return certify(instance, solution, broken, objective=sum(terms.values()), terms=terms, figures=figures)
@@ -156,6 +157,53 @@ def c3_memory(instance: WaferInstance, placed: list[Placed]) -> Iterator[Finding
                     f"w = {p.placement.w}, c = {c}, k = {k}; a tile has {limit}"
                 )
                 yield repr(p.kernel.name), float(words - limit), "words", message
+
+
+def c4_pins(instance: WaferInstance, placed: list[Placed]) -> Iterator[Finding]:
+    """Pinned kernels in their places, none on tiles forbidden to it, those together side by side, those apart not."""
+    boxes = {p.kernel.name: p.box for p in placed}
+    for pin in instance.pins:
+        b, wanted = boxes[pin.kernel], (pin.x, pin.y, pin.width, pin.height)
+        off = sum(
+            abs(is_ - to) for is_, to in zip((b.x, b.y, b.width, b.height), wanted, strict=True) if to is not None
+        )
+        if off:
+            at = f"kernel {pin.kernel!r} is at ({b.x}, {b.y}) with {b.width} x {b.height} tiles"
+            more = "".join(f", {name} {to}" for name, to in (("width", pin.width), ("height", pin.height)) if to)
+            yield repr(pin.kernel), off, "tiles", f"{at}, its pin says ({pin.x}, {pin.y}){more}"
+    for one in instance.forbidden:
+        b = boxes[one.kernel]
+        for r in one.rectangles:
+            across = min(b.x + b.width, r.x + r.width) - max(b.x, r.x)
+            up = min(b.y + b.height, r.y + r.height) - max(b.y, r.y)
+            if across > 0 and up > 0:
+                what = f"kernel {one.kernel!r} covers {across} x {up} tiles that are forbidden to it"
+                yield repr(one.kernel), across * up, "tiles", what
+    for group in instance.together:
+        for i, name in enumerate(group[1:], start=1):
+            if not any(border(boxes[name], boxes[other]) for other in group[:i]):
+                names = ", ".join(map(repr, group[:i]))
+                yield (
+                    repr(name),
+                    1,
+                    "kernels",
+                    f"kernel {name!r} shares no border with {names}: they are to be together",
+                )
+    for group in instance.apart:
+        for i, name in enumerate(group):
+            for other in group[:i]:
+                if length := border(boxes[name], boxes[other]):
+                    what = f"kernels {other!r} and {name!r} share a border of {length} tiles: they are to be apart"
+                    yield repr(name), length, "tiles", what
+
+
+def border(a: Box, b: Box) -> int:
+    """The length of the border that two boxes share, in tiles (of boxes that overlap: 0, as C2 tells)."""
+    across = min(a.x + a.width, b.x + b.width) - max(a.x, b.x)
+    up = min(a.y + a.height, b.y + b.height) - max(a.y, b.y)
+    if across == 0:
+        return max(0, up)
+    return max(0, across) if up == 0 else 0
 
 
 def ticks(p: Placed) -> int:

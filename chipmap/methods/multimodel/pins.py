@@ -1,0 +1,80 @@
+"""Links of a chain under pins (C6): schedules that don't obey go no further, and groups keep their chiplets a while.
+
+Links work on the problem narrowed to pins and forbidden chiplets, so that their bounds hold. What they find obeys C6
+where there are no groups; where there are, it may not, and :class:`Obeying` leaves it out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from random import Random
+
+from chipmap.heuristics.multimodel.baselines import whole_models
+from chipmap.heuristics.multimodel.starts import packed
+from chipmap.instances.multimodel.instance import MultiSolution
+from chipmap.instances.multimodel.pinned import drawn_chips, grouped_chips, obeys, pinned, restricted
+from chipmap.instances.multimodel.problem import MultiProblem, placed, schedule
+from chipmap.methods.chain import Turn
+from chipmap.records import Record
+
+#: Draws of chiplets for groups, of a start.
+DRAWS = 8
+
+
+@dataclass(frozen=True)
+class Obeying(Turn):
+    """A turn whose schedules are handed over if they obey C6."""
+
+    problem: MultiProblem
+
+    def solution(self, solution: Record, source: str) -> None:
+        """Hand over a schedule, unless it breaks C6."""
+        assert isinstance(solution, MultiSolution)
+        if obeys(self.problem, placed(self.problem, solution)):
+            super().solution(solution, source)
+
+
+def grouped(problem: MultiProblem) -> bool:
+    """Whether layers are to share chiplets, or not to."""
+    return problem.allowed is not None and (asked := pinned(problem)) is not None and asked.grouped
+
+
+def start_pinned(problem: MultiProblem, turn: Turn) -> None:
+    """Whole models or full chiplets, with chiplets drawn for the groups."""
+    for seed in range(DRAWS):
+        turn.deadline.check()
+        if (chips := drawn_chips(problem, Random(seed))) is None:
+            return
+        drawn = restricted(problem, chips)
+        if (windows := whole_models(drawn) or packed(drawn, seed)) is not None:
+            turn.solution(schedule(problem, windows), "groups on drawn chiplets")
+
+
+def search_groups(problem: MultiProblem, turn: Turn, most: int | None) -> None:
+    """Rounds of annealing in which the layers of groups keep their chiplets: those of the best schedule so far, and
+    drawn ones, in turns."""
+    from chipmap.heuristics.multimodel.annealing.search import rounds
+
+    run, random = turn.run, Random(turn.run.options.seed)
+    for number in count():
+        turn.deadline.check()
+        if number == most:
+            return
+        best = run.best.solution if run.best is not None and number % 2 == 0 else None
+        if isinstance(best, MultiSolution):
+            first = placed(problem, best)
+            chips = grouped_chips(problem, first)
+            drawn = restricted(problem, chips)
+        elif (chosen := drawn_chips(problem, random)) is not None:
+            drawn = restricted(problem, chosen)
+            start = whole_models(drawn) or packed(drawn, number)
+            if start is None:
+                if most is None and run.best is None and number >= DRAWS:
+                    return  # the model's turn
+                continue
+            first = start
+        else:
+            return
+        for windows in rounds(drawn, first, 1_000 * run.options.seed + number, turn.deadline, 1):
+            turn.solution(schedule(problem, windows), "annealing, groups on their chiplets")
