@@ -23,8 +23,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from chipmap.plans.torch_pipeline.stages import stages_of
-
 import chipmap
 from benchmarks.pipelines import NETWORKS, SOLVE, example, export, on_devices, on_ring, wrapped
 from chipmap.instances.grain import Grain, cut
@@ -32,6 +30,7 @@ from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.networks.importers.reading import import_graph
+from chipmap.plans.stages import stages_of
 
 OUT = Path(__file__).resolve().parent / "results" / "device-maps.md"
 #: The share of what all needs that a device has: the first of these by which there is a mapping.

@@ -27,6 +27,7 @@ LONG: dict[str, int] = {}
 MANY: dict[str, int] = {
     "chipmap.instances.dataflow.workloads.llama:llama_network": 18,
     "chipmap.instances.dataflow.workloads.moe:moe_network": 19,
+    "chipmap.solve:solve": 13,
 }
 
 

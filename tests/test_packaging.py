@@ -107,7 +107,11 @@ def test_what_a_test_needs_is_found_through_what_it_calls() -> None:
     assert found["tests/instances/test_counting.py::test_the_counter_itself"] == {"torch"}
     assert found["tests/dataflow/test_from_graph.py::test_most_work_of_current_networks_can_be_split"] == {"onnx"}
     of_jax = [name for name, wanted in found.items() if "jax" in wanted]
-    files = ("tests/placement/test_jax_gradients.py", "tests/dataflow/test_exchanges_jax.py")
+    files = (
+        "tests/placement/test_jax_gradients.py",
+        "tests/dataflow/test_exchanges_jax.py",
+        "tests/plans/test_jax_programs.py",
+    )
     assert of_jax == [name for name in found if name.startswith(files)]
     assert {name.partition("::")[0] for name in of_jax} == set(files)
     assert not [name for name in found if "/test_weights.py" in name]

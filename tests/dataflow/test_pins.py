@@ -173,7 +173,8 @@ def test_the_first_mapping_at_once_obeys() -> None:
     instance = CHAIN.replace(task=task)
     with uncompiled():
         run = run_of(instance, lambda one, here: first(one, here))
-    assert run.best is not None and run.best.solution.partitions == (0, 1, 2, 3, 4)
+    assert run.best is not None and isinstance(run.best.solution, DataflowSolution)
+    assert run.best.solution.partitions == (0, 1, 2, 3, 4)
 
 
 def test_pins_against_the_order_are_a_reason() -> None:
