@@ -141,7 +141,17 @@ class _Shared(NamedTuple):
 
 
 def all_options(instance: DataflowInstance, degrees: Degrees) -> tuple[tuple[Option, ...], ...]:
-    """The options of every kernel; those that differ in nothing but their names have the same."""
+    """The options of every kernel; those that differ in nothing but their names have the same, and so have plans that
+    differ in how long layouts are kept alone."""
+    task, made = instance.task, shared_by_plans(instance).setdefault("all options", {})
+    at = degrees, task.samples, task.chunks, task.recompute, task.shard
+    if at not in made:
+        made[at] = _all_options(instance, degrees)
+    found: tuple[tuple[Option, ...], ...] = made[at]
+    return found
+
+
+def _all_options(instance: DataflowInstance, degrees: Degrees) -> tuple[tuple[Option, ...], ...]:
     known: dict[tuple[object, ...], tuple[Option, ...]] = {}
     found, role, pinned = [], roles(instance), instance.task.schemes
     ahead = in_flight(instance, degrees).as_integer_ratio()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -171,8 +172,14 @@ def elimination_order(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> 
 
     It always takes the kernel whose table is smallest then; or, where that makes a large one, the kernel whose
     elimination brings together least, if this is better. Where a table has more than :data:`MOST_CELLS`, what is left
-    follows in the order of its tables as they are then.
+    follows in the order of its tables as they are then. Plans whose tables lie alike have the same order.
     """
+    order, widest = _elimination_order(tuple(sizes), tuple(map(tuple, scopes)))
+    return list(order), widest
+
+
+@lru_cache(maxsize=32)
+def _elimination_order(sizes: tuple[int, ...], scopes: tuple[tuple[int, ...], ...]) -> tuple[list[int], int]:
     near: dict[int, set[int]] = {v: set() for scope in scopes for v in scope}
     for scope in scopes:
         for v in scope:
