@@ -61,6 +61,8 @@ def variants() -> dict[str, DataflowInstance]:
         "exactly two": made(chain, "ab bc", partitions=2, exactly=True),
         "at most two": made({**chain, "d": LIGHT}, "ab bc cd", partitions=2, sram_bytes=250_000),
         "together": made({**chain, "d": LIGHT}, "ab bc cd", together=["ab", "d"]),
+        "pins": made(chain, "ab bc", pins=[{"kernel": "b", "partition": 1}], apart=[["b", "c"]]),
+        "forbidden": made(chain, "ab ac", forbidden=[{"kernel": "c", "partitions": [0]}]),
         "dfmodel, sums twice": made(layer, "ab bc ac", mode="dfmodel", all_reduce_factor=2, degrees=TENSOR),
         "physical, narrow": made(layer, "ab bc ac", degrees=TENSOR, **narrow),
         "physical, a switch": made(layer, "ab bc", topology="switch", latency_ns=100.0, link_gbps=4.0),

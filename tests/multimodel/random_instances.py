@@ -7,7 +7,7 @@ from typing import Any
 
 from chipmap.instances.multimodel import MultiInstance
 from chipmap.instances.multimodel.generators import random_instance
-from chipmap.instances.multimodel.instance import Chiplet, Layer, Model, Module, Task
+from chipmap.instances.multimodel.instance import Chiplet, Layer, Model, Module, Pin, Task
 
 #: Bytes of SRAM that hold each layer of an instance of seed 5, but no two of one model.
 SMALL = 450_000
@@ -21,6 +21,10 @@ def made(seed: int, objective: str = "edp", windows: int = 2, task: dict[str, An
 
 def variants() -> dict[str, MultiInstance]:
     """Each feature of the problem in a tiny instance."""
+    pinned = made(10, "latency", layers=(2, 1))
+    first, chiplet = pinned.models[0], pinned.module.chiplets[-1]
+    pin = Pin(layer=f"{first.name}/{first.layers[0].name}", chiplet=chiplet.name)
+    pinned = pinned.replace(pins=(pin,))
     return {
         "a deadline": made(1, "energy", deadline_ns=150_000),
         "a limit on latency": made(2, "energy", task={"latency_limit_ns": 150_000}),
@@ -31,6 +35,7 @@ def variants() -> dict[str, MultiInstance]:
         "no watts": made(7, "weighted", task={"watts": 0.0}),
         "many watts": made(8, "weighted", task={"watts": 12.5}),
         "no links needed": made(9, "edp", 3, layers=(1, 1, 1), columns=1),
+        "pins": pinned,
     }
 
 

@@ -68,6 +68,8 @@ def variants() -> dict[str, PlacementInstance]:
         "a pin": made(tiny, FORK, pins=(Pin(operation="v0", device="d1"), Pin(operation="v1", device="d0"))),
         "a forbidden device": made(tiny, CHAIN, forbidden=(Forbidden(operation="v1", devices=("d0",)),)),
         "a group": made(tiny, FORK, together=(("v0", "v2"),)),
+        "apart": made(tiny, FORK, apart=(("v0", "v1"),)),
+        "a load apart": made(tiny, CHAIN, apart=(("v1", "v2"),), task=throughput(memory="none")),
         "no links": made(tiny, FORK, links=None),
         "one route only": made(
             tiny,

@@ -169,6 +169,10 @@ def variants() -> dict[str, RingInstance]:
             found[name] = _interesting(Random(name), name=name, constraints=constraints, cost_mode=mode)
             if mode == "period" and "C4" in constraints:
                 found[f"{name}-full"] = found[name].replace(name=f"{name}-full", memory_grade="full")
+    for mode in MODES:
+        free = found[f"C1+C2-{mode}"]
+        computing = [one.name for one in free.graph.operations if one.role == "compute"]
+        found[f"apart-{mode}"] = free.replace(name=f"apart-{mode}", apart=(tuple(computing[:2]), tuple(computing[-2:])))
     return found
 
 

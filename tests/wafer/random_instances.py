@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from chipmap.instances.wafer import WaferInstance
+from chipmap.instances.wafer import Pin, WaferInstance
 from chipmap.instances.wafer.generators import explicit
 
 A = {"H": 4, "W": 4, "C": 4, "K": 4}
@@ -38,6 +38,7 @@ def variants() -> dict[str, WaferInstance]:
         "three upright": made(6, 4, "ab bc", {"a": A, "b": B, "c": THREE_BY_THREE}, wire_weight=7),
         "a cycle": made(9, 2, "ab bc ca", {"a": A, "b": B, "c": B}, wire_weight=2),
         "cblock": made(12, 2, "", {"a": {"kind": "cblock", "H": 2, "W": 2, "F": 4}}),
+        "pins": made(8, 3, "ab", {"a": A, "b": B}, wire_weight=3).replace(pins=(Pin(kernel="b", x=0, y=0),)),
     }
 
 
