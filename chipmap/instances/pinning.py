@@ -77,6 +77,11 @@ def with_pins(holder: Any, given: PinFields, records: PinRecords) -> Any:
     return holder.replace(**more)
 
 
+def pin_counts(holder: Any) -> dict[str, int]:
+    """How many entries each of the four fields of ``holder`` has, without the empty ones."""
+    return {name: len(asked) for name in FIELDS if (asked := getattr(holder, name))}
+
+
 def near_name(name: str, known: Iterable[str], otherwise: str = "Use a name from graph.operations.") -> str:
     """The remedy for a name that none of the ``known`` things has."""
     near = nearest(name, list(known))

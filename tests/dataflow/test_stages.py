@@ -352,7 +352,7 @@ def test_changed_values_are_refused_or_solved() -> None:
     """Instances and mappings with a value changed: words, never a traceback."""
     random = Random(3)
     outcomes = {"refused": 0, "solved": 0, "infeasible": 0}
-    for round_ in range(120):
+    for round_ in range(180):
         original = staged_instance(Random(round_ % 20), dram=round_ % 3 == 0)
         try:
             instance = DataflowInstance.from_json(changed(original, random))

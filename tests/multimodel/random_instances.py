@@ -43,7 +43,10 @@ def infeasible() -> dict[str, tuple[tuple[str, ...], MultiInstance]]:
     """(labels that can't hold together, instance); without one of them there would be schedules."""
     split = made(5, "latency", 1, sram_bytes=SMALL, layers=(2, 2))
     one = split.replace(models=split.models[:1])
+    two = made(11, "latency", 1, layers=(1, 1))
+    names = tuple(f"{model.name}/{model.layers[0].name}" for model in two.models)
     return {
+        "two models on a chiplet at once": (("C1", "C2", "C6"), two.replace(together=(names,))),
         "latency below the least": (("C1", "C4"), made(1, "energy", task={"latency_limit_ns": 10})),
         "energy below the least": (("C1", "C4"), made(2, "latency", task={"energy_limit_pj": 10})),
         "a deadline nobody keeps": (("C1", "C4"), made(3, "energy", deadline_ns=5_000)),

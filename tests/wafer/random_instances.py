@@ -44,7 +44,9 @@ def variants() -> dict[str, WaferInstance]:
 
 def infeasible() -> dict[str, tuple[tuple[str, ...], WaferInstance]]:
     """(labels that can't hold together, instance); without one of them there would be floorplans."""
+    both = (Pin(kernel="a", x=0, y=0), Pin(kernel="b", x=1, y=0))
     return {
+        "pinned on each other": (("C2", "C4"), made(8, 3, "ab", {"a": A, "b": B}).replace(pins=both)),
         "a row too low for any box": (("C0", "C1"), made(30, 1, "", {"a": A})),
         "memory that only a larger fabric has": (("C1", "C3"), made(4, 3, "", {"a": A}, memory_words=8)),
         "too little room for both": (("C1", "C2"), made(5, 2, "ab", {"a": A, "b": B})),

@@ -18,6 +18,7 @@ import msgspec
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.instances.multimodel.timeline import Range, Span, TimelineWindow, all_energies, timeline
+from chipmap.instances.pinning import pin_counts
 from chipmap.instances.trace_events import Event, arrow, trace, tracks
 from chipmap.instances.trace_events import span as event
 from chipmap.records import InputError, csv_text
@@ -56,11 +57,7 @@ def describe(instance: MultiInstance) -> dict[str, Any]:
         "links": len(module.links),
         "most_hops": max(chiplet.hops for chiplet in module.chiplets),
         "task": msgspec.to_builtins(instance.task),
-        **{
-            name: len(asked)
-            for name in ("pins", "forbidden", "together", "apart")
-            if (asked := getattr(instance, name))
-        },
+        **pin_counts(instance),
         "notes": instance.notes,
     }
 

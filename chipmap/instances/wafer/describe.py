@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from chipmap.instances.pinning import pin_counts
 from chipmap.instances.wafer.instance import WaferInstance, WaferSolution
 from chipmap.instances.wafer.paint import write_paint
 from chipmap.instances.wafer.problem import TICKS, conv_time, wafer_problem
@@ -35,11 +36,7 @@ def describe(instance: WaferInstance) -> dict[str, Any]:
         "fabric": msgspec.to_builtins(instance.fabric),
         "weights": msgspec.to_builtins(instance.weights),
         "protocol": instance.protocol,
-        **{
-            name: len(asked)
-            for name in ("pins", "forbidden", "together", "apart")
-            if (asked := getattr(instance, name))
-        },
+        **pin_counts(instance),
         "notes": instance.notes,
     }
 

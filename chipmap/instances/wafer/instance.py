@@ -140,10 +140,10 @@ class WaferInstance(Record, frozen=True, kw_only=True):
     weights: Weights = Weights()
     protocol: Protocol = "c_n"
     notes: str = ""
-    pins: tuple[Pin, ...] = ()
-    forbidden: tuple[Forbidden, ...] = ()
     together: tuple[tuple[str, ...], ...] = ()
     apart: tuple[tuple[str, ...], ...] = ()
+    pins: tuple[Pin, ...] = ()
+    forbidden: tuple[Forbidden, ...] = ()
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude."""
