@@ -24,6 +24,12 @@ def made(width: int, height: int, edges: str, kernels: dict[str, dict[str, Any]]
 
 def variants() -> dict[str, WaferInstance]:
     """Each feature of the problem in a tiny instance."""
+    pins = (Pin(kernel="b", x=0, y=0),)
+    return {**free(), "pins": made(8, 3, "ab", {"a": A, "b": B}, wire_weight=3).replace(pins=pins)}
+
+
+def free() -> dict[str, WaferInstance]:
+    """Those without pins, which searches that know nothing of C4 solve."""
     return {
         "one kernel": made(7, 5, "", {"a": A}),
         "strides and filters": made(9, 3, "ab", {"a": STRIDED, "b": THREE_BY_THREE}, wire_weight=3),
@@ -38,7 +44,6 @@ def variants() -> dict[str, WaferInstance]:
         "three upright": made(6, 4, "ab bc", {"a": A, "b": B, "c": THREE_BY_THREE}, wire_weight=7),
         "a cycle": made(9, 2, "ab bc ca", {"a": A, "b": B, "c": B}, wire_weight=2),
         "cblock": made(12, 2, "", {"a": {"kind": "cblock", "H": 2, "W": 2, "F": 4}}),
-        "pins": made(8, 3, "ab", {"a": A, "b": B}, wire_weight=3).replace(pins=(Pin(kernel="b", x=0, y=0),)),
     }
 
 

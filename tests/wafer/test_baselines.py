@@ -15,7 +15,7 @@ from chipmap.heuristics.wafer.slicing.sizing import Sizing
 from chipmap.instances.wafer import WaferSolution
 from chipmap.instances.wafer.problem import IntArray, wafer_problem
 from chipmap.validation.wafer.checker import check
-from tests.wafer.random_instances import variants
+from tests.wafer.random_instances import free
 from tests.wafer.shipped import shipped
 
 Bits = Sequence[int]
@@ -115,10 +115,10 @@ def test_rotations_reach_every_floorplan(n: int) -> None:
     assert reached == set(plans)
 
 
-@pytest.mark.parametrize("name", list(variants()))
+@pytest.mark.parametrize("name", list(free()))
 def test_floorplans_are_legal(name: str) -> None:
     """Whatever the two placers report, the checker accepts, at the score that is claimed."""
-    instance = variants()[name]
+    instance = free()[name]
     problem = wafer_problem(instance)
     for found in (twin_binary(problem, moves=50), divide(problem)):
         if found is not None:

@@ -20,7 +20,7 @@ from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.wafer.candidates import candidates, count
 from chipmap.validation.wafer.checker import check
-from tests.wafer.random_instances import A, B, made, tiny_instance, variants
+from tests.wafer.random_instances import A, B, free, made, tiny_instance
 
 
 def shipped(name: str) -> WaferInstance:
@@ -45,7 +45,7 @@ def test_greedy_rows_are_valid_and_get_better(name: str) -> None:
 
 
 def test_a_single_kernel_has_its_least_time() -> None:
-    for name, instance in variants().items():
+    for name, instance in free().items():
         problem = wafer_problem(instance)
         found, reasons = single_kernels(problem)
         assert not reasons, name

@@ -13,7 +13,7 @@ from chipmap.heuristics.wafer.published.cu_poker_refine import refine
 from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import evaluate, wafer_problem
 from chipmap.validation.wafer.checker import check
-from tests.wafer.random_instances import tiny_instance, variants
+from tests.wafer.random_instances import free, tiny_instance
 from tests.wafer.shipped import shipped
 
 
@@ -127,11 +127,11 @@ def test_prunings_lose_nothing() -> None:
     assert compared > 20
 
 
-@pytest.mark.parametrize("name", list(variants()))
+@pytest.mark.parametrize("name", list(free()))
 def test_layouts_are_legal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the search reports, the checker accepts, at the score that is claimed."""
     monkeypatch.setattr(poker, "MOST_STEPS", 20)
-    instance = variants()[name]
+    instance = free()[name]
     problem = wafer_problem(instance)
     reported: list[Found] = []
     found = TimeSearch(Placer(problem), report=reported.append, each=True).run()

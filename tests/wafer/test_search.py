@@ -21,7 +21,7 @@ from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import depth_first_order, evaluate, wafer_problem
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.wafer.checker import check
-from tests.wafer.random_instances import made, variants
+from tests.wafer.random_instances import free, made
 
 
 def chain(count: int = 12) -> WaferInstance:
@@ -33,9 +33,9 @@ def chain(count: int = 12) -> WaferInstance:
     )
 
 
-@pytest.mark.parametrize("name", sorted(variants()))
+@pytest.mark.parametrize("name", sorted(free()))
 def test_every_feature_gives_a_valid_layout(name: str) -> None:
-    instance = variants()[name]
+    instance = free()[name]
     solution = search(wafer_problem(instance), 1, Deadline(), runs=2)
     if solution is not None:
         assert not check(instance, solution).violations
@@ -93,7 +93,7 @@ def test_rejected_moves_leave_no_trace() -> None:
 
 @pytest.mark.parametrize("name", ["three upright", "strides and filters", "no edges", "wires only"])
 def test_it_is_never_below_the_optimum(name: str) -> None:
-    instance = variants()[name]
+    instance = free()[name]
     solution = search(wafer_problem(instance), 1, Deadline(), runs=3)
     best, _ = brute_force(instance, check)
     assert solution is not None
