@@ -66,7 +66,7 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed-dev
 	$(LINT_AND_TESTS)
-	$(if $(PYTEST_ARGS),,$(BIN)/python -m tests.wheel)
+	$(if $(PYTEST_ARGS),,$(BIN)/python -m tests.wheel --locked)
 
 quick: $(VENV)/installed-dev
 	$(LINT_AND_TESTS) LANE=--quick

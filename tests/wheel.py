@@ -92,7 +92,7 @@ class Lane(NamedTuple):
 def main(arguments: Sequence[str] = ()) -> int:
     """Build, compare, and try with every Python that is found; what is wrong ends as a message and 1.
 
-    With ``--limits`` only the lowest and the newest versions.
+    With ``--limits`` only the lowest and the newest versions, with ``--locked`` only those of the lock files.
     """
     try:
         wheel = build(ROOT / "dist")
@@ -106,7 +106,8 @@ def main(arguments: Sequence[str] = ()) -> int:
         pythons = {version: python for version, python in found.items() if python}
         if not pythons:
             raise WheelError("no supported Python was found")
-        todo = [one for one in lanes(pythons) if one.packages != "locked" or "--limits" not in arguments]
+        left_out = {"locked"} if "--limits" in arguments else {"lowest", "newest"} if "--locked" in arguments else set()
+        todo = [one for one in lanes(pythons) if one.packages not in left_out]
         with ThreadPoolExecutor(min(len(todo), os.cpu_count() or 1)) as pool:
             for line in pool.map(lambda lane: tried(wheel, lane), todo):
                 print(line, flush=True)
