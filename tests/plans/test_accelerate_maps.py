@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.device_maps import hooked
 from chipmap.instances.placement import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.plans.device_map.format import adopt, emit, suits
@@ -37,29 +38,6 @@ def instance_of(name: str) -> PlacementInstance:
         task={"objective": "throughput", "memory": "static"},
         system=instance.system.replace(routes=(), links=links),
     )
-
-
-def hooked(module: Any, given: dict[str, Any]) -> Any:
-    """The module with accelerate's hooks for a map, and its parameters where they are."""
-    places = {0: torch.device("cpu"), 1: torch.device("meta")}
-    devices = {key: places[device] for key, device in given.items()}
-    copy = deepcopy(module)
-    for name, part in copy.named_modules():
-        longest = max((key for key in devices if key == "" or f"{name}.".startswith(f"{key}.")), key=len, default=None)
-        if longest is not None:
-            for own, value in [*part.named_parameters(recurse=False), *part.named_buffers(recurse=False)]:
-                held = f"{name}.{own}" if name else own
-                placed = value.detach().to(devices.get(held, devices[longest]))
-                stored = part._parameters if own in part._parameters else part._buffers
-                stored[own] = torch.nn.Parameter(placed) if own in part._parameters else placed
-    modules = dict(copy.named_modules())
-    inner = {key: device for key, device in devices.items() if key in modules}
-    accelerate.hooks.attach_align_device_hook_on_blocks(
-        copy, execution_device=inner, offload=dict.fromkeys(inner, False)
-    )
-    if "" not in inner:  # the root's own hook brings results back, which nothing does from meta
-        accelerate.hooks.remove_hook_from_module(copy)
-    return copy
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -91,12 +69,12 @@ def test_maps_that_suit_run_and_those_that_mix_devices_do_not(
             if why is not None:
                 counts["mixed"] += 1
                 with pytest.raises((RuntimeError, NotImplementedError)):
-                    hooked(module, found)(given)
+                    hooked(deepcopy(module), found, 0)(given)
                 continue
             accelerate.utils.modeling.check_device_map(module, found)
             covered = [n for n in module.state_dict() if any(f"{n}.".startswith(f"{k}.") or not k for k in found)]
             assert len(covered) == len(module.state_dict())
-            assert tensors(hooked(module, found)(given))
+            assert tensors(hooked(deepcopy(module), found, 0)(given))
         counts["run"] += 1
         plan = adopt(instance, data, "device_map.json")
         assert check(instance, plan.solution) == check(instance, solution)

@@ -140,6 +140,7 @@ class _Planner:
         self.added_by = self._added()
 
     def run(self) -> Plan:
+        """The exchanges of all kernels in the order in which they run, and the layouts of parameters and results."""
         for step in self.layer.steps:
             if step.parameters == step.name:
                 self.rests[weights(step.name)] = self._parameters(step, self.schemes[step.name])

@@ -81,6 +81,7 @@ class _Backward:
             self.operands[name].append(source)
 
     def run(self, first: str) -> Edge:
+        """As :func:`add_backward`."""
         self.made.element("Loss_b", self.kernels["Add2"].M, "Add2")
         self.gradients["Add2"].append("Loss_b")
         for kernel in self._last_first():
