@@ -39,7 +39,7 @@ from chipmap.family import FAMILY_NAMES
 from chipmap.inputs.reading import read, shipped_names
 from chipmap.known.compare import compared
 from chipmap.known.records import Entries, Entry, Source
-from chipmap.known.registry import VALUES, entries_of, merged, packed, refuted
+from chipmap.known.registry import VALUES, entries_of, known, merged, packed, refuted, solution_of
 from chipmap.records import InputError, counted
 from chipmap.records.quantities import percent
 from chipmap.report.rows import digits, sign
@@ -185,8 +185,19 @@ def _replace(path: Path, data: bytes) -> None:
     part.replace(path)
 
 
-def run(out: Path, names: Iterable[str], seeds: Iterable[int], limits: dict[str, float], method: str, cpu: bool) -> int:
-    """Solve what ``out`` has no result of and submit each; returns how many entries changed. One process at a time."""
+def run(
+    out: Path,
+    names: Iterable[str],
+    seeds: Iterable[int],
+    limits: dict[str, float],
+    method: str,
+    cpu: bool,
+    onwards: bool = False,
+) -> int:
+    """Solve what ``out`` has no result of and submit each; returns how many entries changed. One process at a time.
+
+    With ``onwards``, each solve begins with the solution that is known, and is done again in each run.
+    """
     out.mkdir(parents=True, exist_ok=True)
     changed = 0
     for seed in seeds:
@@ -194,9 +205,10 @@ def run(out: Path, names: Iterable[str], seeds: Iterable[int], limits: dict[str,
             family, _, short = name.partition("/")
             limit = limits[family]
             kept = out / f"{family}-{short}-{method}-seed{seed}-{limit:g}{'cpu' if cpu else ''}.json"
-            if not kept.exists():
+            if onwards or not kept.exists():
+                start = _known_solution(name, out) if onwards else None
                 with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-                    data = pool.submit(solved, name, f"{family}/{method}", seed, limit, cpu).result()
+                    data = pool.submit(solved, name, f"{family}/{method}", seed, limit, cpu, start).result()
                 _replace(kept, data)
             result = Result.from_json(kept.read_bytes(), str(kept))
             better = submit([result])
@@ -206,9 +218,22 @@ def run(out: Path, names: Iterable[str], seeds: Iterable[int], limits: dict[str,
     return changed
 
 
-def solved(name: str, method: str, seed: int, limit: float, cpu: bool) -> bytes:
-    """A result as JSON; with ``cpu``, limits are CPU seconds of this process, but for what solvers count themselves."""
-    options = SolveOptions(time_limit=limit, seed=seed, threads=1, compile="first")
+def _known_solution(name: str, out: Path) -> str | None:
+    """A file with the solution of the shipped instance that is known, in ``out``; None where there is none."""
+    entry = known(read(name))
+    solution = solution_of(entry) if entry else None
+    if solution is None:
+        return None
+    path = out / f"{name.replace('/', '-')}-start.json"
+    path.write_bytes(msgspec.json.encode(solution))
+    return str(path)
+
+
+def solved(name: str, method: str, seed: int, limit: float, cpu: bool, start: str | None = None) -> bytes:
+    """A result as JSON; with ``cpu``, limits are CPU seconds of this process, but for what solvers count themselves.
+
+    ``start``: the file of a solution to begin with."""
+    options = SolveOptions(time_limit=limit, seed=seed, threads=1, compile="first", warm_start=start)
     if cpu:
         time.monotonic = time.process_time
     return solve(name, method, options, isolate=not cpu).to_json()
@@ -269,11 +294,12 @@ def main() -> int:
     runs.add_argument("--limit", type=float, metavar="SECONDS", help="for each instance, instead of its family's")
     runs.add_argument("--method", default="auto", help="as auto or one-window, of each instance's family")
     runs.add_argument("--cpu", action="store_true", help="limits are seconds of the processor")
+    runs.add_argument("--onwards", action="store_true", help="begin with the solution that is known")
     args = parser.parse_args()
     if args.command == "run":
         shipped = [one for one in shipped_names() if one.partition("/")[0] in args.families and "/tiny-" not in one]
         limits = dict.fromkeys(LIMITS, args.limit) if args.limit else LIMITS
-        changed = run(args.out, args.names or shipped, args.seeds, limits, args.method, args.cpu)
+        changed = run(args.out, args.names or shipped, args.seeds, limits, args.method, args.cpu, args.onwards)
         print(counted(changed, "entry", "entries"), "changed", file=sys.stderr)
     elif args.command == "merge":
         print(counted(merge(args.files), "entry", "entries"), "changed", file=sys.stderr)
