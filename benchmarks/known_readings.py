@@ -171,6 +171,6 @@ SENTENCES = (
     Sentence(LARGE, r"best at (?:60|120) s: ([\d.]+) ms", GNMT),
     Sentence(LARGE, r"\| bound \| ([\d.]+)", GNMT, "bound"),
     Sentence(RESULTS + "wafer-suite.md", r"--only C` gives ([\d,.]+\d)", C),
-    Sentence(FAMILIES + "wafer.md", r"C comes to ([\d,]+\d) .*once to ([\d,.]+\d)", C),
+    Sentence(FAMILIES + "wafer-results.md", r"C comes to ([\d,]+\d) .*once to ([\d,.]+\d)", C),
     Sentence("README.md", r"proved optimal, ([\d,.]+) µs on 34 chips", "ring/bert-large-36"),
 )
