@@ -36,7 +36,6 @@ LIMITS: dict[str, tuple[int, int, int]] = {
     "docs/families/multimodel.md": (19, 0, 0),
     "docs/families/placement.md": (27, 3, 0),
     "docs/families/ring.md": (55, 3, 0),
-    "docs/families/wafer.md": (18, 0, 0),
     "docs/first-run.md": (0, 1, 0),
     "docs/index.md": (1, 0, 0),
     "docs/install.md": (2, 0, 0),
