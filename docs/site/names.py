@@ -6,21 +6,29 @@ import ast
 
 
 def definitions(source: str) -> dict[str, int]:
-    """The line of each function, class, method (``Class.name``) and constant of a module at its top level."""
+    """The line of each function, class and constant at a module's top level, and of those in a class.
+
+    What stands in a class is known as ``Class.name``, and by its own name if nothing at the top level has that.
+    """
+    tree = ast.parse(source)
+    found = _defined(tree.body)
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            within = _defined(node.body)
+            found |= {f"{node.name}.{name}": line for name, line in within.items()}
+            found = within | found
+    return found
+
+
+def _defined(body: list[ast.stmt]) -> dict[str, int]:
+    """What these statements define by name."""
     found: dict[str, int] = {}
-
-    def visit(body: list[ast.stmt], prefix: str) -> None:
-        for node in body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                line = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-                found.setdefault(prefix + node.name, line)
-                if isinstance(node, ast.ClassDef):
-                    visit(node.body, f"{prefix}{node.name}.")
-            elif isinstance(node, ast.Assign | ast.AnnAssign):
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                for target in targets:
-                    if isinstance(target, ast.Name):
-                        found.setdefault(prefix + target.id, node.lineno)
-
-    visit(ast.parse(source).body, "")
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.setdefault(node.name, min([node.lineno, *(above.lineno for above in node.decorator_list)]))
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    found.setdefault(target.id, node.lineno)
     return found

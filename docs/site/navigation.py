@@ -21,7 +21,7 @@ _LINK = re.compile(r"\[[^\]]*\]\(([^)\s#]+)\.md\)")
 
 
 def contents(index: str) -> dict[str, list[str]]:
-    """Pages by heading of the index, in its order and without repetition, as paths in the repository without ``.md``."""
+    """Pages by heading of the index, in its order, each once, as paths in the repository without ``.md``."""
     found: dict[str, list[str]] = {}
     seen: set[str] = set()
     for part in re.split(r"^## ", index, flags=re.MULTILINE)[1:]:

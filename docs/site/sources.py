@@ -1,4 +1,4 @@
-"""Files that pages link to: text opens as a highlighted page of the site, with an anchor per function; others as they are.
+"""Files that pages link to: text opens as a highlighted page of the site, with an anchor per function.
 
 A link such as ``../../chipmap/solve.py#with_changes`` is a link to that file on a forge. Here it leads to a page that
 is made of the file, at the function.

@@ -44,14 +44,15 @@ def test_links_with_an_anchor_lead_there() -> None:
 
 
 def test_names_of_a_module() -> None:
-    """Functions, classes, methods by their class, and constants; nothing inside functions."""
+    """Functions, classes, constants, and what stands in classes; nothing inside functions."""
     source = "A = 1\nB: int = 2\ndef f():\n    c = 3\nclass D:\n    e = 4\n    @property\n    def g(self): pass\n"
-    assert definitions(source) == {"A": 1, "B": 2, "f": 3, "D": 5, "D.e": 6, "D.g": 7}
+    assert definitions(source) == {"A": 1, "B": 2, "f": 3, "D": 5, "D.e": 6, "D.g": 7, "e": 6, "g": 7}
 
 
 def test_contents_of_the_site() -> None:
     """Headings are captions, pages stand there once, and below the page that their name goes on from."""
-    index = "# x\n\n## One\n| [a](a.md) | [b](../B.md) |\n\n## Two\n| [c](f/a-c.md#d) | [a](a.md) | [e](f/a-c-e.md) |\n[f](f/a-c.md)\n"
+    index = "# x\n\n## One\n| [a](a.md) | [b](../B.md) |\n\n"
+    index += "## Two\n| [c](f/a-c.md#d) | [a](a.md) | [e](f/a-c-e.md) |\n[f](f/a-c.md)\n"
     assert contents(index) == {"One": ["docs/a", "B"], "Two": ["docs/f/a-c-e", "docs/f/a-c"]}
     assert parents(["f/a-c-e", "f/a-c", "f/b", "f/a-cd"]) == {"f/a-c-e": "f/a-c"}
 
