@@ -1,4 +1,4 @@
-"""The command reference, read from the parser: ``python -m tests.docs.commands`` writes it."""
+"""Options and exit codes of the command reference, from the parser. ``python -m tests.docs.commands`` writes them."""
 
 from __future__ import annotations
 
@@ -38,18 +38,6 @@ EXIT_CODES = {
     143: ("ended by SIGTERM", "what was found by then is written (129: by SIGHUP)"),
 }
 
-_HEAD = """# Commands
-
-Every command with its arguments and options, made from the parser by `python -m tests.docs.commands`. `chipmap COMMAND
---help` prints the same. `chipmap completion bash` makes a shell complete them.
-
-## Exit codes
-Several instances end with the highest of their codes.
-
-| code | meaning | ends so |
-|---|---|---|
-"""
-
 
 def _prose(text: str) -> str:
     """A help text as Markdown: one line, options and arguments in code font."""
@@ -86,7 +74,7 @@ def _command(name: str, command: Parser) -> str:
     table = "\n".join(["| argument or option | what it does |", "|---|---|", *map(_row, ordered)])
     examples = "\n".join((command.epilog or "").removeprefix("examples:").replace("\n  ", "\n").strip().splitlines())
     parts = [
-        f"## chipmap {name}",
+        f"### chipmap {name}",
         _prose(command.description or ""),
         table if actions else "",
         f"```text\n{examples}\n```",
@@ -94,14 +82,24 @@ def _command(name: str, command: Parser) -> str:
     return "\n\n".join(filter(None, parts)).replace("\n\n", "\n", 1)
 
 
-def text() -> str:
-    """The whole page."""
-    codes = "\n".join(f"| {code} | {meaning} | {ends} |" for code, (meaning, ends) in EXIT_CODES.items())
-    commands = cli.parser().commands()
-    listed = "\n".join(f"| [`{name}`](#chipmap-{name}) | {_prose(use)} |" for name, use in cli.COMMANDS.items())
-    head = f"{_HEAD}{codes}\n\n## All commands\n\n| command | for |\n|---|---|\n{listed}\n"
-    return "\n\n".join([head.rstrip("\n"), *(_command(name, command) for name, command in commands.items())]) + "\n"
+def exit_codes() -> str:
+    """The table of exit codes."""
+    rows = [f"| {code} | {meaning} | {ends} |" for code, (meaning, ends) in EXIT_CODES.items()]
+    return "\n".join(["| code | meaning | ends so |", "|---|---|---|", *rows])
+
+
+def options() -> str:
+    """Each command with its arguments, options and examples."""
+    return "\n\n".join(_command(name, command) for name, command in cli.parser().commands().items())
+
+
+def text(before: str) -> str:
+    """The page with what stands between its marks made anew."""
+    for mark, made in (("exit codes", exit_codes()), ("options", options())):
+        head, begin, rest = before.partition(f"<!-- {mark}: python -m tests.docs.commands -->")
+        before = f"{head}{begin}\n{made}\n<!-- end of {mark} -->{rest.partition(f'<!-- end of {mark} -->')[2]}"
+    return before
 
 
 if __name__ == "__main__":
-    PAGE.write_text(text(), encoding="utf-8")
+    PAGE.write_text(text(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

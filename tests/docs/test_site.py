@@ -72,7 +72,8 @@ def test_the_page_of_the_api_lists_all_that_is_exported() -> None:
 
 def test_the_command_reference_is_up_to_date() -> None:
     """``python -m tests.docs.commands``; the exit codes are those that the command line's module names."""
-    assert commands.PAGE.read_text(encoding="utf-8") == commands.text()
+    page = commands.PAGE.read_text(encoding="utf-8")
+    assert page == commands.text(page) and "### chipmap solve\n" in page
     named = re.findall(r"(?:: |, )(\d+) ", (cli.__doc__ or "").partition("Exit codes")[2].replace("\n", " "))
     assert list(map(int, named)) == list(commands.EXIT_CODES)
 
