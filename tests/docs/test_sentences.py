@@ -27,7 +27,6 @@ LIMITS: dict[str, tuple[int, int, int]] = {
     "docs/families/dataflow-unfused.md": (12, 1, 0),
     "docs/families/dataflow-wide.md": (18, 0, 0),
     "docs/families/dataflow-workloads.md": (19, 1, 0),
-    "docs/families/multimodel.md": (19, 0, 0),
     "docs/families/placement.md": (27, 3, 0),
     "docs/families/ring.md": (55, 3, 0),
     "docs/install.md": (1, 0, 0),
