@@ -21,6 +21,7 @@ from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
 from chipmap.methods.dataflow.chain import auto
 from chipmap.run import Run, SolveOptions
 from tests.dataflow.exchange_instances import batch_time, exchange_instance, least, problems
+from tests.lanes import of_all
 
 #: Mappings of an instance at most.
 MOST = 4000
@@ -99,13 +100,13 @@ def _compared(seeds: range) -> dict[str, int]:
     return seen
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", range(of_all(4, few=2)))
 def test_programs_are_brute_force(block: int) -> None:
     seen = _compared(range(60 * block, 60 * block + 60))
     assert seen["optimal"] >= 20, seen
 
 
-@pytest.mark.parametrize("block", range(2))
+@pytest.mark.parametrize("block", range(of_all(2, few=1)))
 def test_they_are_with_what_the_network_takes_at_least(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds by the relaxation from the first search on, in graphs for each way in which parameters rest and others."""
     better, whole = Counter[bool](), Program._in_graph
