@@ -183,8 +183,8 @@ def _gantt(axes: Axes, line: Timeline, rows: dict[str, list[int]]) -> None:
     at_move: dict[int, float] = {}
     for moves in rows.values():
         seen = line.total / SEEN
-        spans = [(line.moves[i].start, max(seen, line.moves[i].end - line.moves[i].start)) for i in moves]
-        bars(axes, spans, place, BAR * share, facecolor=SENT)
+        sent = [(line.moves[i].start, max(seen, line.moves[i].end - line.moves[i].start)) for i in moves]
+        bars(axes, sent, place, BAR * share, facecolor=SENT)
         for i in moves:
             one = line.moves[i]
             told = f"transfer of {line.name(one)}, {duration(one.end - one.start, 4)}"
