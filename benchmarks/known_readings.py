@@ -94,7 +94,7 @@ READ: dict[tuple[str, str, str], Reading] = {
     ),
     (RESULTS + "dataflow-wide.md", "Wide dataflow graphs", ""): Reading(VALUE_BOUND, "s"),
     (RESULTS + "dataflow-table6.md", "DFModel's table VI and its GPT3 1T case", ""): TABLE6,
-    (FAMILIES + "dataflow.md", "Measured", ""): TABLE6,
+    (FAMILIES + "dataflow-results.md", "Table VI of the paper", ""): TABLE6,
     (FAMILIES + "dataflow-tiles.md", "How it is solved", "batch"): Reading({"batch": "value"}, "s"),
     (FAMILIES + "dataflow-stages.md", "Measured", "batch, stages of kernels"): Reading(
         {"batch, stages of kernels": "value"}, "s", twelve_layers
@@ -140,7 +140,7 @@ NOT_READ: dict[tuple[str, str, str], str] = {
     (RESULTS + "wafer-ablation.md", "One generator of random numbers", ""): RELATIVE,
     (RESULTS + "wafer-baselines.md", "", "target time"): "parts of a score; the tables below have the scores",
     (FAMILIES + "dataflow-tiles.md", "How it is solved", "program"): SECONDS_ALONE,
-    (FAMILIES + "dataflow.md", "How it is solved", ""): SECONDS_ALONE,
+    (FAMILIES + "dataflow-models.md", "Sizes", ""): SECONDS_ALONE,
     ("docs/dev/mutants.md", "", ""): CATALOGUE,
     ("docs/data.md", "", ""): CATALOGUE,
     ("docs/instances.md", "", ""): CATALOGUE,
@@ -171,6 +171,6 @@ SENTENCES = (
     Sentence(LARGE, r"best at (?:60|120) s: ([\d.]+) ms", GNMT),
     Sentence(LARGE, r"\| bound \| ([\d.]+)", GNMT, "bound"),
     Sentence(RESULTS + "wafer-suite.md", r"--only C` gives ([\d,.]+\d)", C),
-    Sentence(FAMILIES + "wafer.md", r"C comes to ([\d,]+\d) .*once to ([\d,.]+\d)", C),
+    Sentence(FAMILIES + "wafer-results.md", r"C comes to ([\d,]+\d) .*once to ([\d,.]+\d)", C),
     Sentence("README.md", r"proved optimal, ([\d,.]+) µs on 34 chips", "ring/bert-large-36"),
 )

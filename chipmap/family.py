@@ -24,14 +24,14 @@ FAMILY_NAMES = ("ring", "dataflow", "wafer", "multimodel", "placement")
 class Standing(Enum):
     """What a model's solutions, bounds and infeasibility are worth for the instance it was built from.
 
-    =============  =================================  ==========================
-    standing       solutions                          bound and infeasibility
-    =============  =================================  ==========================
-    exact          count                              hold
-    relaxation     must pass the checker              hold
-    restriction    count                              do not hold
-    auxiliary      count (at the checker's objective) do not hold
-    =============  =================================  ==========================
+    =============  ==================================  ==========================
+    standing       solutions                           bound and infeasibility
+    =============  ==================================  ==========================
+    exact          count                               hold
+    relaxation     must pass the checker               hold
+    restriction    count                               do not hold
+    auxiliary      count (at the checker's objective)  do not hold
+    =============  ==================================  ==========================
 
     It is computed (:func:`standing`), never written into a model.
     """

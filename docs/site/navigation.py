@@ -1,0 +1,75 @@
+"""The site's table of contents, made from the list of pages in ``docs/index.md``.
+
+Headings of that page become captions of the sidebar, and the links below them its entries, in their order. A page
+``placement-models.md`` stands below ``placement.md`` if that is listed too.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # tests read this module without Sphinx
+    from sphinx.application import Sphinx
+
+INDEX = "docs/index"
+#: In a page: here the site lists all pages that this pattern names.
+LISTING = re.compile(r"^<!-- pages: (\S+) -->$", re.MULTILINE)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s#]+)\.md\)")
+
+
+def contents(index: str) -> dict[str, list[str]]:
+    """Pages by heading of the index, in its order, each once, as paths in the repository without ``.md``."""
+    found: dict[str, list[str]] = {}
+    seen: set[str] = set()
+    for part in re.split(r"^## ", index, flags=re.MULTILINE)[1:]:
+        heading, _, body = part.partition("\n")
+        for target in _LINK.findall(body):
+            page = posixpath.normpath(posixpath.join("docs", target))
+            if page not in seen:
+                seen.add(page)
+                found.setdefault(heading.strip(), []).append(page)
+    return found
+
+
+def parents(pages: list[str]) -> dict[str, str]:
+    """The page that each of ``pages`` stands below: the longest other name that its own goes on from with a hyphen."""
+    found: dict[str, str] = {}
+    for page in pages:
+        above = [other for other in pages if page.startswith(f"{other}-")]
+        if above:
+            found[page] = max(above, key=len)
+    return found
+
+
+def _toctree(pages: list[str], caption: str = "", options: tuple[str, ...] = ("hidden",)) -> str:
+    """A toctree of ``pages`` as MyST reads it."""
+    head = [f":caption: {caption}"] if caption else []
+    lines = ["```{toctree}", *head, *(f":{option}:" for option in options), *(f"/{page}" for page in pages), "```"]
+    return "\n\n" + "\n".join(lines) + "\n"
+
+
+def add_contents(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Append to the index its toctrees, to every page one of the pages below it, and fill in listings."""
+    by_heading = contents((Path(app.srcdir) / f"{INDEX}.md").read_text(encoding="utf-8"))
+    below = parents([page for pages in by_heading.values() for page in pages])
+    if docname == INDEX:
+        for heading, pages in by_heading.items():
+            source[0] += _toctree([page for page in pages if page not in below], heading)
+    children = [page for page, above in below.items() if above == docname]
+    if children:
+        source[0] += _toctree(children)
+
+    def listing(found: re.Match[str]) -> str:
+        pages = sorted(path.relative_to(app.srcdir).with_suffix("") for path in Path(app.srcdir).glob(found[1]))
+        return _toctree([page.as_posix() for page in pages], options=())
+
+    source[0] = LISTING.sub(listing, source[0])
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Sphinx's entry."""
+    app.connect("source-read", add_contents)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
