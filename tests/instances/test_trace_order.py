@@ -15,7 +15,8 @@ def test_cuts_are_those_that_runtimes_can_say() -> None:
         paths = sorted(
             tuple(chooser.choice("ab") for _ in range(chooser.randrange(4))) for _ in range(chooser.randrange(1, 9))
         )
-        chooser.random() < 0.3 and chooser.shuffle(paths)
+        if chooser.random() < 0.3:
+            chooser.shuffle(paths)
         known, names = cuts(paths), [f"n{i}" for i in range(len(paths))]
         modules = {name: ".".join(path) for name, path in zip(names, paths, strict=True)}
         for cut in range(1, len(paths)):
