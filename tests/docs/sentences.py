@@ -6,7 +6,7 @@
 
 A sentence ends with ``.``, ``!`` or ``?``. A list item is at least one sentence, and so is a table cell of four or more
 words (shorter cells, which are names and numbers, would only dilute the share). Blocks of code, displayed formulas,
-headings and comments don't count; a formula or piece of code within a sentence is one word.
+headings, comments and lists of names in code don't count; a formula or piece of code within a sentence is one word.
 Symbols are compared letter by letter (``x_{v,c}`` asks for x, v and c). What a formula binds (``\\sum_{i \\in V}``,
 ``\\forall v``) needs no row in a table.
 """
@@ -26,6 +26,8 @@ from tests.docs.pages import ROOT, relative
 MOST = 30
 #: Words from which on a table cell counts as a sentence.
 CELL = 4
+#: Names in code from which on a piece is a list of names with defaults, if these are also this share of its words.
+NAMES, NAMED = 8, 1 / 3
 #: Phrases that readers had to read twice -> what to write.
 AVOID: dict[str, str] = {
     r"\bwhoever\b": "name who: the user, a reader, a solver",
@@ -118,12 +120,20 @@ def sentences(text: str) -> Iterator[str]:
     """The sentences of a page."""
     for piece in map(plain, pieces(text)):
         begin = 0
+        if _is_list(piece):
+            continue
         for end in _END.finditer(piece):
             if not _ABBREVIATION.search(piece[: end.start() + 1]):
                 yield piece[begin : end.end()].strip()
                 begin = end.end()
         if re.search(r"\w", piece[begin:]):
             yield piece[begin:].strip()
+
+
+def _is_list(piece: str) -> bool:
+    """Whether a piece is a list of names in code, perhaps with defaults."""
+    names = len(re.findall(r"\bCODE\b", piece))
+    return names >= NAMES and len(re.findall(r"\b(?:CODE|[\d.,]+)\b", piece)) >= NAMED * words(piece)
 
 
 def words(sentence: str) -> int:

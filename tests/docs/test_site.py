@@ -7,8 +7,13 @@ import re
 from functools import cache
 from pathlib import Path
 
+import pytest
+
+from chipmap import cli
+from chipmap.family import FAMILY_NAMES, get_family, resolve
 from docs.site.names import definitions
 from docs.site.navigation import contents, parents
+from tests.docs import commands, formats
 from tests.docs.pages import PAGES, ROOT, links, relative
 
 _FENCE = re.compile(r"^(`{3,}|~{3,}).*?^\1", re.MULTILINE | re.DOTALL)
@@ -63,3 +68,30 @@ def test_the_page_of_the_api_lists_all_that_is_exported() -> None:
     imported = [name for node in tree.body if isinstance(node, ast.ImportFrom) for name in node.names]
     exported = {name.asname for name in imported if name.asname == name.name} - {"__version__"}
     assert exported == set(re.findall(r"\[`(\w+)`\]\(", page))
+
+
+def test_the_command_reference_is_up_to_date() -> None:
+    """``python -m tests.docs.commands``; the exit codes are those that the command line's module names."""
+    page = commands.PAGE.read_text(encoding="utf-8")
+    assert page == commands.text(page) and "### chipmap solve\n" in page
+    named = re.findall(r"(?:: |, )(\d+) ", (cli.__doc__ or "").partition("Exit codes")[2].replace("\n", " "))
+    assert list(map(int, named)) == list(commands.EXIT_CODES)
+
+
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+def test_the_pages_of_formats_are_up_to_date(family: str) -> None:
+    """``python -m tests.docs.formats``"""
+    assert formats.page(family).read_text(encoding="utf-8") == formats.text(get_family(family))
+
+
+def test_no_field_is_described_that_is_not_there() -> None:
+    """Each entry of fields.toml is a field of a record of its family, or of any."""
+    fields: set[str] = set()
+    for name in FAMILY_NAMES:
+        family = get_family(name)
+        for root in (family.instance, family.solution):
+            for record, schema in formats.records(resolve(root)).items():
+                found = schema["properties"]
+                fields |= {f"{where}.{field}" for field in found for where in ("any", record, f"{name}.{record}")}
+    described = {f"{record}.{field}" for record, entries in formats.meanings().items() for field in entries}
+    assert described <= fields
