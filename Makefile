@@ -29,12 +29,13 @@ LINT_AND_TESTS = @$(MAKE) --no-print-directory --jobs=2 lint tests
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test tests judges docs lint install wheel versions lock clean
+.PHONY: help demo quick test long tests judges docs lint install wheel versions lock clean
 
 help:
 	@echo "make demo   solve $(INSTANCE), print its gap, write plot and report to $(DEMO)/"
 	@echo "make quick  ruff, mypy and the quick lane of the tests: about a minute"
 	@echo "make test   ruff, mypy and the whole test suite: minutes"
+	@echo "make long   the tests with all of their random cases, where make test takes some"
 	@echo "make judges the tests against torch, accelerate, onnx, onnxruntime and JAX, in $(JUDGES): about half an hour at first"
 	@echo "make docs   the pages as a site that works without network: site/index.html; built in $(DOCS)"
 	@echo "make wheel  build the wheel, install and try it with every supported Python that is found"
@@ -72,6 +73,10 @@ test: $(VENV)/installed-dev
 
 quick: $(VENV)/installed-dev
 	$(LINT_AND_TESTS) LANE=--quick
+
+# before a release, and after a change of a rule or an engine: tests/lanes.py
+long: $(VENV)/installed-dev
+	CHIPMAP_TESTS=long $(PYTEST) $(PYTEST_ARGS)
 
 tests: $(VENV)/installed-dev
 	$(PYTEST) $(LANE) $(PYTEST_ARGS)

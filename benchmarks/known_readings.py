@@ -144,6 +144,7 @@ NOT_READ: dict[tuple[str, str, str], str] = {
     ("docs/dev/mutants.md", "", ""): CATALOGUE,
     ("docs/data.md", "", ""): CATALOGUE,
     ("docs/instances.md", "", ""): CATALOGUE,
+    ("docs/reference/commands.md", "", ""): CATALOGUE,
     ("docs/reference/instances-dataflow.md", "", ""): CATALOGUE,
     ("docs/reference/instances-multimodel.md", "", ""): CATALOGUE,
     ("docs/reference/instances-placement.md", "", ""): CATALOGUE,

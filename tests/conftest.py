@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from random import Random
@@ -148,6 +149,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="only the quick lane: the files and samples of QUICK")
 
 
+@cache
 def quick_cases(path: Path, function: str) -> int:
     """How many cases of a test function the quick lane runs; 0 outside it."""
     name = path.relative_to(TESTS).as_posix()
@@ -160,8 +162,9 @@ def quick_cases(path: Path, function: str) -> int:
 
 def is_quick(path: Path) -> bool:
     """Whether the quick lane has a part in a file of tests."""
-    functions = ["", *(pattern.partition("::")[2] for pattern in QUICK)]
-    return any(quick_cases(path, function) for function in functions)
+    name = path.relative_to(TESTS).as_posix()
+    files = {pattern.partition("::")[0] for pattern, count in QUICK.items() if count}
+    return any(fnmatch(name, file) and name.count("/") == file.count("/") for file in files)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -135,7 +135,8 @@ def simple_bounds(state: RingChainState) -> None:
 
     graph = flow_graph(state.problem)
     for name, value in all_bounds(state.problem, graph).items():
-        state.run.bound(value, name)
+        if value > 0 or name == "average":  # no flow with operations between its ends, few operations: nothing is said
+            state.run.bound(value, name)
     if reasons := under_a_skip(state.problem, graph):
         state.run.infeasible(*reasons)
         state.run.checkpoint()

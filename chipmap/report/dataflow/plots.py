@@ -27,8 +27,8 @@ NAMED, UPWARDS = 12, 60
 LETTERS = 18
 
 
-def plot(instance: DataflowInstance, solution: DataflowSolution, path: str | Path) -> None:
-    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix).
+def plot(instance: DataflowInstance, solution: DataflowSolution, path: str | Path, bound: int | None = None) -> None:
+    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix), with ``bound`` (ticks) and gap in its title.
 
     Raises :class:`InputError` for another suffix, for a mapping that isn't one of the instance (C0), and where the
     file can't be written.

@@ -67,8 +67,8 @@ class _View:
         return left + (right - left) * (time - window.start) / max(1, window.time)
 
 
-def plot(instance: MultiInstance, solution: MultiSolution, path: str | Path) -> None:
-    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix).
+def plot(instance: MultiInstance, solution: MultiSolution, path: str | Path, bound: int | None = None) -> None:
+    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix), with ``bound`` (ticks) and gap in its title.
 
     Raises :class:`InputError` for another suffix, for a schedule of something else, and where the
     file can't be written.

@@ -52,8 +52,8 @@ PALETTE = (COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[3], COLOURS[4], COLOURS[6
 DEVICES = (*COLOURS[:5], "#8c8c00", "#7d5ba6", "#8a5a44")
 
 
-def plot(instance: PlacementInstance, solution: PlacementSolution, path: str | Path) -> None:
-    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix).
+def plot(instance: PlacementInstance, solution: PlacementSolution, path: str | Path, bound: int | None = None) -> None:
+    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix), with ``bound`` (ticks) and gap in its title.
 
     Raises :class:`InputError` for another suffix, for a placement of something else, and where the file can't be
     written.

@@ -48,9 +48,10 @@ class Box:
         return self.x + self.width / 2, self.y + self.height / 2
 
 
-def plot(instance: WaferInstance, solution: WaferSolution, path: str | Path) -> None:
-    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix); errors as of :func:`plot_both`."""
-    _plot(instance, [solution], path)
+def plot(instance: WaferInstance, solution: WaferSolution, path: str | Path, bound: int | None = None) -> None:
+    """Draw ``solution`` to ``path`` (PNG, SVG or PDF), with ``bound`` (ticks) and gap in its title; errors as of
+    :func:`plot_both`."""
+    _plot(instance, [solution], path, bound)
 
 
 def plot_both(instance: WaferInstance, before: WaferSolution, after: WaferSolution, path: str | Path) -> None:
@@ -62,7 +63,9 @@ def plot_both(instance: WaferInstance, before: WaferSolution, after: WaferSoluti
     _plot(instance, [before, after], path)
 
 
-def _plot(instance: WaferInstance, solutions: Sequence[WaferSolution], path: str | Path) -> None:
+def _plot(
+    instance: WaferInstance, solutions: Sequence[WaferSolution], path: str | Path, bound: int | None = None
+) -> None:
     problem = wafer_problem(instance)
     plans = [ordered(problem, solution) for solution in solutions]
     tall = min(12.0, max(4.0, 8.0 * instance.fabric.height / instance.fabric.width))
