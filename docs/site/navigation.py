@@ -6,6 +6,7 @@ Headings of that page become captions of the sidebar, and the links below them i
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from pathlib import Path
@@ -15,6 +16,8 @@ if TYPE_CHECKING:  # tests read this module without Sphinx
     from sphinx.application import Sphinx
 
 INDEX = "docs/index"
+#: Pages that stand in a listing of another page instead.
+UNLISTED = ("benchmarks/results/*.md",)
 #: In a page: here the site lists all pages that this pattern names.
 LISTING = re.compile(r"^<!-- pages: (\S+) -->$", re.MULTILINE)
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#]+)\.md\)")
@@ -63,10 +66,13 @@ def add_contents(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] += _toctree(children)
 
     def listing(found: re.Match[str]) -> str:
-        pages = sorted(path.relative_to(app.srcdir).with_suffix("") for path in Path(app.srcdir).glob(found[1]))
-        return _toctree([f"/{page.as_posix()}" for page in pages], hidden=False)
+        """A list of links: a toctree would put all these pages into every sidebar."""
+        pages = sorted(Path(app.srcdir).glob(found[1]))
+        here = (Path(app.srcdir) / docname).parent
+        return "\n".join(f"- [](<{Path(os.path.relpath(page, here)).as_posix()}>)" for page in pages)
 
-    source[0] = LISTING.sub(listing, source[0])
+    listed = any((Path(app.srcdir) / f"{docname}.md").match(pattern) for pattern in UNLISTED)
+    source[0] = ("---\norphan: true\n---\n" if listed else "") + LISTING.sub(listing, source[0])
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
