@@ -126,6 +126,8 @@ def _pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Sphinx's entry."""
     SphinxRenderer.render_link_unknown = _link  # type: ignore[method-assign]
+    for language in ("csv", "dot"):  # Pygments has no lexer for the one, and one that refuses 2e9 for the other
+        app.add_lexer(language, TextLexer)
     app.connect("env-purge-doc", _purge)
     app.connect("env-merge-info", _merge)
     app.connect("doctree-resolved", _resolve)
