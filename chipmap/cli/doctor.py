@@ -17,7 +17,7 @@ from chipmap.options import cores
 from chipmap.process.warming import Kept, kept
 
 #: Packages that every installation needs. Gurobi is one more solver, not a need.
-CORE = ("highspy", "ortools", "pyomo", "numba", "numpy", "scipy", "networkx", "msgspec", "matplotlib")
+CORE = ("highspy", "ortools", "pyomo", "numba", "numpy", "scipy", "networkx", "msgspec", "matplotlib", "jinja2")
 #: Package -> the module to import, where that isn't the one of its name.
 MODULES = {"ortools": "ortools.sat.python.cp_model", "pyomo": "pyomo.environ"}
 #: Extra -> the package that it installs.
