@@ -33,8 +33,8 @@ def sections(doctree: nodes.document) -> Iterator[tuple[str, str, str]]:
             title, anchor = node[0].astext(), node["ids"][0]
         else:
             signature = next(node.findall(addnodes.desc_signature))
-            if not signature["ids"]:
-                continue
+            if not signature["ids"] or node["objtype"] in ("attribute", "property"):
+                continue  # fields of records are many; the pages of formats have them
             title, anchor = str(signature.get("fullname") or signature["ids"][0]), signature["ids"][0]
         yield title, anchor, " ".join(" ".join(_text(node)).split())
 
