@@ -1,7 +1,7 @@
 """What the page says about a kernel of family ``dataflow`` on its chips, in whole numbers and fractions.
 
-Sections "Sharding" and "Costs" of ``docs/families/dataflow.md``. Written from the page alone; it shares nothing with
-the arrays that models and programs work on.
+Sections "Sharding" and "How a mapping is costed" of ``docs/families/dataflow.md``. Written from the page alone; it
+shares nothing with the arrays that models and programs work on.
 """
 
 from __future__ import annotations
