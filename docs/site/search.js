@@ -25,7 +25,7 @@
     else if (heading.startsWith(phrase)) sum += 40;
     else if (heading.includes(phrase)) sum += 20;
     if (words.length > 1 && text.toLowerCase().includes(phrase)) sum += 30;
-    return link.startsWith("benchmarks/") || link.startsWith("CHANGELOG") ? sum / 2 : sum;
+    return /^(benchmarks\/|CHANGELOG|docs\/reference\/api)/.test(link) ? sum / 2 : sum;
   }
 
   function marked(text) {

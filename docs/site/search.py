@@ -16,6 +16,8 @@ from sphinx.application import Sphinx
 
 #: Sections of pages below this folder come behind equally good ones of others.
 RESULTS = "benchmarks/"
+#: What isn't text of the section that it stands in.
+_APART = (nodes.section, addnodes.desc, addnodes.desc_signature, addnodes.toctree, nodes.title, nodes.comment)
 _PAGE = """<h1>Search</h1>
 <p id="search-summary" role="status">Searching needs JavaScript.</p>
 <ol id="search-found"></ol>
@@ -31,8 +33,8 @@ def sections(doctree: nodes.document) -> Iterator[tuple[str, str, str]]:
             title, anchor = node[0].astext(), node["ids"][0]
         else:
             signature = next(node.findall(addnodes.desc_signature))
-            if not signature["ids"]:
-                continue
+            if not signature["ids"] or node["objtype"] in ("attribute", "property"):
+                continue  # fields of records are many; the pages of formats have them
             title, anchor = str(signature.get("fullname") or signature["ids"][0]), signature["ids"][0]
         yield title, anchor, " ".join(" ".join(_text(node)).split())
 
@@ -40,7 +42,7 @@ def sections(doctree: nodes.document) -> Iterator[tuple[str, str, str]]:
 def _text(node: nodes.Element) -> Iterator[str]:
     """The text below a section, up to the next one."""
     for child in node.children:
-        if isinstance(child, nodes.section | addnodes.desc | addnodes.toctree | nodes.title | nodes.comment):
+        if isinstance(child, _APART):
             continue
         if isinstance(child, nodes.TextElement) or not isinstance(child, nodes.Element):
             yield child.astext()
