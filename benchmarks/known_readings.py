@@ -96,7 +96,7 @@ READ: dict[tuple[str, str, str], Reading] = {
     (RESULTS + "dataflow-table6.md", "DFModel's table VI and its GPT3 1T case", ""): TABLE6,
     (FAMILIES + "dataflow-results.md", "Table VI of the paper", ""): TABLE6,
     (FAMILIES + "dataflow-tiles.md", "How it is solved", "batch"): Reading({"batch": "value"}, "s"),
-    (FAMILIES + "dataflow-stages.md", "Measured", "batch, stages of kernels"): Reading(
+    (FAMILIES + "dataflow-results.md", "Stages of kernels", "batch, stages of kernels"): Reading(
         {"batch, stages of kernels": "value"}, "s", twelve_layers
     ),
     (RESULTS + "first-runs.md", "First runs against later ones", ""): Reading(
