@@ -34,6 +34,8 @@ MAPS = (
 _PARTS = ("compute", "memory", "network")
 #: A label along a slope needs so much of the logarithmic axis beside it, as a factor.
 LABEL = 4.0
+#: Inches of a letter of a label that stands upright.
+LETTER = 0.055
 #: What is said where marks or curves may lie on each other.
 THINNER = "later ones are drawn smaller, so that equal ones stay visible"
 
@@ -155,7 +157,8 @@ def latencies(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
     panels = _panels(rows, axes)
     far = _far([(row.objective or 0) * 1e-12 for row in rows])
     widest, last = max(map(len, panels.values())), [*panels.values()][-1]
-    height = 1.4 + 1.5 * len(panels) if len(panels) > 1 else 3.6
+    longest = max(len(" ".join(row.labels[a] for a in axes[len(panels) > 1 :])) for row in rows)
+    height = (1.4 + 1.5 * len(panels) if len(panels) > 1 else 3.0) + LETTER * longest
     figure = blank((max(5.0, 0.25 * widest + 2.5), height), layout="constrained")
     planes = figure.subplots(len(panels), 1, squeeze=False, sharey=True)[:, 0]
     for plane, (panel, own) in zip(planes, panels.items(), strict=True):
