@@ -53,8 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings; 0 when nothing that chipmap needs is missing, broken or known bad, else 5."""
-    for name in [] if args.warm is None else args.warm or FAMILY_NAMES:
-        compile_first(get_family(name))
+    if args.warm is not None:
+        compile_first(*map(get_family, args.warm or reversed(FAMILY_NAMES)))  # what takes longest begins first
     found = examine()
     print(json.dumps(found, indent=1) if args.format == "json" else _table(found))
     return UNAVAILABLE if found["problems"] else 0

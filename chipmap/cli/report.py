@@ -82,8 +82,9 @@ def _rows(args: argparse.Namespace, entries: list[Entry]) -> None:
 
     if any(entry.of_bench for entry in entries):
         print("rows of a bench, checked when they were kept; the checker was not asked again", file=sys.stderr)
-    found = [(entry.result, os.path.relpath(entry.path, args.folder)) for entry in entries if entry.result]
-    _put(args.format, [{**row(result), "folder": folder} for result, folder in found])
+    found = [(entry, entry.result) for entry in entries if entry.result]
+    folders = ["" if entry.of_bench else os.path.relpath(entry.path, args.folder) for entry, _ in found]
+    _put(args.format, [{**row(result), "folder": at} for (_, result), at in zip(found, folders, strict=True)])
     for entry in entries:
         if entry.result is None:
             print(f"not read: {entry.path} {entry.problem}", file=sys.stderr)

@@ -207,9 +207,20 @@ def _spots(figure: Figure, box: Any, areas: Sequence[tuple[Axes, float, float, f
     return found  # type: ignore[return-value]
 
 
+#: A rectangle as matplotlib writes it.
+_RECTANGLE = re.compile(rb"M (\S+) (\S+) \nL (\S+) \2 \nL \3 (\S+) \nL \1 \4 \nz\n?")
+#: A line that goes on level.
+_LEVEL = re.compile(rb"L (\S+) (\S+) \nL (\S+) \2 \n")
+
+
 def _short(svg: bytes) -> bytes:
-    """The SVG with two decimals in its paths, a hundredth of a point."""
-    return re.sub(rb' d="[^"]*"', lambda path: re.sub(rb"(\.\d\d)\d+", rb"\1", path[0]), svg)
+    """The SVG with two decimals in its paths, a hundredth of a point, and without letters that say nothing."""
+
+    def short(path: re.Match[bytes]) -> bytes:
+        rounded = re.sub(rb"(\.\d\d)\d+", rb"\1", path[0])
+        return _LEVEL.sub(rb"L\1 \2H\3", _RECTANGLE.sub(rb"M\1 \2H\3V\4H\1z", rounded)).replace(b" \nL ", b"L")
+
+    return re.sub(rb' d="[^"]*"', short, svg)
 
 
 def _tame(figure: Figure) -> None:

@@ -11,6 +11,7 @@ from importlib import import_module
 from sphinx.application import Sphinx
 from sphinx.ext.autodoc import Options
 from sphinx.ext.autodoc.mock import mock
+from sphinx.pycode import ModuleAnalyzer
 
 _LINKED = re.compile(r"\[`([\w.]+)`\]\([./]*/(chipmap/[\w/]+)\.py#(\w+)\)")
 _PARAGRAPH = re.compile(r"(?P<links>(?:^(?!<!--).+\n)+)\n?<!-- api(?:: (?P<module>[\w.]+))? -->$", re.MULTILINE)
@@ -30,6 +31,9 @@ def _directives(match: re.Match[str]) -> str:
     parts = []
     for module, name in documented(match[0]):
         what = getattr(import_module(module), name)
+        analyzer = ModuleAnalyzer.for_module(getattr(what, "__module__", module))
+        analyzer.analyze()
+        analyzer.overloads.clear()  # one signature is enough
         kind = "class" if isinstance(what, type) else "function" if callable(what) else "data"
         members = "   :members:\n   :undoc-members:\n   :exclude-members: LATER_FIELDS\n" if kind == "class" else ""
         parts.append(f".. py:currentmodule:: {module}\n\n.. auto{kind}:: {name}\n{members}")

@@ -105,6 +105,11 @@ def page_of(path: Path, name: str) -> str:
     return f'<h1><code>{html.escape(name)}</code></h1>\n<div class="highlight source-page"><pre>{body}</pre></div>'
 
 
+def _no_contents(**options: Any) -> str:
+    """Pages of sources have no sidebar's list: making it takes longer than all else of them."""
+    return ""
+
+
 def _pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
     """The pages of all linked files; what isn't text is copied."""
     paths = {path for found in getattr(app.env, "source_files", {}).values() for path in found}
@@ -114,12 +119,15 @@ def _pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, copy)
         else:
-            yield path, {"title": path, "body": page_of(file, path), "parents": []}, "page.html"
+            page = {"title": path, "body": page_of(file, path), "parents": [], "toctree": _no_contents}
+            yield path, page, "page.html"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Sphinx's entry."""
     SphinxRenderer.render_link_unknown = _link  # type: ignore[method-assign]
+    for language in ("csv", "dot"):  # Pygments has no lexer for the one, and one that refuses 2e9 for the other
+        app.add_lexer(language, TextLexer)
     app.connect("env-purge-doc", _purge)
     app.connect("env-merge-info", _merge)
     app.connect("doctree-resolved", _resolve)

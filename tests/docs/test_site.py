@@ -58,7 +58,7 @@ def test_contents_of_the_site() -> None:
     """Headings are captions, pages stand there once, and below the page that their name goes on from."""
     index = "# x\n\n## One\n| [a](a.md) | [b](../B.md) |\n\n"
     index += "## Two\n| [c](f/a-c.md#d) | [a](a.md) | [e](f/a-c-e.md) |\n[f](f/a-c.md)\n"
-    assert contents(index) == {"One": ["docs/a", "B"], "Two": ["docs/f/a-c-e", "docs/f/a-c"]}
+    assert contents(index) == {"One": {"docs/a": "A", "B": "B"}, "Two": {"docs/f/a-c-e": "E", "docs/f/a-c": "F"}}
     assert parents(["f/a-c-e", "f/a-c", "f/b", "f/a-cd"]) == {"f/a-c-e": "f/a-c"}
 
 

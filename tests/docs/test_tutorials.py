@@ -1,4 +1,4 @@
-"""Tutorials whose figures are made again without their long commands: three packages, a measured cost."""
+"""Tutorials whose figures are made again without their long commands: packages, measured costs, a box of devices."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import chipmap
+from chipmap.inputs.reading import Conversion
 from tests.docs.pages import ROOT, blocks
 
 TUTORIALS = ROOT / "docs" / "tutorials"
-PACKAGES, MEASURED = TUTORIALS / "compare-packages.md", TUTORIALS / "measured-cost.md"
+PACKAGES, MEASURED, BOX = (
+    TUTORIALS / f"{name}.md" for name in ("compare-packages", "measured-cost", "your-own-machine")
+)
 
 
 def test_the_packages_come_to_what_the_page_shows() -> None:
@@ -41,3 +44,16 @@ def test_measured_costs_of_mappings_that_the_model_knows() -> None:
         instance = chipmap.read("ring/resnet18-12")
         measured.append(f"{names['measure'](instance, SimpleNamespace(chips=solution['chips'])):.2f}")
     assert measured == said
+
+
+def test_a_step_on_the_box_with_and_without_its_fast_link() -> None:
+    """The optima of the page; the class that it shows is one of the file."""
+    system = ROOT / "examples" / "box.json"
+    (shown,) = (json.loads(block.text) for block in blocks(BOX, "json"))
+    assert shown in json.loads(system.read_text(encoding="utf-8"))["classes"]
+    conversion = Conversion(equipment={"system": str(system)})
+    graph = ROOT / "examples" / "mine.csv"
+    said = re.findall(r"([\d.]+) +\1 +ms +0%", BOX.read_text(encoding="utf-8"))
+    for changes, value in zip(([], ["system.routes=[]"]), said, strict=True):
+        found = chipmap.solve(chipmap.read(graph, changes, family="placement", conversion=conversion))
+        assert (found.status, f"{found.value:g}") == ("optimal", value)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from chipmap.family import family_of, resolve
 from chipmap.inputs.reading import read
-from chipmap.records import ChipmapError
 from chipmap.report.canvas import Spot, naming
 from chipmap.report.collect import Entry
 from chipmap.report.page.known import problem
@@ -47,7 +46,7 @@ def draw(entry: Entry) -> Drawn | None:
             path = Path(folder) / "picture.svg"
             family.draw(path, instance, solution, bound=entry.result.bound)
             return Drawn(path.read_text(encoding="utf-8"), tuple(spots))
-    except ChipmapError:
+    except Exception:  # a picture that can't be drawn must not hide the runs
         return None
 
 

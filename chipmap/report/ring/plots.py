@@ -100,14 +100,15 @@ def _title(figure: Figure, left: float, view: _View) -> None:
     problem = view.problem
     t1, t2 = terms(problem, view.chips)
     slowest = f"slowest chip {_us(t1)}, slowest link {_us(t2)}"
+    known = standing(view.period, view.bound, family_of(problem.instance).units_of(problem.instance).objective)
     parts = (
-        *standing(view.period, view.bound, family_of(problem.instance).units_of(problem.instance).objective),
         slowest if problem.cost_mode == "period" else f"cost mode {problem.cost_mode}",
         f"{len(set(view.chips[problem.computing].tolist()))} of {counted(problem.chips, 'chip')} used",
         f"{int(problem.computing.sum()):,} computing of {counted(problem.n, 'operation')}",
     )
-    figure.text(left, 0.972, problem.instance.name, fontsize=16, fontweight="bold", va="center")
-    figure.text(left, 0.949, "  ·  ".join(parts), fontsize=10, color=MUTED, va="center")
+    figure.text(left, 0.977, problem.instance.name, fontsize=16, fontweight="bold", va="center")
+    figure.text(left, 0.957, "  ·  ".join(known), fontsize=10, va="center")
+    figure.text(left, 0.941, "  ·  ".join(parts), fontsize=9, color=MUTED, va="center")
 
 
 def _mapping(ax: Axes, view: _View) -> None:

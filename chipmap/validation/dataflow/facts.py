@@ -25,7 +25,7 @@ PS = 1000
 
 def up(nanoseconds: Fraction) -> int:
     """Picoseconds, rounded up."""
-    return math.ceil(nanoseconds * PS)
+    return -(-nanoseconds.numerator * PS // nanoseconds.denominator)
 
 
 def allowed(kernel: Kernel, mode: CostMode) -> set[Scheme]:

@@ -7,6 +7,8 @@
     const run = $(link.hash.slice(1));
     if (run) run.open = true;
   }));
+  const asked = $(location.hash.slice(1));
+  if (asked && asked.matches("details.one")) asked.open = true;
   document.querySelectorAll("details.one").forEach((run) => {
     const show = async () => {
       if (!run.open) return;
@@ -167,8 +169,9 @@
       bar.append(find, said);
       frame.addEventListener("pointermove", (event) => {
         const box = sheet.getBoundingClientRect();
-        const x = (event.clientX - box.left) / box.width, y = (event.clientY - box.top) / box.height, near = 2 / box.width;
-        const spot = spots.findLast(([l, t, w, h]) => x >= l - near && x <= l + w + near && y >= t && y <= t + h);
+        const x = (event.clientX - box.left) / box.width, y = (event.clientY - box.top) / box.height;
+        const within = (near) => spots.findLast(([l, t, w, h]) => x >= l - near && x <= l + w + near && y >= t && y <= t + h);
+        const spot = within(0) || within(2 / box.width);
         tip.hidden = !spot;
         if (spot) {
           tip.textContent = spot[4];
