@@ -87,7 +87,7 @@ def page(found: list[Trip], above: int) -> str:
 
 
 def main() -> int:
-    """Measure all and write the page; 1 if one doesn't come back."""
+    """Measure all and write the page after each; 1 if one doesn't come back."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--family", nargs="*", default=list(FAMILY_NAMES), choices=list(FAMILY_NAMES))
     parser.add_argument("--above", type=int, default=SMALL)
@@ -97,7 +97,7 @@ def main() -> int:
     for one in trips(args.family, args.above):
         found.append(one)
         print(*one, flush=True)
-    args.out.write_text(page(found, args.above), encoding="utf-8")
+        args.out.write_text(page(found, args.above), encoding="utf-8")
     return int(any(one.said not in ("same", "kept") for one in found))
 
 
