@@ -36,7 +36,7 @@ def test_measured_costs_of_mappings_that_the_model_knows() -> None:
     exec(compile(program, "measured-cost.md", "exec"), names)
     text = MEASURED.read_text(encoding="utf-8")
     said = [*re.findall(r"^\| (?:greedy|optimal for the model) \|.*\| ([\d.]+) µs \|$", text, re.MULTILINE)]
-    said += re.findall(r"measured this mapping takes ([\d.]+) µs", text)
+    said += re.findall(r"On the machine this mapping takes ([\d.]+) µs", text)
     measured = []
     for method, changes in (("ring/greedy", []), ("ring/auto", []), ("ring/auto", ["package.launch_ns=4us"])):
         solution = chipmap.solve(chipmap.read("ring/resnet18-12", changes), method=method).solution
