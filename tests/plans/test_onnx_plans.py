@@ -337,9 +337,9 @@ def test_schedules_of_one_model_come_back(tmp_path: Path) -> None:
             resolve(family_of(instance).check)(instance, solution).feasible and form.suits(instance, solution) is None
         )
         files = form.emit(instance, solution, EmitOptions(str(path)))
-        for file, data in files.items():
-            (tmp_path / "out" / file).parent.mkdir(exist_ok=True)
-            (tmp_path / "out" / file).write_bytes(data.encode() if isinstance(data, str) else data)
+        (tmp_path / "out").mkdir(exist_ok=True)
+        for file, content in files.items():
+            (tmp_path / "out" / file).write_bytes(content.encode() if isinstance(content, str) else content)
         onnx.checker.check_model(str(tmp_path / "out" / form.FILE), full_check=True)
         data = (tmp_path / "out" / form.FILE).read_bytes()
         found = recognised(data, form.FILE, instance)

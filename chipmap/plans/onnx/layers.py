@@ -136,11 +136,11 @@ def _layers(instance: MultiInstance, program: OnnxProgram) -> dict[str, int]:
                 f"layer {one.name!r} is inside a node that runs whole", where, "Unroll its loop or branch."
             )
     found: dict[str, int] = {}
-    for v, layer in place.items():
+    for v, at in place.items():
         one = graph.operations[v]
         key = one.node or one.name
-        if layer >= 0 and key in program.at:
-            found.setdefault(key, layer)
+        if at >= 0 and key in program.at:
+            found.setdefault(key, at)
     return found
 
 
