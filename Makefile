@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JUDGES := .judges
+DOCS := .docs
 DEMO := demo
 INSTANCE := ring/bert-large-36
 # what `make test` and `make quick` pass to pytest; PYTEST_ARGS="tests/report" runs a part
@@ -17,7 +18,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INSTALL := $(PIP) install --require-hashes --requirement
 EDITABLE := $(PIP) install --no-deps --no-build-isolation --editable .
 LOCK := $(VENV)/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-  --custom-compile-command "make lock" --group build pyproject.toml
+  --custom-compile-command "make lock"
 # all families' programs, compiled once (minutes, kept on disk), before tests run side by side; a solve compiles its own
 COMPILE := @$(BIN)/chipmap doctor --warm >/dev/null || true
 
@@ -28,13 +29,15 @@ LINT_AND_TESTS = @$(MAKE) --no-print-directory --jobs=2 lint tests
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test tests judges lint install wheel versions lock clean
+.PHONY: help demo quick test long tests judges docs lint install wheel versions lock clean
 
 help:
 	@echo "make demo   solve $(INSTANCE), print its gap, write plot and report to $(DEMO)/"
 	@echo "make quick  ruff, mypy and the quick lane of the tests: about a minute"
 	@echo "make test   ruff, mypy and the whole test suite: minutes"
+	@echo "make long   the tests with all of their random cases, where make test takes some"
 	@echo "make judges the tests against torch, accelerate, onnx, onnxruntime and JAX, in $(JUDGES): about half an hour at first"
+	@echo "make docs   the pages as a site that works without network: site/index.html; built in $(DOCS)"
 	@echo "make wheel  build the wheel, install and try it with every supported Python that is found"
 	@echo "make versions  of these, what pyproject.toml's lowest and newest versions do: about two minutes"
 	@echo "make lock   write requirements*.lock anew, with the latest versions that pyproject.toml allows"
@@ -71,6 +74,10 @@ test: $(VENV)/installed-dev
 quick: $(VENV)/installed-dev
 	$(LINT_AND_TESTS) LANE=--quick
 
+# before a release, and after a change of a rule or an engine: tests/lanes.py
+long: $(VENV)/installed-dev
+	CHIPMAP_TESTS=long $(PYTEST) $(PYTEST_ARGS)
+
 tests: $(VENV)/installed-dev
 	$(PYTEST) $(LANE) $(PYTEST_ARGS)
 
@@ -84,6 +91,16 @@ $(JUDGES)/installed: pyproject.toml requirements-dev.lock
 
 judges: $(JUDGES)/installed
 	$(JUDGES)/bin/python -m benchmarks.judges $(JUDGES_ARGS)
+
+# Sphinx and its theme; chipmap itself is read where it lies
+$(DOCS)/installed: requirements-docs.lock
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes --requirement requirements-docs.lock
+	@touch $@
+
+# any warning, a link to nowhere among them, is an error
+docs: $(DOCS)/installed
+	$(DOCS)/bin/python -m sphinx --quiet --fail-on-warning --keep-going -c docs/site -d $(DOCS)/doctrees . site
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .
@@ -101,8 +118,9 @@ versions: $(VENV)/installed-dev
 lock: | $(VENV)/made
 	$(PYTHON) -m venv $(VENV)/lock
 	$(VENV)/lock/bin/python -m pip --quiet --disable-pip-version-check install uv
-	$(LOCK) --extra dev --extra gurobi --extra metis --extra onnx --extra relaxation --output-file requirements-dev.lock
-	$(LOCK) --constraint requirements-dev.lock --output-file requirements.lock
+	$(LOCK) --group build pyproject.toml --extra dev --extra gurobi --extra metis --extra onnx --extra relaxation --output-file requirements-dev.lock
+	$(LOCK) --group build pyproject.toml --constraint requirements-dev.lock --output-file requirements.lock
+	$(LOCK) --group docs --constraint requirements-dev.lock --output-file requirements-docs.lock
 
 clean:
-	rm -rf $(VENV) $(JUDGES) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(JUDGES) $(DOCS) $(DEMO) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

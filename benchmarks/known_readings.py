@@ -94,9 +94,9 @@ READ: dict[tuple[str, str, str], Reading] = {
     ),
     (RESULTS + "dataflow-wide.md", "Wide dataflow graphs", ""): Reading(VALUE_BOUND, "s"),
     (RESULTS + "dataflow-table6.md", "DFModel's table VI and its GPT3 1T case", ""): TABLE6,
-    (FAMILIES + "dataflow.md", "Measured", ""): TABLE6,
+    (FAMILIES + "dataflow-results.md", "Table VI of the paper", ""): TABLE6,
     (FAMILIES + "dataflow-tiles.md", "How it is solved", "batch"): Reading({"batch": "value"}, "s"),
-    (FAMILIES + "dataflow-stages.md", "Measured", "batch, stages of kernels"): Reading(
+    (FAMILIES + "dataflow-results.md", "Stages of kernels", "batch, stages of kernels"): Reading(
         {"batch, stages of kernels": "value"}, "s", twelve_layers
     ),
     (RESULTS + "first-runs.md", "First runs against later ones", ""): Reading(
@@ -127,6 +127,7 @@ NOT_READ: dict[tuple[str, str, str], str] = {
     (RESULTS + "multimodel-tables.md", "", ""): SECONDS_ALONE,
     (RESULTS + "multimodel-targets.md", "Latency alone, in s", ""): OTHER_PROBLEM,
     (RESULTS + "multimodel-targets.md", "Energy alone, in J", ""): OTHER_PROBLEM,
+    (RESULTS + "plan-round-trips.md", "", ""): SECONDS_ALONE,
     (RESULTS + "placement-large.md", "The decoder alone", ""): SECONDS_ALONE,
     (RESULTS + "placement-policy.md", "", ""): RELATIVE,
     (RESULTS + "placement-start.md", "", ""): RELATIVE,
@@ -140,11 +141,17 @@ NOT_READ: dict[tuple[str, str, str], str] = {
     (RESULTS + "wafer-ablation.md", "One generator of random numbers", ""): RELATIVE,
     (RESULTS + "wafer-baselines.md", "", "target time"): "parts of a score; the tables below have the scores",
     (FAMILIES + "dataflow-tiles.md", "How it is solved", "program"): SECONDS_ALONE,
-    (FAMILIES + "dataflow.md", "How it is solved", ""): SECONDS_ALONE,
+    (FAMILIES + "dataflow-models.md", "Sizes", ""): SECONDS_ALONE,
     ("docs/dev/mutants.md", "", ""): CATALOGUE,
     ("docs/data.md", "", ""): CATALOGUE,
     ("docs/instances.md", "", ""): CATALOGUE,
-    ("README.md", "Measured", ""): "figures within sentences; see SENTENCES",
+    ("docs/reference/commands.md", "", ""): CATALOGUE,
+    ("docs/reference/instances-dataflow.md", "", ""): CATALOGUE,
+    ("docs/reference/instances-multimodel.md", "", ""): CATALOGUE,
+    ("docs/reference/instances-placement.md", "", ""): CATALOGUE,
+    ("docs/reference/instances-ring.md", "", ""): CATALOGUE,
+    ("docs/reference/instances-wafer.md", "", ""): CATALOGUE,
+    ("docs/results.md", "", ""): "figures within sentences; see SENTENCES",
 }
 #: The page whose rows are pairs of instances: its figures are of the larger one, which some pairs leave as shipped.
 PAIRS = RESULTS + "more-resources.md"
@@ -171,6 +178,6 @@ SENTENCES = (
     Sentence(LARGE, r"best at (?:60|120) s: ([\d.]+) ms", GNMT),
     Sentence(LARGE, r"\| bound \| ([\d.]+)", GNMT, "bound"),
     Sentence(RESULTS + "wafer-suite.md", r"--only C` gives ([\d,.]+\d)", C),
-    Sentence(FAMILIES + "wafer.md", r"C comes to ([\d,]+\d) .*once to ([\d,.]+\d)", C),
-    Sentence("README.md", r"proved optimal, ([\d,.]+) µs on 34 chips", "ring/bert-large-36"),
+    Sentence(FAMILIES + "wafer-results.md", r"C comes to ([\d,]+\d) .*once to ([\d,.]+\d)", C),
+    Sentence("docs/results.md", r"proved optimal, ([\d,.]+) µs on 34 chips", "ring/bert-large-36"),
 )

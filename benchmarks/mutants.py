@@ -172,8 +172,8 @@ def page(fates: dict[str, Fate]) -> Iterator[str]:
     quick, whole, alive, missing = (lanes.count(lane) for lane in ("quick", "whole suite", "", "not run"))
     yield "# Mutants"
     yield ""
-    yield "Would the tests notice? A mutant is the project with one seeded defect: a bound that is one tick too high, a"
-    yield "constraint that a model forgets, a checker that charges the wrong term, a deadline that nobody asks. Each"
+    yield "Would the tests notice? A mutant is the project with one seeded defect. A bound is one tick too high, a"
+    yield "model forgets a constraint, the checker charges the wrong term, nobody asks for the deadline. Each mutant"
     yield "meets the quick lane first (`make quick`), and the whole suite (`make test`) only if it survives that."
     yield ""
     yield f"Of {len(listed)} mutants, the quick lane kills {quick} and the whole suite {whole} more; {alive} survive."

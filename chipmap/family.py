@@ -24,14 +24,14 @@ FAMILY_NAMES = ("ring", "dataflow", "wafer", "multimodel", "placement")
 class Standing(Enum):
     """What a model's solutions, bounds and infeasibility are worth for the instance it was built from.
 
-    =============  =================================  ==========================
-    standing       solutions                          bound and infeasibility
-    =============  =================================  ==========================
-    exact          count                              hold
-    relaxation     must pass the checker              hold
-    restriction    count                              do not hold
-    auxiliary      count (at the checker's objective) do not hold
-    =============  =================================  ==========================
+    =============  ==================================  ==========================
+    standing       solutions                           bound and infeasibility
+    =============  ==================================  ==========================
+    exact          count                               hold
+    relaxation     must pass the checker               hold
+    restriction    count                               do not hold
+    auxiliary      count (at the checker's objective)  do not hold
+    =============  ==================================  ==========================
 
     It is computed (:func:`standing`), never written into a model.
     """
@@ -211,7 +211,8 @@ class Family:
                       plain Python then (:func:`chipmap.kernels.plainly`)
     ``warm``          (shipped instance, method) whose solves compile the functions of the family's methods: done once,
                       before the first run with a time limit (:mod:`chipmap.process.warming`)
-    ``plot``          (instance, solution, path); ``plot_both`` (instance, solution, other solution, path)
+    ``plot``          (instance, solution, path, bound=None): a bound in ticks is told with the gap; ``plot_both``
+                      (instance, solution, other solution, path)
     ``describe``      (instance) -> dict of figures for ``chipmap info``
     ``read_split``    (bytes, where, instance or None) -> solution: a JSON object without ``schema``, in others' formats
     ``mapping``       (instance, solution) -> dict: where everything runs, by the names of the instance
@@ -324,14 +325,16 @@ class Family:
         """What ``chipmap info`` says of ``instance``."""
         return dict(resolve(self.describe)(instance)) if self.describe else {}
 
-    def draw(self, path: str | Path, instance: Record, *solutions: Record) -> None:
-        """Draw one solution, or two side by side; :class:`InputError` where the family doesn't."""
+    def draw(self, path: str | Path, instance: Record, *solutions: Record, bound: int | None = None) -> None:
+        """Draw one solution, with what is known of its bound in ticks, or two side by side; :class:`InputError` where
+        the family doesn't."""
         spec = self.plot if len(solutions) == 1 else self.plot_both
         if not spec and not self.plot:
             raise InputError(f"family {self.name!r} draws no pictures", str(path), "`chipmap check` prints figures.")
         if not spec:
             raise InputError(f"family {self.name!r} draws one solution at a time", "--against", "Leave it out.")
-        resolve(spec)(instance, *solutions, path)
+        told = {"bound": bound} if len(solutions) == 1 else {}
+        resolve(spec)(instance, *solutions, path, **told)
 
     def method(self, name: str | None, measured: bool = False) -> Method:
         """The method of that name (``ring/auto`` or ``auto``); the family's best chain for None.

@@ -17,6 +17,7 @@ import inspect
 import os
 import sys
 import time
+import tokenize
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -214,6 +215,6 @@ def version_of(function: Any) -> str:
     kind = function if hasattr(function, "__qualname__") else type(function)
     try:
         source = inspect.getsource(kind)
-    except (OSError, TypeError):
+    except (OSError, TypeError, SyntaxError, tokenize.TokenError):  # code that stands in a page, say
         return "unknown"
     return "source " + hashlib.sha256(source.encode()).hexdigest()[:12]

@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from random import Random
@@ -44,6 +45,8 @@ QUICK: dict[str, int] = {
     "test_kernels.py::test_a_damaged_file_is_said_and_replaced": 0,
     "test_kernels.py::test_a_second_process_compiles_only_what_another_file_of_the_family_changes": 0,
     "test_kernels.py::test_where_nothing_can_be_written_the_function_runs_all_the_same": 0,
+    "test_kernels.py::test_what_others_have_put_where_one_cannot_write_is_read": 0,
+    "test_packaging.py::test_what_a_test_needs_is_found_through_what_it_calls": 0,
     "test_*.py": ALL,
     "docs/test_labels.py::test_a_label_dropped_or_swapped_in_the_checker_is_noticed": 20,
     "docs/test_labels.py": ALL,
@@ -75,6 +78,7 @@ QUICK: dict[str, int] = {
     "ring/test_stations.py": 3,
     "dataflow/test_cases.py": ALL,
     "dataflow/test_cpsat.py::test_table_6_by_highs_cpsat_and_program": 1,
+    "dataflow/test_cpsat.py::test_41_kernels_forward_and_backward": 0,
     "dataflow/test_cpsat.py": 3,
     "dataflow/test_methods.py::test_bounds_hold": 0,
     "dataflow/test_methods.py": 1,
@@ -83,6 +87,7 @@ QUICK: dict[str, int] = {
     "dataflow/test_outside.py::test_dram_decides": ALL,
     "dataflow/test_program.py::test_a_label_goes_only_where_another_is_as_good_in_all": ALL,
     "dataflow/test_program.py::test_program_is_brute_force": 0,
+    "dataflow/test_program.py::test_a_limit_leaves_out_nothing_better": 0,
     "dataflow/test_program.py": 1,
     "dataflow/test_relaxation.py::test_no_bound_is_above_the_optimum": 0,
     "dataflow/test_relaxation.py": 3,
@@ -103,6 +108,7 @@ QUICK: dict[str, int] = {
     "wafer/test_slicing.py": 1,
     "multimodel/test_agreement.py::test_no_method_contradicts_enumeration": 4,
     "multimodel/test_agreement.py::test_lines_of_columns_hold_for_all_schedules": 1,
+    "multimodel/test_agreement.py::test_enumeration_finds_what_the_checker_finds": 0,
     "multimodel/test_agreement.py": ALL,
     "multimodel/test_any_windows.py": 1,
     "multimodel/test_columns.py::test_the_link_proves_no_more_than_the_optimum": 1,
@@ -148,6 +154,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="only the quick lane: the files and samples of QUICK")
 
 
+@cache
 def quick_cases(path: Path, function: str) -> int:
     """How many cases of a test function the quick lane runs; 0 outside it."""
     name = path.relative_to(TESTS).as_posix()
@@ -160,8 +167,9 @@ def quick_cases(path: Path, function: str) -> int:
 
 def is_quick(path: Path) -> bool:
     """Whether the quick lane has a part in a file of tests."""
-    functions = ["", *(pattern.partition("::")[2] for pattern in QUICK)]
-    return any(quick_cases(path, function) for function in functions)
+    name = path.relative_to(TESTS).as_posix()
+    files = {pattern.partition("::")[0] for pattern, count in QUICK.items() if count}
+    return any(fnmatch(name, file) and name.count("/") == file.count("/") for file in files)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -20,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 #: Definitions that others reach: methods that IPython calls, and what is there for tests and for users of Python.
 SPARED = {
+    "main": "`python -c` runs it in a process of its own (networks/importers/torch/count.py)",
     "_repr_png_": "IPython asks a picture for it",
     "_repr_html_": "IPython asks results and instances for it",
     "html_row": "what these are in HTML",

@@ -1,4 +1,5 @@
-"""The lock files as lists of entries: ``requirements.lock`` for users, ``requirements-dev.lock`` for developers."""
+"""The lock files as lists of entries: ``requirements.lock`` for users, ``requirements-dev.lock`` for developers,
+``requirements-docs.lock`` for the site."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCK, LOCK_DEV = ROOT / "requirements.lock", ROOT / "requirements-dev.lock"
+LOCK_DOCS = ROOT / "requirements-docs.lock"
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,7 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "onnx": ("networks/importers/onnx*.py", "plans/onnx/*.py"),
     "numba": ("kernels/compiled.py", "kernels/parts.py", "kernels/records.py"),
     "matplotlib": ("report/*.py",),
+    "jinja2": ("report/page/document.py",),
     "dask": ("bench/cluster.py",),
     "distributed": ("bench/cluster.py",),
 }

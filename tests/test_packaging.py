@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from packaging.utils import canonicalize_name
 from benchmarks.judges import PACKAGES
 from chipmap.family import FAMILY_NAMES
 from tests.conftest import lacking, wanting
-from tests.lock import LOCK, LOCK_DEV, Entry, entries_of
+from tests.lock import LOCK, LOCK_DEV, LOCK_DOCS, Entry, entries_of
 from tests.needs import needing
 from tests.wheel import COMMANDS, LIMITS, TESTS, lane_lock, lanes, lowest, requirements, supported
 
@@ -73,7 +74,7 @@ def test_the_lock_has_one_version_of_everything_asked_for(python: str, lock: Pat
 
 def test_the_lock_has_hashes_and_no_places() -> None:
     """Every entry has hashes, and no line names an index or a file: each machine takes its own."""
-    for lock in (LOCK, LOCK_DEV):
+    for lock in (LOCK, LOCK_DEV, LOCK_DOCS):
         assert all(entry.hashes for entry in entries_of(lock))
         text = lock.read_text(encoding="utf-8")
         assert "://" not in text and "--index" not in text and "--find-links" not in text
@@ -134,6 +135,16 @@ def test_skipped_tests_are_counted_by_what_they_lack() -> None:
 def test_the_build_group_is_what_builds() -> None:
     """``make lock`` reads the group; pip reads ``build-system``."""
     assert PROJECT["dependency-groups"]["build"] == PROJECT["build-system"]["requires"]
+
+
+def test_the_site_is_built_with_its_extra_and_what_chipmap_imports() -> None:
+    """The group that ``make lock`` reads is the extra and what ``import chipmap`` needs; all is locked once."""
+    group, extra = PROJECT["dependency-groups"]["docs"], PROJECT["project"]["optional-dependencies"]["docs"]
+    assert set(group) - set(extra) == {line for line in PROJECT["project"]["dependencies"] if "msgspec" in line}
+    assert set(extra) <= set(group)
+    for python, requirement in product(PYTHONS, map(Requirement, group)):
+        (held,) = holding(entries_of(LOCK_DOCS), requirement.name, python)
+        assert requirement.specifier.contains(held.version, prereleases=True)
 
 
 def test_the_lane_of_the_wheel_is_whole() -> None:

@@ -31,6 +31,7 @@ COMMANDS = {
     "bench": "a sweep over instances, methods and seeds, into a table that can be resumed",
     "explain": "why there is no solution or what holds the objective up, and what would help",
     "report": "optimality gaps of the runs in a directory, as a table or a web page",
+    "show": "a run or a folder of runs as a page in the browser, with pictures",
     "info": "what there is: instances, generators, methods, formulations; figures of an instance; JSON Schemas",
     "export": "write a model as LP, MPS or CP-SAT proto",
     "generate": "make an instance with a generator",

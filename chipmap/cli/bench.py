@@ -62,8 +62,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("is missing", "--out", "Name the folder of the matrix: --out runs/sweep.")
     shown = None if args.quiet else _show
     todo = points(sweep)
-    for family in families_of(todo):
-        compile_first(family, args.quiet)
+    compile_first(*families_of(todo), quiet=args.quiet)
     rows = bench(todo, Path(args.out) / "matrix.sqlite", partial(_pool, args.cluster, workers), shown)
     if args.csv:
         write_file(args.csv, table(sweep, rows).encode())

@@ -20,10 +20,10 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Fit latency and rate of a link to measured transfers (family placement): a CSV file with columns bytes and ns;
-    with source and target as well, a route for each pair, or with --tree the links that pairs share and a route for
-    each two devices. Print the fit and its error, and write `links` (or `routes`) for the system of an instance, or
-    with --system that system with them."""
+    """Fit latency and rate of a link to measured transfers (family placement), a CSV file with columns bytes and ns.
+    With source and target as well, fit a route for each pair. With --tree, fit the links that pairs share, and make a
+    route for each two devices. Print the fit and its error, and write `links` (or `routes`) for the system of an
+    instance, or with --system that system with them."""
     parser.add_argument("measured", metavar="CSV", help="measured transfers: a line bytes,ns and a line for each")
     what = "write this system with the fitted links: a file, or a name such as p100-pcie-4"
     parser.add_argument("--system", metavar="FILE|NAME", help=what)

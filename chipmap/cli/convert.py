@@ -20,11 +20,11 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Read a graph (traced operator graphs, PipeDream profiles, ONNX models and others, told apart by their content;
-    with --family) or an instance, and write an instance: of a graph on the family's default package, unless --set says
-    otherwise. --clone, --relay, --split and --training change the graph, in the order given, and say what they add;
-    --cut then says where the network may be cut, --pin what stays where.
-    With --solution, a solution of the instance is written instead. FILE's ending names the format."""
+    """Read a graph (with --family) or an instance, and write an instance. Graphs are traced operator graphs, PipeDream
+    profiles, ONNX models and others, told apart by their content; they come on the family's default package, unless
+    --set says otherwise. --clone, --relay, --split and --training change the graph, in the order given, and say what
+    they add; --cut then says where the network may be cut, --pin what stays where. With --solution, a solution of the
+    instance is written instead. FILE's ending names the format."""
     what = "a graph file, an instance, or - for standard input; several graphs for a family that takes them"
     parser.add_argument("graphs", metavar="SOURCE", nargs="+", help=what)
     what = f"the family of the instance that a graph becomes: {', '.join(FAMILY_NAMES)}"

@@ -17,7 +17,7 @@ from chipmap.options import cores
 from chipmap.process.warming import Kept, kept
 
 #: Packages that every installation needs. Gurobi is one more solver, not a need.
-CORE = ("highspy", "ortools", "pyomo", "numba", "numpy", "scipy", "networkx", "msgspec", "matplotlib")
+CORE = ("highspy", "ortools", "pyomo", "numba", "numpy", "scipy", "networkx", "msgspec", "matplotlib", "jinja2")
 #: Package -> the module to import, where that isn't the one of its name.
 MODULES = {"ortools": "ortools.sat.python.cp_model", "pyomo": "pyomo.environ"}
 #: Extra -> the package that it installs.
@@ -53,8 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings; 0 when nothing that chipmap needs is missing, broken or known bad, else 5."""
-    for name in [] if args.warm is None else args.warm or FAMILY_NAMES:
-        compile_first(get_family(name))
+    if args.warm is not None:
+        compile_first(*map(get_family, args.warm or reversed(FAMILY_NAMES)))  # what takes longest begins first
     found = examine()
     print(json.dumps(found, indent=1) if args.format == "json" else _table(found))
     return UNAVAILABLE if found["problems"] else 0

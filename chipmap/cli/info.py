@@ -70,7 +70,7 @@ def machines() -> dict[str, Any]:
             "memory_bytes": kinds,
             "memory_bytes_per_ns": {one.name: one.memory_bytes_per_ns for one in system.classes},
             "link_bytes_per_ns": system.links.bytes_per_ns if system.links else None,
-            "source": MACHINES[name].source if of_dataflow else "docs/families/placement.md",
+            "source": MACHINES[name].source if of_dataflow else "docs/families/placement-files.md",
         }
     return shown | {name: {"families": ["multimodel"], "source": "docs/families/multimodel.md"} for name in PATTERNS}
 

@@ -6,11 +6,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from chipmap.cli.streams import OWN as _CLEAR
 from chipmap.cli.streams import visible
 from chipmap.family import Family, family_of
+from chipmap.options import cores
 from chipmap.process.demand import Compiling
 from chipmap.process.warming import warm
 from chipmap.records import counted
@@ -36,26 +38,37 @@ def bar(now: Compiling) -> str:
     return f"[{drawn}] {counted(now.done, 'function')} compiled, {now.left} to do, {now.seconds:.0f} s"
 
 
-def compile_first(family: Family, quiet: bool = False) -> float:
-    """Compile what a family needs: under a bar on a terminal, after a sentence elsewhere. Returns the seconds."""
-    told, live = quiet, not quiet and sys.stderr.isatty()
+def compile_first(*families: Family, quiet: bool = False) -> None:
+    """Compile what families need, as many side by side as there are cores: under one bar for all on a terminal, after
+    a sentence for each elsewhere."""
+    far: dict[str, Compiling] = {}
+    live, over, alone = not quiet and sys.stderr.isatty(), threading.Event(), threading.Lock()
 
     def tell(now: Compiling) -> None:
-        """Show how far it is: a bar that is drawn anew, or one sentence."""
-        nonlocal told
-        if live:
-            sys.stderr.write(f"{_CLEAR}{family.name}: {bar(now)}")
-            sys.stderr.flush()
-        elif not told:
-            told = True
-            print(f"{BEFORE.format(family.name)}", file=sys.stderr, flush=True)
+        """Show how far they are: a bar that is drawn anew, or one sentence."""
+        with alone:
+            if not (live or quiet or now.family in far):
+                print(f"{BEFORE.format(now.family)}", file=sys.stderr, flush=True)
+            far[now.family] = now
+            if live:
+                every = far.values()
+                sums = (
+                    sum(one.done for one in every),
+                    sum(one.left for one in every),
+                    sum(one.seconds for one in every),
+                )
+                sys.stderr.write(f"{_CLEAR}{', '.join(far)}: {bar(Compiling('', *sums))}")
+                sys.stderr.flush()
 
-    try:
-        return warm(family, tell)
-    finally:
-        if live:
-            sys.stderr.write(_CLEAR)
-            sys.stderr.flush()
+    with ThreadPoolExecutor(cores()) as pool:
+        try:
+            for _ in pool.map(lambda one: warm(one, tell, over.is_set), families):
+                pass
+        finally:
+            over.set()
+            if live:
+                sys.stderr.write(_CLEAR)
+                sys.stderr.flush()
 
 
 class Progress:

@@ -236,5 +236,5 @@ def _plot(instance: Record, result: Result, path: str) -> None:
     if result.solution is None:
         say(f"no solution, so {path} is not drawn")
         return
-    family.draw(path, instance, resolve(family.solution).make(**result.solution))
+    family.draw(path, instance, resolve(family.solution).make(**result.solution), bound=result.bound)
     say(f"wrote {path}")

@@ -22,8 +22,8 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Pre-train the policy of family ring on 66 graphs (extra learned). DIR gets a checkpoint after every pass over all
-    graphs, curves as CSV and as a picture, and best.pt: the checkpoint that does best on the five validation graphs
-    after learning on each of them. The same command goes on with a run that was ended."""
+    graphs, and curves as CSV and as a picture. Its best.pt is the checkpoint that does best on the five validation
+    graphs after learning on each of them. The same command goes on with a run that was ended."""
     parser.add_argument("folder", metavar="DIR", type=Path, help="what the run leaves; one that exists is continued")
     add_set(parser, "a field of the recipe: --set layers=4")
     what = "PPO on what samples are worth (default), or imitation of proved optima"

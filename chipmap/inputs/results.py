@@ -78,11 +78,11 @@ class Deeds:
     def plot(self, file: str | Path | None) -> Path | Picture:
         """The picture of the solution, in ``file`` or for a notebook."""
         if file is not None:
-            self.family.draw(file, self.instance, self.solution)
+            self.family.draw(file, self.instance, self.solution, bound=self._result.bound)
             return Path(file)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "solution.png"
-            self.family.draw(path, self.instance, self.solution)
+            self.family.draw(path, self.instance, self.solution, bound=self._result.bound)
             return Picture(path.read_bytes())
 
     def emit(self, name: str, model: str) -> dict[str, bytes]:

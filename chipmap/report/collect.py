@@ -13,26 +13,38 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chipmap import __version__, archive
+from chipmap.bench.matrix import stored
 from chipmap.family import family_of, resolve
 from chipmap.inputs.reading import read
 from chipmap.records import ChipmapError, InputError
+from chipmap.report.sweeps.tables import as_result
 from chipmap.result import Result
 from chipmap.solve import check, disagreements
+
+#: The file of a bench's rows in its folder.
+MATRIX = "matrix.sqlite"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One archive: its directory and its result, or (``result`` None) why it is not read."""
+    """One archive: its directory and its result, or (``result`` None) why it is not read. ``of_bench``: a row of a
+    bench, which has no archive."""
 
     path: Path
     result: Result | None
     problem: str = ""
+    of_bench: bool = False
 
-    @property
-    def plot(self) -> Path | None:
-        """The plot that lies in the archive itself, if any (SVG before PNG)."""
-        drawn = (found for end in ("svg", "png") for found in sorted(self.path.glob(f"*.{end}")))
-        return next((found for found in drawn if found.is_file() and not found.is_symlink()), None)
+
+def gathered(folder: str | Path, trust: bool = False) -> list[Entry]:
+    """What ``folder`` holds: the rows of a bench (:func:`of_bench`), or archives (:func:`collect`)."""
+    matrix = Path(folder) / MATRIX
+    return of_bench(matrix) if matrix.is_file() else collect(folder, trust)
+
+
+def of_bench(matrix: Path) -> list[Entry]:
+    """The rows of a bench, which were checked when they were kept."""
+    return [Entry(matrix.parent, as_result(row), of_bench=True) for row in stored(matrix)]
 
 
 def collect(folder: str | Path, trust: bool = False) -> list[Entry]:

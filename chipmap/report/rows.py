@@ -9,7 +9,11 @@ from chipmap.family import get_family
 from chipmap.known.compare import compared, told
 from chipmap.records import Unit, Units
 from chipmap.records.quantities import number, percent, suited
+from chipmap.report.progress import TARGETS, primal_integral, seconds_to
 from chipmap.result import Result, best_bound, natural
+
+#: Options that are named beside the time limit.
+_TOLD = ("seed", "gap", "solver", "warm_start", "threads", "memory_limit")
 
 
 def units_of(result: Result) -> Units:
@@ -56,7 +60,8 @@ def row(result: Result) -> dict[str, Any]:
     ``terms`` are the objective's parts in ``term_units``, ``feasible`` is the checker's word (False where there is no
     solution), and ``figures`` holds the sources of objective and bound, why the run stopped, and the certificate's own
     figures. ``best_known`` and ``best_known_bound`` are the registry's (:mod:`chipmap.known`), None where it has none;
-    ``above_best_known`` is how much worse the objective is, as a share.
+    ``above_best_known`` is how much worse the objective is, as a share. ``registered``: whether it holds the instance.
+    ``progress`` says how fast the run came near: seconds to gaps of 5%, 1% and 0.1%, and the primal integral.
     """
     units, certificate = units_of(result), result.certificate
     terms = certificate.terms if certificate else {}
@@ -77,13 +82,31 @@ def row(result: Result) -> dict[str, Any]:
         "figures": _figures(result),
         "failure": result.failure,
         "changes": list(result.changes),
+        "registered": beside is not None,
         "best_known": beside.entry.value if beside else None,
         "best_known_bound": beside.entry.lower if beside else None,
         "above_best_known": beside.above if beside else None,
+        "progress": _progress(result, beside.entry.objective if beside else None),
         "infeasibility": [reason.message for reason in result.infeasibility],
         "measured": result.evaluation.cost if result.evaluation else None,
     }
     return in_units(shown, units)
+
+
+def above_known(registered: bool, share: float | None) -> str:
+    """How far an objective lies above the registry's, in words."""
+    return percent(share) if registered else "not in the registry"
+
+
+def options_of(result: Result) -> str:
+    """The options of a run that can make it differ from another one: ``60 s, seed 3, solver highs``."""
+    chosen = result.provenance.get("options")
+    given = {key: value for key, value in chosen.items() if value} if isinstance(chosen, dict) else {}
+    limit = given.get("time_limit")
+    words = [f"{limit:g} s"] if isinstance(limit, int | float) else []
+    words += [f"{key.replace('_', ' ')} {given[key]}" for key in _TOLD if key in given and given[key] is not True]
+    words += [key for key in ("deterministic",) if given.get(key) is True]
+    return ", ".join(words)
 
 
 def standing(result: Result) -> tuple[list[str], bool]:
@@ -95,6 +118,14 @@ def standing(result: Result) -> tuple[list[str], bool]:
     entry, said = beside.entry, beside.entry.reported
     reported = amount(said.ticks, entry.unit) if said else ""
     return told(beside, amount(entry.objective, entry.unit), share, reported), beside.impossible
+
+
+def _progress(result: Result, best: int | None) -> dict[str, float | None]:
+    """Seconds until the gap was at most 5%, 1% and 0.1%; the primal integral against the best known objective, or the
+    run's own where the registry has none."""
+    own = result.objective if best is None else best if result.objective is None else min(best, result.objective)
+    found = {f"seconds_to_{100 * share:g}%": seconds_to(result, share) for share in TARGETS}
+    return {**found, "primal_integral_s": primal_integral(result, own)}
 
 
 def _figures(result: Result) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from chipmap.records import csv_text, in_one_line
 from chipmap.records.quantities import number, percent, smaller
+from chipmap.report.rows import above_known
 
 Row = dict[str, Any]
 
@@ -19,7 +20,7 @@ _COLUMNS = ("instance", "method", "status", "objective", "bound", "unit", "gap",
 _NUMBERS = frozenset({"objective", "bound", "gap", "measured", "seconds", "above known"})
 #: Columns of text are narrowed to so many characters.
 _LEAST = 12
-_NESTED = ("terms", "figures")
+_NESTED = ("terms", "figures", "progress")
 
 
 def cells(row: Row) -> dict[str, str]:
@@ -38,7 +39,7 @@ def cells(row: Row) -> dict[str, str]:
         "measured": number(row.get("measured")),
         "seconds": f"{row['seconds']:,.2f}",
         "checked": "valid" if row["feasible"] else "refused" if row["objective"] is not None else "n/a",
-        "above known": percent(row.get("above_best_known")),
+        "above known": above_known(bool(row.get("registered")), row.get("above_best_known")),
     }
 
 
@@ -58,19 +59,23 @@ def table(rows: Iterable[Row], width: int | None = None, known: bool = False) ->
     There is a column of measured costs, and one of folders, if some row has one, and, where it is asked for by
     ``known``, one of what the rows lie above the best known value.
     """
-    rows = list(rows)
-    known = known and any(row.get("best_known") is not None for row in rows)
-    folders = any(row.get("folder") for row in rows)
-    measured = any(row.get("measured") is not None for row in rows)
-    columns = [*_COLUMNS[:-2], *(["measured"] if measured else []), *_COLUMNS[-2:]]
-    columns += [*(["above known"] if known else []), *(["folder"] if folders else [])]
-    found = [{**cells(row), "folder": str(row.get("folder", ""))} for row in rows]
+    columns, found = _chosen(list(rows), known)
     lines = [[cell[name] for name in columns] for cell in found]
     widths = [max(len(name), *(len(line[i]) for line in lines), 0) for i, name in enumerate(columns)]
     if width is not None and sum(widths) + 2 * (len(widths) - 1) > width:
         return _narrow(found, columns, width)
     rule = "  ".join("-" * one for one in widths)
     return "\n".join([_line(columns, columns, widths), rule, *(_line(columns, one, widths) for one in lines)]) + "\n"
+
+
+def _chosen(rows: Sequence[Row], known: bool) -> tuple[list[str], list[dict[str, str]]]:
+    """The columns that some row needs, and the cells of each row."""
+    known = known and any(row.get("registered") for row in rows)
+    folders = any(row.get("folder") for row in rows)
+    measured = any(row.get("measured") is not None for row in rows)
+    columns = [*_COLUMNS[:-2], *(["measured"] if measured else []), *_COLUMNS[-2:]]
+    columns += [*(["above known"] if known else []), *(["folder"] if folders else [])]
+    return columns, [{**cells(row), "folder": str(row.get("folder", ""))} for row in rows]
 
 
 def _narrow(found: Sequence[dict[str, str]], columns: Sequence[str], width: int) -> str:
@@ -123,10 +128,11 @@ def _line(columns: Sequence[str], texts: Sequence[str], widths: Sequence[int]) -
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """The same table in Markdown, for pages and issues."""
-    rule = ["--:" if name in _NUMBERS else "---" for name in _COLUMNS]
-    lines = [[_markdown(cell[name]) for name in _COLUMNS] for cell in map(cells, rows)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in (list(_COLUMNS), rule, *lines))
+    """The same table in Markdown, for pages and issues, with what the rows lie above the best known value."""
+    columns, found = _chosen(list(rows), known=True)
+    rule = ["--:" if name in _NUMBERS else "---" for name in columns]
+    lines = [[_markdown(cell[name]) for name in columns] for cell in found]
+    return "".join(f"| {' | '.join(line)} |\n" for line in (columns, rule, *lines))
 
 
 def _markdown(text: str) -> str:

@@ -127,7 +127,9 @@ def test_every_family_is_drawn_and_a_bench_reported(
     assert told.out.count("optimal") == count and fields["instance"] in told.out and "not asked again" in told.err
     assert main(["report", str(out), "--format", "json"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == count
-    assert main(["report", str(out), "--html", str(tmp_path / "x.html")]) == 1
+    assert main(["report", str(out), "--html", str(tmp_path / "x.html")]) == 0
+    page = (tmp_path / "x.html").read_text()
+    assert all(f"{name}={label}" in page for row in stored(out / "matrix.sqlite") for name, label in row.labels.items())
 
 
 def test_figures_under_their_names_of_before_are_read(tmp_path: Path) -> None:

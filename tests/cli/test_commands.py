@@ -38,6 +38,7 @@ HEAVY = (
     "scipy",
     "networkx",
     "tqdm",
+    "jinja2",
 )
 
 

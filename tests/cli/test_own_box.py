@@ -106,7 +106,7 @@ def test_a_box_names_shipped_machines(chipmap: Command, tmp_path: Path) -> None:
     ):
         done = chipmap(*line)
         assert done.code == 0, done.err
-    page = EXAMPLES.parent / "docs" / "families" / "placement.md"
+    page = EXAMPLES.parent / "docs" / "families" / "placement-files.md"
     assert not page.is_file() or SHORT in page.read_text()
 
 

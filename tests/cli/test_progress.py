@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -30,16 +31,16 @@ def stream(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> T
     return made
 
 
-def warming(family: Family, tell: Callable[[Compiling], None]) -> float:
-    tell(FIRST)
-    tell(LATER)
+def warming(family: Family, tell: Callable[[Compiling], None], stopped: Callable[[], bool]) -> float:
+    for now in (FIRST, LATER):
+        tell(now._replace(family=family.name))
     return 1.0
 
 
 @pytest.mark.parametrize("quiet", [False, True])
 def test_before_a_run(stream: Terminal, quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "warm", warming)
-    assert progress.compile_first(get_family("ring"), quiet) == 1.0
+    progress.compile_first(get_family("ring"), quiet=quiet)
     said = stream.getvalue()
     if quiet:
         assert not said
@@ -48,6 +49,32 @@ def test_before_a_run(stream: Terminal, quiet: bool, monkeypatch: pytest.MonkeyP
         assert "\n" not in said and said.endswith("\r\033[K")
     else:
         assert said.count("\n") == 1 and "family ring" in said and "[" not in said
+
+
+def test_families_side_by_side(stream: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One bar with the sums; a sentence for each family where there is no terminal. A failure stops all of them."""
+    monkeypatch.setattr(progress, "warm", warming)
+    progress.compile_first(get_family("ring"), get_family("wafer"))
+    said = stream.getvalue()
+    if stream.isatty():
+        assert "40 functions compiled, 40 to do, 19 s" in said and "\n" not in said
+    else:
+        assert sorted(line.split()[5] for line in said.splitlines()) == ["ring,", "wafer,"]
+
+    begun = threading.Barrier(2, timeout=20)
+
+    def failing(family: Family, tell: Callable[[Compiling], None], stopped: Callable[[], bool]) -> float:
+        begun.wait()
+        if family.name == "ring":
+            raise KeyboardInterrupt
+        while not stopped():
+            pass
+        return 1.0
+
+    monkeypatch.setattr(progress, "cores", lambda: 2)
+    monkeypatch.setattr(progress, "warm", failing)
+    with pytest.raises(KeyboardInterrupt):
+        progress.compile_first(get_family("ring"), get_family("wafer"))
 
 
 @pytest.mark.parametrize("quiet", [False, True])

@@ -28,7 +28,6 @@ from chipmap.plans.reading import read_plan
 from chipmap.records import InputError
 from chipmap.report.collect import collect
 from chipmap.result import Result
-from tests.bench.samples import PLAIN
 from tests.wafer import samples
 
 SOURCES = Path(api.__file__).parent
@@ -254,12 +253,6 @@ def options(folder: Path, follow: Follow, patch: pytest.MonkeyPatch) -> None:
         partial(command, "solve", INSTANCE, OTHER, "--method", "greedy", "--out", folder / "all", "--quiet"),
         partial(command, "plot", INSTANCE, folder / "all" / "ring-tiny-skip", "--out", picture),
         partial(command, "plot", OTHER, folder / "all" / "ring-tiny-chain", "--out", picture),
-    ))  # fmt: skip
-    sweep, out = put(folder / "sweep.json", json.dumps({**PLAIN, "axes": PLAIN["axes"][:1]})), folder / "bench"
-    bench = ("bench", sweep, "--out", out, "--workers", "1", "--quiet")
-    command(*bench)
-    follow(lambda: command("report", out, "--html", folder / "a.html"), "`chipmap bench SWEEP", in_turn(
-        partial(command, *bench, "--plots", folder / "plots"), partial(command, "report", out)
     ))  # fmt: skip
 
 

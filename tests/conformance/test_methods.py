@@ -14,6 +14,7 @@ from chipmap.result import Result
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from tests.conformance.cases import FAMILIES, LIMIT_S, SOLVERS, TinyCase, cases, identify, infeasible
+from tests.lanes import of_all
 
 
 def solvers_of(family: Family, method: Method) -> tuple[str | None, ...]:
@@ -39,7 +40,7 @@ def run(case: TinyCase, method: Method, **options: Any) -> Result:
 LONG = ("wafer/search", "placement/metis", "multimodel/scar-evolutionary")
 #: How many cases a method is asked at least, as far as there are more. The best chain is asked all of them, and so is
 #: every model (:mod:`tests.conformance.test_models`).
-ENOUGH = 12
+ENOUGH = of_all(12, few=8)
 
 
 def part(family: Family, method: Method) -> int:
@@ -59,7 +60,7 @@ def applicable(family: Family, method: Method, solver: str | None, step: int = 1
     chunks = (every[at : at + step] for at in range(0, len(every), step))
     taken = [next((case for case in chunk if first_result(case, method.name, solver)), None) for chunk in chunks]
     found = [case for case in taken if case]
-    assert len(found) >= (10 if step <= part(family, method) else 1)
+    assert len(found) >= (ENOUGH - 2 if step <= part(family, method) else 1)
     return found
 
 

@@ -24,6 +24,7 @@ from tests.dataflow.exchange_instances import batch_time, least, problems
 from tests.dataflow.random_instances import _kernel, made
 from tests.dataflow.test_fused_exchanges import fused_instance, partitionings
 from tests.dataflow.test_wide import problem_of
+from tests.lanes import of_all
 
 
 def best(problem: DataflowProblem) -> int | None:
@@ -44,7 +45,7 @@ def covered(problem: DataflowProblem) -> int | None:
     return min(bounds, default=None)
 
 
-@pytest.mark.parametrize("block", range(2))
+@pytest.mark.parametrize("block", range(of_all(2, few=1)))
 def test_covers_are_never_above_the_best_mapping(block: int) -> None:
     """With tensors that readers share, products that are added up, and parameters that backward kernels use."""
     seen = {"shared": 0, "added": 0, "uses": 0, "close": 0}
@@ -99,7 +100,7 @@ def forked(random: Random) -> DataflowInstance:
     )
 
 
-@pytest.mark.parametrize("block", range(2))
+@pytest.mark.parametrize("block", range(of_all(2, few=1)))
 def test_symmetry_keeps_the_order_in_which_readers_pay(block: int) -> None:
     """The program up to symmetry is the plain one, or says that it isn't for such branches."""
     seen = {"shared": 0, "refused": 0}

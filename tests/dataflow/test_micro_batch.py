@@ -26,6 +26,7 @@ from chipmap.validation.dataflow.candidates import candidates, count
 from chipmap.validation.dataflow.checker import check
 from tests.dataflow.agreement import agreed, no_better, run_of
 from tests.dataflow.random_instances import made, mixed_instance, outside_instance, split_instance, tiny_instance
+from tests.lanes import of_all
 
 ROW = Degrees(pipeline=2, dimensions=("pipeline",))
 #: 100 ns of compute on an SN10 for each sample, and 200 ns to read its weights.
@@ -164,7 +165,7 @@ def random_free(random: Random) -> DataflowInstance | None:
     return instance if count(instance) <= 300 else None
 
 
-@pytest.mark.parametrize("block", range(2))
+@pytest.mark.parametrize("block", range(of_all(2, few=1)))
 def test_every_method_is_brute_force(block: int) -> None:
     tried: dict[Any, int] = {}
     for seed in range(25 * block, 25 * block + 25):
@@ -178,7 +179,7 @@ def test_every_method_is_brute_force(block: int) -> None:
     assert len(tried) >= 4, tried  # no mapping, one sample, all samples, and some number between
 
 
-@pytest.mark.parametrize("block", range(2))
+@pytest.mark.parametrize("block", range(of_all(2, few=1)))
 def test_what_is_not_tried_is_no_better(block: int) -> None:
     """Without a pipeline or a limit on DRAM, brute force finds nothing better than with the largest micro-batch."""
     seen = 0

@@ -20,9 +20,10 @@ from chipmap.validation.dataflow.checker import check
 from tests.dataflow.agreement import run_of
 from tests.dataflow.page.mappings import best
 from tests.dataflow.random_instances import BACK, GEMM, HEAVY, LIGHT, TENSOR, made
+from tests.lanes import of_all
 
 #: Blocks of instances, and instances of each.
-BLOCKS, EACH = 4, 30
+BLOCKS, EACH = of_all(4, few=2), 30
 CHAIN = made({"a": LIGHT, "b": HEAVY, "c": LIGHT, "x": BACK, "y": BACK}, "ab bc cx xy")
 
 

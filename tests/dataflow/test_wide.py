@@ -33,6 +33,7 @@ from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import count
 from chipmap.validation.dataflow.checker import check
 from tests.dataflow.random_instances import GEMM, HEAVY, LIGHT, _kernel, made, tiny_instance, variants
+from tests.lanes import of_all
 
 STEADY: dict[str, Any] = {"warm_start": "none", "threads": 1, "deterministic": True, "gap": 0.2}
 
@@ -77,7 +78,7 @@ def solved_as_wide(instance: DataflowInstance, most_seconds: float = 60.0) -> tu
     return run, left
 
 
-@pytest.mark.parametrize("block", range(2))
+@pytest.mark.parametrize("block", range(of_all(2, few=1)))
 def test_the_wide_method_is_brute_force(block: int) -> None:
     """On tiny instances: every bound holds, no proof of infeasibility is wrong, and the optimum is found and proved."""
     tried = {"optimal": 0, "open": 0, "infeasible": 0}
@@ -174,7 +175,7 @@ def test_why_wide_graphs_have_no_mapping(changes: dict[str, Any], label: str, sa
     assert reason.label == label and said in reason.message and reason.remedies and reason.demand > reason.limit
 
 
-@pytest.mark.parametrize("block", range(2))
+@pytest.mark.parametrize("block", range(of_all(2, few=1)))
 def test_covers_bound_the_optimum(block: int) -> None:
     close = 0
     for seed in range(2000 + 12 * block, 2012 + 12 * block):

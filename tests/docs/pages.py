@@ -45,3 +45,8 @@ def command_lines(page: Path, program: str) -> list[list[str]]:
 def relative(page: Path) -> str:
     """The page's path in the project."""
     return page.relative_to(ROOT).as_posix()
+
+
+def escaped(text: str) -> str:
+    """Text for a cell of a table."""
+    return text.replace("|", "\\|")

@@ -1,4 +1,4 @@
-"""docs/instances.md says what the code does: generators, parameters, shipped instances, formats, sizes."""
+"""The pages on instances of `ring` and on formats say what the code does: generators, parameters, formats, sizes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from chipmap.networks.generators import bert_encoder, densenet, gpt2, resnet, un
 from chipmap.networks.importers.reading import FORMATS
 from tests.instances.test_networks import contracted, ideals, parameter_bytes
 
-PAGE = (Path(__file__).parents[2] / "docs" / "instances.md").read_text(encoding="utf-8")
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+PAGE = (REFERENCE / "instances-ring.md").read_text(encoding="utf-8")
+READ = (REFERENCE / "formats-read.md").read_text(encoding="utf-8")
 
 
-def rows(heading: str) -> list[list[str]]:
-    """The cells of all table rows in the section ``heading``."""
-    section = PAGE.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
+def rows(heading: str, page: str = PAGE) -> list[list[str]]:
+    """The cells of all table rows in the section ``heading`` of a page."""
+    section = page.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
     lines = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 
@@ -59,7 +61,7 @@ def test_shipped_instances() -> None:
 
 
 def test_formats() -> None:
-    named = {row[0].split(" (")[0].lower() for row in rows("Formats read")}
+    named = {row[0].split(" (")[0].lower() for row in rows("Formats read", READ)}
     assert set(FORMATS) <= named
 
 

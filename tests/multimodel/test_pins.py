@@ -16,6 +16,7 @@ from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import SolveRequest
 from chipmap.validation.multimodel.candidates import candidates
 from chipmap.validation.multimodel.checker import check
+from tests.lanes import of_all
 from tests.multimodel.page_pins import FIELDS, names, obeys, optimum, pinned_instance
 
 #: A gap that a MIP solver's floating point can't close, where numbers are too large for CP-SAT.
@@ -23,7 +24,7 @@ NOISE = 1e-9
 OBJECTIVES = ("latency", "energy", "weighted", "edp")
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(of_all(10, few=4)))
 def test_brute_force_from_the_page_the_models_and_auto_agree(seed: int) -> None:
     """Ten instances each, with and without schedules; the MIP has no EDP."""
     random = Random(seed)

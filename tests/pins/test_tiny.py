@@ -20,6 +20,7 @@ from chipmap.records import InputError
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import SolveRequest
 from chipmap.validation.brute_force import candidates, count
+from tests.lanes import of_all
 from tests.placement import random_instances as random_placement
 from tests.ring import random_instances as random_ring
 
@@ -126,7 +127,7 @@ def by_model(instance: Any, name: str) -> int | None:
     return certificate.objective
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", range(of_all(4, few=1)))
 @pytest.mark.parametrize("kind", ["ring", "step_time", "throughput"])
 def test_all_say_the_same(kind: str, block: int) -> None:
     """Models, chain and brute force; what is refused as bad input has no solution."""

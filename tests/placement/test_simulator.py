@@ -25,6 +25,7 @@ from chipmap.instances.placement.system import LinkKind
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.placement.checker import check
 from tests.docs.pages import ROOT
+from tests.lanes import of_all
 from tests.placement.random_instances import made, tiny_instance
 
 HAND = """
@@ -264,7 +265,7 @@ def test_moves_of_units_go_on_from_kept_moments_even_with_their_weights(network:
     none = np.zeros(problem.operations, dtype=np.int64)
     device = np.array([random.randrange(3) for _ in none], dtype=np.int64)[made.unit[4]]
     simulate(flat, device, key, False, none, NEVER, work)
-    for _ in range(600):
+    for _ in range(of_all(600, few=200)):
         level, v, to = random.randrange(len(made.at)), random.randrange(problem.operations), random.randrange(3)
         members = made.members[level][made.at[level, made.unit[level, v]] : made.at[level, made.unit[level, v] + 1]]
         moved = members[device[members] != to]

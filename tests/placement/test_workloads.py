@@ -145,7 +145,7 @@ def test_content_hash(name: str) -> None:
 
 
 def test_the_page_lists_them() -> None:
-    page = (ROOT / "docs" / "instances.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "instances-placement.md").read_text(encoding="utf-8")
     assert set(re.findall(r"`(placement/[\w-]+)`", page)) == set(SHIPPED)
 
 

@@ -38,7 +38,7 @@ CASES = [pytest.param(family, form, id=f"{family}-{form.name}") for family, form
 
 def sample(family: str, form: PlanFormat) -> tuple[Any, str, bytes] | None:
     """A tiny instance of the family, the name of a plan's file for it, and its content, where a plan suits one."""
-    for instance, solution, _ in mappings(family, 1):
+    for instance, solution, _ in mappings(family):
         if form.model or unsuited(form, instance, solution) is not None:
             continue
         file, data = next(iter(resolve(form.emit)(instance, solution, EmitOptions()).items()))
@@ -47,7 +47,7 @@ def sample(family: str, form: PlanFormat) -> tuple[Any, str, bytes] | None:
 
 
 def an_instance(family: str) -> Any:
-    return next(iter(mappings(family, 1)))[0]
+    return next(iter(mappings(family)))[0]
 
 
 def refused(instance: Any, data: bytes, form: PlanFormat) -> ChipmapError:

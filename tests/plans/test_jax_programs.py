@@ -17,12 +17,14 @@ os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 jax = pytest.importorskip("jax", reason="needs the extra judges")
 
 import chipmap  # noqa: E402
-from benchmarks.exchanges.cases import CHIPS, LAYERS, schemes  # noqa: E402
+from benchmarks.exchanges.cases import CHIPS, LAYERS, PINS, schemes  # noqa: E402
 from benchmarks.exchanges.charged import one_group  # noqa: E402
 from benchmarks.exchanges.compared import alike_key, rows, scoped  # noqa: E402
 from benchmarks.exchanges.hlo import collectives  # noqa: E402
+from benchmarks.exchanges.rivals import USUAL  # noqa: E402
 from benchmarks.exchanges.written import OPTIONS, module_of  # noqa: E402
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution  # noqa: E402
+from chipmap.instances.dataflow.workloads.divided import by_tokens  # noqa: E402
 from chipmap.plans.jax.format import FILE, emit, program  # noqa: E402
 from chipmap.plans.plan import EmitOptions  # noqa: E402
 from chipmap.validation.dataflow import exchanges, facts  # noqa: E402
@@ -78,10 +80,12 @@ def by_kind(instance: DataflowInstance, solution: DataflowSolution, found: list[
     return dict(total)
 
 
+#: Of the forward phase one of Llama's six is another one's same.
+SIX_FORWARD = ("TP", "TP + SP", "TP + rows", "ring", "all-to-all", "ring attention, TP + SP")
 SCHEMES = [
     *(("llama3-8b", True, one) for one in LAYER["llama3-8b"].pins),
-    *(("gpt3-175b", False, one) for one in ("TP", "TP + SP", "TP + rows")),
-    *(("mixtral-8x7b", True, one) for one in ("TP", "TP + SP", "TP + rows", "experts", "experts by tokens")),
+    *(("gpt3-175b", False, one) for one in SIX_FORWARD),
+    *(("mixtral-8x7b", True, one) for one in (*SIX_FORWARD[:-1], "experts", "experts by tokens")),
 ]
 
 
@@ -92,9 +96,11 @@ def test_a_layer_moves_what_its_certificate_says(
 ) -> None:
     """By kind of collective within 2%, or a thousandth of all bytes (numbers of single tokens, page of the judge), at
     full widths; results to 2e-5 at those that the program cuts to."""
-    workload = LAYER[name].full(trained)
-    keep = "step" if trained else "phase"
-    instance, solution = mapped(workload, dict(schemes(workload, pins)), keep)
+    workload, keep = LAYER[name].full(trained), "step" if trained else "phase"
+    if pins in SIX_FORWARD[3:]:  # attention by tokens: its products name the operand that isn't split
+        workload = workload.replace(kernels=by_tokens(workload.kernels, workload.edges))
+    pin = {**USUAL, **PINS}[pins]
+    instance, solution = mapped(workload, {one.name: pin(one) for one in workload.kernels}, keep)
     certificate = check(instance, solution)
     assert certificate.feasible
     module = written(instance, solution)
@@ -116,8 +122,7 @@ def test_an_optimal_mapping_moves_what_its_certificate_says(
 ) -> None:
     """A layer under the best mapping found with free schemes, on chips that fuse and on others: T3 and T6 in all.
 
-    Chips that fuse keep no layouts beyond a partition, so that later ones pay again. What is written says so; the
-    compiler finds that they ask for the same, and moves less.
+    Chips that fuse keep no layouts beyond a partition, so that later ones pay again.
     """
     instance, _ = one_group(LAYER[name].full(trained), CHIPS)
     if fused:
@@ -133,9 +138,7 @@ def test_an_optimal_mapping_moves_what_its_certificate_says(
     title = f"{name}, {'fused' if fused else 'unfused'}, {result.status}, keep {solution.keep}"
     record_property(title, f"{float(charged) / 10**6:.3f} MB charged, {float(made) / 10**6:.3f} compiled, {far:.1e}")
     assert far < 2e-5
-    assert made <= charged * Fraction(102, 100)
-    said = sum((link for _, link in program(instance, solution)[0].moves()), Fraction(0))
-    assert abs(charged - (said if fused else made)) <= Fraction(2, 100) * charged
+    assert abs(charged - made) <= Fraction(2, 100) * charged
 
 
 def test_a_program_runs_alone(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import pytest
 
 from chipmap.family import family_of, resolve
 from chipmap.inputs.reading import read as shipped
+from chipmap.instances.multimodel.from_graph import from_graphs as layers_of
+from chipmap.instances.multimodel.instance import MultiSolution, Piece
 from chipmap.instances.placement.from_graph import from_graph as placement_of
 from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.ring.contraction import lift
@@ -22,6 +24,7 @@ from chipmap.instances.ring.transforms import clone, relay
 from chipmap.networks.importers.reading import import_graph
 from chipmap.plans.emission import unsuited
 from chipmap.plans.onnx import format as form
+from chipmap.plans.onnx import writing
 from chipmap.plans.plan import EmitOptions, PlanData
 from chipmap.plans.reading import read_plan, recognised, solution_in
 from chipmap.records import InputError, SolverUnavailableError
@@ -289,7 +292,7 @@ def test_plans_of_others_are_refused(tmp_path: Path, annotated: tuple[RingInstan
     instance, data = annotated
     model = onnx.load_from_string(data)
     told = PlanData(instance="other", instance_hash="0" * 64)
-    next(one for one in model.metadata_props if one.key == form.METADATA).value = told.line
+    next(one for one in model.metadata_props if one.key == writing.METADATA).value = told.line
     with pytest.raises(InputError, match="was made for another instance: other"):
         read_plan(model.SerializeToString(), form.FILE, instance)
     other = networks.decoder()
@@ -318,3 +321,36 @@ def test_data_in_other_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="its data can't be read") as caught:
         form.emit(instance, cut(instance, 4), EmitOptions(str(path)))
     assert "Put the files with its weights beside it" in str(caught.value)
+
+
+def test_schedules_of_one_model_come_back(tmp_path: Path) -> None:
+    """Every cut of the layers in two windows, the first of which has two chiplets."""
+    path = saved(tmp_path, "decoder")
+    instance = layers_of([(import_graph(str(path)), "decoder")])
+    model, (one, other) = instance.models[0], [chiplet.name for chiplet in instance.module.chiplets[:2]]
+    last = len(model.layers) - 1
+    for cut in range(1, last):
+        pieces = [(0, cut - 1, other), (cut, last - 1, one)], [(last, last, other)]
+        windows = [[Piece(model=model.name, first=a, last=b, chiplet=c) for a, b, c in each] for each in pieces]
+        solution = MultiSolution.make(instance=instance.name, windows=windows)
+        assert (
+            resolve(family_of(instance).check)(instance, solution).feasible and form.suits(instance, solution) is None
+        )
+        files = form.emit(instance, solution, EmitOptions(str(path)))
+        (tmp_path / "out").mkdir(exist_ok=True)
+        for file, content in files.items():
+            (tmp_path / "out" / file).write_bytes(content.encode() if isinstance(content, str) else content)
+        onnx.checker.check_model(str(tmp_path / "out" / form.FILE), full_check=True)
+        data = (tmp_path / "out" / form.FILE).read_bytes()
+        found = recognised(data, form.FILE, instance)
+        assert found is not None and found.name == NAME
+        assert solution_in(data, form.FILE, instance) == solution
+    nodes = {one.name: one for one in onnx.load(tmp_path / "out" / form.FILE, load_external_data=False).graph.node}
+    assert not nodes["turns"].device_configurations
+    assert nodes["words"].device_configurations[0].pipeline_stage == 1
+    with pytest.raises(InputError, match="isn't the model of 'decoder'"):
+        form.emit(instance, solution, EmitOptions(str(saved(tmp_path, "controlled"))))
+    two = instance.replace(models=[model, model.replace(name="again")])
+    assert "it schedules 2 models" in str(form.suits(two, None))
+    with pytest.raises(InputError, match="holds one network"):
+        form.adopt(two, data, form.FILE)

@@ -112,12 +112,6 @@ def test_links_pipes_and_devices_are_refused(runs: Path, tmp_path: Path, kind: s
     assert "environment.json is missing" in collect(runs)[1].problem
 
 
-def test_a_linked_plot_is_not_shown(runs: Path) -> None:
-    (runs / "good" / "plot.svg").symlink_to("/etc/hostname")
-    (entry,) = collect(runs)
-    assert entry.plot is None
-
-
 def test_a_newer_archive_hides_nothing(runs: Path) -> None:
     forge(runs / "newer", schema="result/9")
     forge(runs / "odd", trace=7)

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
+import math
 import re
+import threading
+import urllib.error
+import urllib.request
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from chipmap.instances.ring import RingSolution
 from chipmap.records import InputError, Unit
 from chipmap.report import tables
 from chipmap.report.collect import collect
-from chipmap.report.html import best_known, page
-from chipmap.report.html_run import flatten
-from chipmap.report.markup import join, tag
-from chipmap.report.ring.plots import plot
+from chipmap.report.page import document
+from chipmap.report.page.document import Wanted, page
+from chipmap.report.page.known import best_known
+from chipmap.report.page.profiles import profile
+from chipmap.report.page.run import flatten
+from chipmap.report.page.server import Server
+from chipmap.report.page.trace import WIDTH, trace_chart
+from chipmap.report.page.versus import pairs, told
+from chipmap.report.progress import primal_integral, seconds_to
 from chipmap.report.rows import row
-from chipmap.report.trace_svg import WIDTH, trace_chart
 from tests.report.samples import archived, chain, result
 
 BALANCED, LOPSIDED = (0, 0, 1, 1, 2, 2, 3, 3), (0, 0, 0, 1, 1, 2, 2, 3)
-VOID = {"meta", "img", "br", "link"}
+VOID = {"meta", "img", "br", "link", "input"}
 
 
 class Reader(HTMLParser):
@@ -40,7 +50,7 @@ class Reader(HTMLParser):
     def handle_starttag(self, name: str, attributes: list[tuple[str, str | None]]) -> None:
         self.tags.append(name)
         self.addresses += [value or "" for key, value in attributes if key in ("src", "href", "xlink:href")]
-        self.runs += [value or "" for key, value in attributes if key == "id"]
+        self.runs += [value or "" for key, value in attributes if key == "id" and (value or "").startswith("run-")]
         if name not in VOID:
             self.stack.append(name)
 
@@ -55,25 +65,86 @@ class Reader(HTMLParser):
 def test_page_shows_every_run(tmp_path: Path) -> None:
     instance = chain()
     archived(tmp_path / "one", instance, result(instance, [LOPSIDED, BALANCED], [100_000, 200_000]))
-    archived(tmp_path / "two", instance, result(instance, [LOPSIDED], [150_000], method="ring/greedy"))
-    plot(instance, RingSolution(chips=BALANCED), tmp_path / "one" / "plot.svg")
+    changed = result(instance, [LOPSIDED], [150_000], method="ring/greedy", changes=("package.chips=4",))
+    archived(tmp_path / "two", instance, changed)
     entries = collect(tmp_path)
     assert [entry.result.method for entry in entries if entry.result] == ["ring/auto", "ring/greedy"]
-    seen = Reader(page(entries, tmp_path))
+    text = page(entries, tmp_path, Wanted(pictures=1))
+    seen = Reader(text)
     for word in (
-        "ring/chain",
-        "optimal",
-        "bound 100000",
-        "source 1",
-        "T1: chip (the slowest)",
-        "solution hash",
-        "50.00%",
+        *("ring/chain", "optimal", "bound 100000", "source 1", "T1: chip (the slowest)", "solution hash", "50.00%"),
+        *("package.chips=4", "not in the registry", "s to 1%", "primal integral, s"),
     ):
         assert word in seen.text, word
+    assert seen.tags.count("figure") == 1, "one picture was asked for"
     assert seen.tags.count("svg") == 2 and seen.runs == ["run-0", "run-1"]
-    assert all(address.startswith(("#run-", "data:image/svg+xml;base64,")) for address in seen.addresses)
-    assert sum(address.startswith("data:") for address in seen.addresses) == 1
-    assert "script" not in seen.tags and "link" not in seen.tags
+    assert all(address.startswith("#") for address in seen.addresses), "nothing is loaded"
+    assert "link" not in seen.tags
+    (cell,) = re.findall(r'<span class="pill good">([^<]*)</span></td>', text)[:1]
+    assert cell == "optimal"
+
+
+def test_pages_of_many_runs_are_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = chain()
+    archived(tmp_path / "one", instance, result(instance, [BALANCED], [100_000]))
+    monkeypatch.setattr(document, "UNPACKED", 0)
+    text = page(collect(tmp_path), tmp_path, Wanted(pictures=0))
+    (packed,) = re.findall(r'class="packed">([^<]*)<', text)
+    assert "solution hash" not in text
+    assert "solution hash" in gzip.decompress(base64.b64decode(packed)).decode()
+
+
+def test_pictures_come_on_demand_from_a_server_that_gives_nothing_else(tmp_path: Path) -> None:
+    instance = chain()
+    archived(tmp_path / "one", instance, result(instance, [BALANCED], [100_000]))
+    with Server(collect(tmp_path), tmp_path) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            assert server.server_address[0] == "127.0.0.1"
+            assert b'data-at="picture/0"' in ask(server.address)
+            drawn = json.loads(ask(f"{server.address}picture/0"))
+            assert "<svg" in drawn["svg"] and "op3" in {name.split(",")[0] for *_, name in drawn["spots"]}
+            assert "error" in json.loads(ask(f"{server.address}picture/1"))
+            for path, host, code in (("one/result.json", "127.0.0.1", 404), ("", "evil.example", 403)):
+                with pytest.raises(urllib.error.HTTPError) as refused:
+                    ask(server.address + path, host)
+                assert refused.value.code == code
+                refused.value.close()
+        finally:
+            server.shutdown()
+
+
+def ask(address: str, host: str = "127.0.0.1") -> bytes:
+    """What the server says."""
+    with urllib.request.urlopen(urllib.request.Request(address, headers={"Host": host}), timeout=30) as answer:
+        return bytes(answer.read())
+
+
+def test_how_fast_a_run_came_near() -> None:
+    events = [(1.0, "bound", 90), (2.0, "solution", 200), (4.0, "solution", 100), (5.0, "bound", 100)]
+    trace = [{"seconds": at, "event": event, "value": value, "source": "s"} for at, event, value in events]
+    run = result(chain(), [], [], trace=trace, timings={"total": 10.0})
+    assert [seconds_to(run, share) for share in (0.6, 0.1, 0.0)] == [2.0, 4.0, 5.0]
+    assert primal_integral(run, 100) == 2.0 + 0.5 * 2.0
+    assert primal_integral(run, 50) == pytest.approx(2.0 + 0.75 * 2.0 + 0.5 * 6.0)
+    assert seconds_to(result(chain(), [], []), 0.1) is None and primal_integral(run, None) is None
+
+
+def test_profiles_are_factors_of_the_fastest() -> None:
+    times = {"a": {"x": 1.0, "y": 3.0}, "b": {"x": 4.0, "y": 2.0}, "c": {"x": math.inf, "y": math.inf}, "d": {"x": 1.0}}
+    assert profile(times, ["x", "y"]) == {"x": [(1.0, 0.5), (2.0, 1.0)], "y": [(1.0, 0.5), (3.0, 1.0)]}
+
+
+def test_two_folders_are_compared() -> None:
+    instance, other = chain(), chain(name="ring/other")
+    good, bad = result(instance, [BALANCED], [100_000]), result(instance, [LOPSIDED], [100_000])
+    slow = good.replace(timings={"total": 9.0})
+    new = result(other, [BALANCED], [])
+    assert [pair.verdict for pair in pairs([good], [bad])] == ["worse"]
+    assert [pair.verdict for pair in pairs([bad], [good])] == ["better"]
+    assert [pair.verdict for pair in pairs([good], [slow])] == ["slower"]
+    assert told(pairs([good, slow], [slow, new])) == "1 slower, 1 gone, 1 new"
 
 
 def test_everything_is_escaped(tmp_path: Path) -> None:
@@ -91,8 +162,8 @@ def test_everything_is_escaped(tmp_path: Path) -> None:
         bounds=[{"value": 5, "source": evil}],
     )
     archived(tmp_path / "run", instance, run)
-    seen = Reader(page(collect(tmp_path, trust=True), tmp_path))
-    assert "script" not in seen.tags
+    seen = Reader(page(collect(tmp_path, trust=True), tmp_path, Wanted(pictures=0)))
+    assert seen.tags.count("script") == 1, "the page's own"
     assert seen.text.count(evil) >= 7
 
 
@@ -171,14 +242,10 @@ def test_trace_chart_of_any_values(values: list[int]) -> None:
     trace += [{"seconds": 0.3, "event": "bound", "value": min(values), "source": "b"}]
     chart = trace_chart(result(chain(), [BALANCED], [], trace=trace), US)
     assert chart is not None
-    places = re.findall(r' (?:c?[xy][12]?)="([^"]*)"', chart)
-    assert places and all(0 <= float(place) <= WIDTH for place in places)
-    assert chart.count("<circle") == len(trace)
-
-
-def test_tags_escape() -> None:
-    assert tag("p", "a<b", title='"x"') == '<p title="&quot;x&quot;">a&lt;b</p>'
-    assert join("a&b", None, tag("b")) == "a&amp;b<b></b>"
+    keys = {"x", "y", "x1", "x2", "y1", "y2", "cx", "cy"}
+    places = [value for mark in chart.marks for key, value in mark.attributes.items() if key in keys]
+    assert places and all(0 <= float(str(place)) <= WIDTH for place in places)
+    assert sum(mark.name == "circle" for mark in chart.marks) == len(trace)
 
 
 def test_flatten_names_leaves() -> None:

@@ -39,10 +39,13 @@ def test_formats(tmp_path: Path, suffix: str, begins: bytes) -> None:
 def test_any_floorplan_can_be_drawn(tmp_path: Path) -> None:
     plot(instance(), OUTSIDE, tmp_path / "plot.svg")
     one = (tmp_path / "plot.svg").read_text()
-    assert "#c81e1e" in one and one.count("<!-- a -->") == 1
+    assert "#c81e1e" in one and one.count(">a</text>") == 1 and "no bound given" in one
     plot_both(instance(), OUTSIDE, PLAN, tmp_path / "both.svg")
     both = (tmp_path / "both.svg").read_text()
-    assert both.count("<!-- a -->") == 2 and both.count("<!-- score") == 2
+    assert both.count(">a</text>") == 2 and both.count("objective") == 2
+    plot(instance(), PLAN, tmp_path / "plot.svg", bound=100)
+    one = (tmp_path / "plot.svg").read_text()
+    assert "gap" in one and ">1: " in one, "the legend has the stages"
 
 
 def test_boxes_are_to_scale() -> None:

@@ -18,7 +18,7 @@ from chipmap.records import InputError
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.wafer.checker import check
 
-PAGE = (Path(__file__).parents[2] / "docs" / "instances.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "instances-wafer.md").read_text(encoding="utf-8")
 GENERATORS: dict[str, WaferGenerator] = {g.name: resolve(g.function) for g in FAMILY.generators}
 #: Content hashes. A change here changes what published results refer to: give the new instance a new name instead.
 HASHES: dict[str, str] = {

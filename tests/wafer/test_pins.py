@@ -14,12 +14,13 @@ from chipmap.instances.wafer.kgraph import write_kgraph
 from chipmap.instances.wafer.pinned import fastest_in
 from chipmap.instances.wafer.problem import size, wafer_problem
 from chipmap.records import InputError
+from tests.lanes import of_all
 from tests.wafer.page_pins import FIELDS, obeys, optimum, pinned_instance
 
 SMALL = {"H": 2, "W": 2, "C": 2, "K": 2, "R": 1, "S": 1, "T": 1, "U": 1}
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(of_all(10, few=3)))
 def test_brute_force_from_the_page_the_models_and_auto_agree(seed: int) -> None:
     """Ten instances each, with and without floorplans."""
     random = Random(seed)
@@ -107,3 +108,18 @@ def test_a_large_fabric_gets_floorplans_that_obey() -> None:
     made = [msgspec.convert(plain, Placement) for plain in result.solution["placements"]]
     boxes = {p.kernel: (p.x, p.y, *size(p)) for p in made}
     assert obeys(instance, boxes) and result.bounds
+
+
+def test_a_box_that_a_kernel_cannot_fill_is_a_reason_on_any_fabric() -> None:
+    """No execution arguments give these sides, or none that the memory allows: with the other label left out there
+    would be floorplans."""
+    for words, pin, labels in (
+        (10**6, Pin(kernel="k1", x=0, y=0, width=7, height=91), ("C0", "C4")),
+        (10, Pin(kernel="k1", x=0, y=0, width=3, height=2), ("C3", "C4")),
+    ):
+        large = two().replace(pins=(pin,), fabric=Fabric(width=200, height=100, memory_words=words))
+        result = solve(large, threads=1, time_limit=60.0)
+        assert result.status == "infeasible"
+        (reason,) = result.infeasibility
+        assert reason.labels == labels and "pins[0]" in reason.message and "'k1'" in reason.message
+    assert solve(large.replace(pins=()), threads=1, time_limit=1.0).objective is not None

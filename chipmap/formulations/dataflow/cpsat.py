@@ -1,6 +1,6 @@
 """The CP-SAT model of family ``dataflow`` at fixed degrees: sharding and partitions in whole picoseconds and bytes.
 
-Statement: ``docs/families/dataflow.md``; the paper's sections III to V with its matrices A, B, D, L and H.
+Statement: ``docs/families/dataflow-models.md``; the paper's sections III to V with its matrices A, B, D, L and H.
 """
 
 from __future__ import annotations

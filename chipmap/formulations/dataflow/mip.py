@@ -1,8 +1,8 @@
 """The MIP of family ``dataflow`` at fixed degrees: sharding and partitions in one Pyomo block.
 
-Statement: ``docs/families/dataflow.md``; the paper's sections III to V with its matrices A, B, D, L and H. Kernels are
-assigned by cumulative binaries y[i, c] = [kernel i lies in a partition <= c]. With y[v, c] <= y[u, c] on every tensor,
-all matrices are linear in y but B, which is the positive part of a difference.
+Statement: ``docs/families/dataflow-models.md``; the paper's sections III to V with its matrices A, B, D, L and H.
+Kernels are assigned by cumulative binaries y[i, c] = [kernel i lies in a partition <= c]. With y[v, c] <= y[u, c] on
+every tensor, all matrices are linear in y but B, which is the positive part of a difference.
 """
 
 from __future__ import annotations

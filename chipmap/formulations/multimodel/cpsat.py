@@ -1,6 +1,6 @@
 """The CP-SAT model of family ``multimodel``: the layered flow of literals; EDP by the binary digits of one factor.
 
-Statement: ``docs/families/multimodel.md``, "How it is solved". Times are whole ns, energies whole pJ.
+Statement: ``docs/families/multimodel-models.md``. Times are whole ns, energies whole pJ.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The MIP of family ``multimodel``: a layered flow without big-M, as one Pyomo block, alone or inside a larger model.
 
-Statement: ``docs/families/multimodel.md``, "How it is solved". Times are in units of ``block.time_unit`` ns and
-energies in units of ``block.energy_unit`` pJ, powers of two that keep coefficients small; nothing is rounded.
+Statement: ``docs/families/multimodel-models.md``. Times are in units of ``block.time_unit`` ns and energies in
+units of ``block.energy_unit`` pJ, powers of two that keep coefficients small; nothing is rounded.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The CP-SAT model of family ``placement``, for both objectives: optional intervals of operations and transfers.
 
-Statement: ``docs/families/placement.md``, "Explicit models". Times are whole ns.
+Statement: ``docs/families/placement-models.md``. Times are whole ns.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the CP-SAT model of family ``placement`` is built with: its choices, and its variables.
 
-Statement: ``docs/families/placement.md``, "Explicit models".
+Statement: ``docs/families/placement-models.md``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Objective throughput in the CP-SAT model of family ``placement``: blocks (C7) and loads (T2).
 
-Statement: ``docs/families/placement.md``, "Explicit models". Loads are whole ns.
+Statement: ``docs/families/placement-models.md``. Loads are whole ns.
 """
 
 from __future__ import annotations

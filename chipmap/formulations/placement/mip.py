@@ -1,6 +1,6 @@
 """The MIP of family ``placement``, for both objectives, as one Pyomo block, alone or inside a larger model.
 
-Statement: ``docs/families/placement.md``, "Explicit models". Times are in units of ``block.time_unit`` ns, a power of
+Statement: ``docs/families/placement-models.md``. Times are in units of ``block.time_unit`` ns, a power of
 two that keeps coefficients small; nothing is rounded. Step time takes an order binary per pair of operations that may
 share a device, so that the model is for some 30 operations.
 """

@@ -38,8 +38,9 @@ class WaferChoices:
     sizings are listed (:mod:`chipmap.formulations.wafer.options`).
 
     ``cuts``, redundant rows: ``area`` leaves out times at which the least areas of all kernels don't fit the fabric;
-    ``pairwise``: centres of kernels that don't overlap are at least half the sum of their shorter sides apart (wafer
-    page, "Bounds"); ``triangle``: three connected kernels need half a perimeter of that sum and the shortest again.
+    ``pairwise``: centres of kernels that don't overlap are at least half the sum of their shorter sides apart (page
+    of the models, "Valid inequalities"); ``triangle``: three connected kernels need half a perimeter of that sum
+    and the shortest again.
     ``symmetry``: of the floorplans that reflections of the fabric make of each other, keep one; choose ``none`` if
     constraints of your own tell left from right.
     """

@@ -1,6 +1,6 @@
 """The CP-SAT model of family ``wafer``: one option per kernel, two-dimensional intervals, wires in half tiles.
 
-Statement: ``docs/families/wafer.md``. Kernel v has an integer corner (x, y) and picks one of its options
+Statement: ``docs/families/wafer-models.md``. Kernel v has an integer corner (x, y) and picks one of its options
 (:mod:`chipmap.formulations.wafer.options`), which fixes its box, its time and what its adapters compare.
 """
 

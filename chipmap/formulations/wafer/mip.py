@@ -1,7 +1,7 @@
 """The MIP of family ``wafer``: one Pyomo block, to be built alone or inside a larger model.
 
-Statement: ``docs/families/wafer.md``. Shapes are disaggregated: kernel v picks one of its options by a binary, and box,
-time and labels are linear in these. Two kernels are apart in one of four directions, by one binary each.
+Statement: ``docs/families/wafer-models.md``. Shapes are disaggregated: kernel v picks one of its options by a binary,
+and box, time and labels are linear in these. Two kernels are apart in one of four directions, by one binary each.
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from chipmap.deadline import Deadline
 from chipmap.instances.wafer.instance import Placement
 from chipmap.instances.wafer.pinned import Tiles, fastest_in, free_of_rectangles, obeys, touch
-from chipmap.instances.wafer.problem import WaferProblem, size
-from chipmap.instances.wafer.shapes import Shape, place, shapes
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, size
+from chipmap.instances.wafer.shapes import Shape, front, place
+from chipmap.instances.wafer.vectors import arguments, least_widths
 
 #: Target times that are tried, in equal ratios; boxes of a kernel at each.
 TARGETS, BOXES = 8, 12
@@ -23,27 +24,51 @@ def floorplans(problem: WaferProblem, least: int, deadline: Deadline = Deadline(
     longest = max(problem.longest, least, 1)
     ratio = longest / max(1, least)
     taus = sorted({round(longest / ratio ** (step / (TARGETS - 1))) for step in range(TARGETS)}, reverse=True)
+    fixed = _fixed(problem, deadline)
     for tau in taus:
         deadline.check()
-        if (found := _Corners(problem, tau).floorplan(deadline)) is not None:
+        if (found := _Corners(problem, tau, fixed, deadline).floorplan()) is not None:
             yield found
+
+
+def _fixed(problem: WaferProblem, deadline: Deadline) -> dict[str, Placement | None]:
+    """The fastest way to fill the box of each pin that gives both sides; None where the kernel has no such box."""
+    found, number = dict[str, Placement | None](), {name: v for v, name in enumerate(problem.names)}
+    for pin in problem.instance.pins:
+        if pin.width is not None and pin.height is not None:
+            deadline.check()
+            found[pin.kernel] = fastest_in(problem, number[pin.kernel], pin.width, pin.height)
+    return found
 
 
 class _Corners:
     """A floorplan at one target time on its way."""
 
-    def __init__(self, problem: WaferProblem, tau: int) -> None:
-        self.problem, self.instance, self.tau = problem, problem.instance, tau
-        self.fronts = [[Shape(*row) for row in boxes.tolist()] for boxes in shapes(problem, tau)]
+    def __init__(self, problem: WaferProblem, tau: int, fixed: dict[str, Placement | None], deadline: Deadline) -> None:
+        self.problem, self.instance, self.tau, self.fixed, self.deadline = (
+            problem,
+            problem.instance,
+            tau,
+            fixed,
+            deadline,
+        )
+        self.fronts = [self._front(convs) for convs in problem.type_arrays]
         self.pins = {pin.kernel: pin for pin in self.instance.pins}
         self.boxes: dict[str, Tiles] = {}
         self.placed: dict[str, Placement] = {}
 
-    def floorplan(self, deadline: Deadline) -> list[Placement] | None:
+    def _front(self, convs: IntArray) -> list[Shape]:
+        """The boxes worth considering of a type of kernel, by numpy."""
+        self.deadline.check()
+        limit = max(self.problem.width, self.problem.height)
+        widths = least_widths(convs, self.tau, self.problem.memory, limit, arguments(limit))
+        return [Shape(*row) for row in front(self.problem, *widths).tolist()]
+
+    def floorplan(self) -> list[Placement] | None:
         """All kernels in the order of the problem; None where one finds no place."""
         names = self.problem.names
         for v in sorted(range(self.problem.n), key=self._rank):
-            deadline.check()
+            self.deadline.check()
             if not self._put(v):
                 return None
         return [self.placed[name] for name in names] if obeys(self.instance, self.boxes) else None
@@ -52,8 +77,8 @@ class _Corners:
         """Pinned kernels first, then groups one by one, then the largest."""
         name = self.problem.names[v]
         group = next((g for g, group in enumerate(self.instance.together) if name in group), None)
-        front = self.fronts[int(self.problem.types[v])]
-        area = min((shape.width * shape.height for shape in front), default=0)
+        boxes = self.fronts[int(self.problem.types[v])]
+        area = min((shape.width * shape.height for shape in boxes), default=0)
         if name in self.pins:
             return 0, 0, 0, -area
         if group is not None:
@@ -80,17 +105,18 @@ class _Corners:
     def _ways(self, v: int) -> Iterator[Placement]:
         """The boxes of kernel ``v``: those of its pin, or a few within the target time."""
         pin = self.pins.get(self.problem.names[v])
-        front = self.fronts[int(self.problem.types[v])]
-        if pin is not None and pin.width is not None and pin.height is not None:
-            made = fastest_in(self.problem, v, pin.width, pin.height)
+        boxes = self.fronts[int(self.problem.types[v])]
+        if pin is not None and pin.kernel in self.fixed:
+            made = self.fixed[pin.kernel]
             yield from () if made is None else (made,)
             return
         if pin is not None and (pin.width is not None or pin.height is not None):
-            for shape in front:
+            for shape in boxes:
+                self.deadline.check()
                 made = fastest_in(self.problem, v, pin.width or shape.width, pin.height or shape.height)
                 yield from () if made is None else (made,)
             return
-        for shape in front[:: 1 + len(front) // BOXES]:
+        for shape in boxes[:: 1 + len(boxes) // BOXES]:
             yield place(self.problem, v, shape._replace(rotated=bool(shape.rotated)), self.tau, 0, 0)
 
     def _corners(self, name: str, width: int, height: int) -> set[tuple[int, int]]:

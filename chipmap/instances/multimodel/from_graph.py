@@ -180,12 +180,8 @@ def _rates(kind: str, chips: System) -> Rates:
 def chain(imported: ImportedGraph, where: str) -> list[Part]:
     """The layers of a graph, in topological order."""
     graph = imported.graph
-    computing = {v for v, operation in enumerate(graph.operations) if operation.role == "compute"}
-    if not computing:
-        raise InputError("has no computing operation", where, "Give a graph that computes something.")
-    made = {v for v in computing if works(graph.operations[v])} or computing
-    order = [v for v in graph.topological_order() if v in made]
-    place = _places(graph, order)
+    order, place = layers_of(graph, where)
+    computing = [v for v, operation in enumerate(graph.operations) if operation.role == "compute"]
     parts = [Part(graph.operations[v]) for v in order]
     _fill_sizes(parts, graph, place)
     _fill_flow(parts, _storages(graph, place))
@@ -205,6 +201,17 @@ def chain(imported: ImportedGraph, where: str) -> list[Part]:
         elif loops is not None:
             part.shape = shaped(loops, part.operation.kind)
     return parts
+
+
+def layers_of(graph: OperationGraph, where: str) -> tuple[list[int], dict[int, int]]:
+    """The operations that make layers, in their order, and the layer of each operation that depends on an input (-1 for
+    inputs). Raises :class:`InputError` for a graph that computes nothing."""
+    computing = {v for v, operation in enumerate(graph.operations) if operation.role == "compute"}
+    if not computing:
+        raise InputError("has no computing operation", where, "Give a graph that computes something.")
+    made = {v for v in computing if works(graph.operations[v])} or computing
+    order = [v for v in graph.topological_order() if v in made]
+    return order, _places(graph, order)
 
 
 def _places(graph: OperationGraph, order: Sequence[int]) -> dict[int, int]:

@@ -47,8 +47,12 @@ def obeys(instance: WaferInstance, boxes: Mapping[str, Tiles]) -> bool:
     return all(beside) and not any(touch(boxes[one], boxes[other]) for one, other in pairs)
 
 
-def fastest_in(problem: WaferProblem, v: int, width: int, height: int) -> Placement | None:
-    """Kernel ``v`` in a box of just these sides, as fast as that can be, at (0, 0); None where it has no such box."""
+def fastest_in(problem: WaferProblem, v: int, width: int, height: int, memory: int | None = None) -> Placement | None:
+    """Kernel ``v`` in a box of just these sides, as fast as that can be, at (0, 0); None where it has no such box.
+
+    ``memory``: words of a tile, those of the fabric by default.
+    """
+    memory = problem.memory if memory is None else memory
     convs = problem.type_arrays[int(problem.types[v])]
     best: tuple[int, Placement] | None = None
     for rotated, (across, up) in enumerate(((width, height), (height, width))):
@@ -61,7 +65,7 @@ def fastest_in(problem: WaferProblem, v: int, width: int, height: int) -> Placem
                 low, high = 0, problem.longest
 
                 def columns_at(tau: int, h: int = h, w: int = w, c: tuple[int, ...] = c) -> tuple[int, ...] | None:
-                    ks = least_ks(convs, h, w, c, tau, problem.memory)
+                    ks = least_ks(convs, h, w, c, tau, memory)
                     return ks if ks is not None and sum(ks) <= columns else None  # noqa: B023
 
                 if c[0] < 1 or columns_at(high) is None:

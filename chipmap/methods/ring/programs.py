@@ -17,6 +17,7 @@ from chipmap.heuristics.ring.programs.flow_graph import flow_graph
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.methods.ring.state import RingChainState
+from chipmap.methods.ring.trace_order import telling
 from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run
@@ -46,9 +47,10 @@ def greedy(instance: RingInstance, run: Run) -> Termination:
 
     def tell(chips: tuple[int, ...]) -> None:
         if contraction is not None:
-            run.solution(contraction.lift(RingSolution(chips=chips)), "greedy")
+            found = contraction.lift(RingSolution(chips=chips))
         else:
-            run.solution(lift(instance, {v: c for v, c in enumerate(chips) if c >= 0}), "greedy")
+            found = lift(instance, {v: c for v, c in enumerate(chips) if c >= 0})
+        run.solution(telling(run, instance, found), "greedy")
 
     large = problem.n >= LARGE  # others are through before a first mapping is of use
     chips = fill(problem, run.deadline, tell if large else None)
@@ -135,7 +137,8 @@ def simple_bounds(state: RingChainState) -> None:
 
     graph = flow_graph(state.problem)
     for name, value in all_bounds(state.problem, graph).items():
-        state.run.bound(value, name)
+        if value > 0 or name == "average":  # no flow with operations between its ends, few operations: nothing is said
+            state.run.bound(value, name)
     if reasons := under_a_skip(state.problem, graph):
         state.run.infeasible(*reasons)
         state.run.checkpoint()

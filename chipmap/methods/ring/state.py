@@ -14,6 +14,7 @@ from chipmap.instances.ring.contraction import Contraction, contract
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.methods.ring.oracle_cuts import Cuts
+from chipmap.methods.ring.trace_order import telling
 from chipmap.records import InputError, counted
 from chipmap.result import Infeasibility
 from chipmap.run import Run
@@ -86,7 +87,8 @@ class RingChainState:
     def report(self, chips: tuple[int, ...], source: str, claimed: int | None = None) -> bool:
         """Report a mapping of the contracted operations; whether the checker accepts it."""
         solution = RingSolution(instance=self.contraction.instance.name, chips=chips)
-        certificate = self.run.solution(self.contraction.lift(solution), source, claimed=claimed)
+        told = telling(self.run, self.instance, self.contraction.lift(solution))
+        certificate = self.run.solution(told, source, claimed=claimed)
         if source in RELAXATIONS and {violation.label for violation in certificate.violations} == {"C3"}:
             self.run.rejected.pop()
             words = f"{source} leaves out part of C3: its value is a bound, its mapping breaks C3 and isn't used"

@@ -70,7 +70,8 @@ def _first_pinned(problem: WaferProblem, run: Run) -> None:
     """Report floorplans that obey C4, kernel by kernel, where there are few kernels."""
     if problem.n <= CORNERED:
         every = arguments(max(problem.width, problem.height))
-        for placements in floorplans(problem, max(least_time(problem, one, every) for one in problem.type_arrays)):
+        least = max(least_time(problem, one, every) for one in problem.type_arrays)
+        for placements in floorplans(problem, least, run.deadline):
             _report(run, placements)
 
 

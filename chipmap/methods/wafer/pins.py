@@ -12,7 +12,7 @@ from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.wafer.greedy import cornered, sized
 from chipmap.methods.wafer.models import solve_floorplans
 from chipmap.methods.wafer.neighbourhoods import SOURCE, search_neighbourhoods
-from chipmap.methods.wafer.reasons import SMALL_SIDE, no_floorplan
+from chipmap.methods.wafer.reasons import SMALL_SIDE, impossible_pins, no_floorplan
 from chipmap.run import Run
 
 
@@ -21,15 +21,23 @@ def chain(problem: WaferProblem, run: Run) -> None:
     least = max(one.time for one in sized(problem, run))
 
     small = max(problem.width, problem.height) <= SMALL_SIDE
-    proofs = () if small else (Link("bounds", 0.2, _bounds),)
+    proofs = () if small else (Link("boxes of pins", 0.2, _boxes), Link("bounds", 0.2, _bounds))
     last = () if small else (Link("neighbourhoods", 1.0, _neighbourhoods),)
     links = (
+        *proofs[:1],
         Link("corners", 0.2, lambda problem, turn: cornered(problem, least, turn.run)),
-        *proofs,
+        *proofs[1:],
         Link("cpsat", 1.0 if small else 0.6, _model),
         *last,
     )
     follow(links, problem, Turn(run, run.deadline))
+
+
+def _boxes(problem: WaferProblem, turn: Turn) -> None:
+    """A proof where a kernel can't fill the box that its pin gives."""
+    if reasons := impossible_pins(problem, turn.deadline):
+        turn.infeasible(*reasons)
+        turn.deadline.check()
 
 
 def _bounds(problem: WaferProblem, turn: Turn) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.bounds.single_kernel import no_joint_floorplan
 from chipmap.instances.wafer.instance import pinned
+from chipmap.instances.wafer.pinned import fastest_in
 from chipmap.instances.wafer.problem import WaferProblem
 from chipmap.methods.clashes import clashing, labels_of
 from chipmap.result import Infeasibility
@@ -11,6 +13,8 @@ from chipmap.run import Run
 
 #: Fabrics with both sides up to this many tiles have a model with every sizing.
 SMALL_SIDE = 40
+#: More words than a kernel needs on a tile; products with numbers of tiles stay within 64 bits.
+ANY_MEMORY = 2**40
 
 
 def no_floorplan(problem: WaferProblem, run: Run) -> Infeasibility:
@@ -30,3 +34,22 @@ def no_floorplan(problem: WaferProblem, run: Run) -> Infeasibility:
     message = f"no floorplan of the {problem.n} kernels keeps to pins, forbidden tiles and groups"
     remedy = "Leave out one of them, or enlarge the fabric (fabric.width, fabric.height)."
     return Infeasibility.of("C4", "places", (1.0, 0.0, "floorplans"), message, remedy, labels=labels)
+
+
+def impossible_pins(problem: WaferProblem, deadline: Deadline) -> list[Infeasibility]:
+    """The pins whose box no execution arguments give their kernel (C0), or none within the memory of a tile (C3)."""
+    found, number = list[Infeasibility](), {name: v for v, name in enumerate(problem.names)}
+    for i, pin in enumerate(problem.instance.pins):
+        if pin.width is None or pin.height is None:
+            continue
+        deadline.check()
+        v = number[pin.kernel]
+        if fastest_in(problem, v, pin.width, pin.height) is None:
+            roomy = fastest_in(problem, v, pin.width, pin.height, memory=ANY_MEMORY)
+            labels, why = (("C0", "C4"), "") if roomy is None else (("C3", "C4"), " within the memory of a tile")
+            message = (
+                f"pins[{i}]: no execution arguments give {pin.kernel!r} a box of {pin.width} x {pin.height} tiles{why}"
+            )
+            remedy = "Leave out width or height of the pin, or take the box of a floorplan that chipmap has found."
+            found.append(Infeasibility.of("C4", pin.kernel, (1.0, 0.0, "boxes"), message, remedy, labels=labels))
+    return found

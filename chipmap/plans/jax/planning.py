@@ -45,13 +45,16 @@ class Held(NamedTuple):
 
 
 class Move(NamedTuple):
-    """An exchange of a tensor, or a slice; ``payer`` is the kernel in whose T3, or T6, it counts."""
+    """An exchange of a tensor, or a slice; ``payer`` is the kernel in whose T3, or T6, it counts.
+
+    ``again``: how often the same exchange was made before.
+    """
 
     tensor: str
     change: Change
     payer: str
     term: Literal["T3", "T6"]
-    again: bool = False
+    again: int = 0
 
 
 class Add(NamedTuple):
@@ -133,6 +136,7 @@ class _Planner:
         self.instructions: list[Instruction] = []
         #: Of each tensor its layouts, each with the kernel that paid for it (None: it was made so).
         self.present: dict[str, list[tuple[Layout, Step | None]]] = defaultdict(list)
+        self.sent: dict[tuple[str, Change], int] = defaultdict(int)
         self.rests: dict[str, Layout] = {}
         self.readers: dict[str, int] = defaultdict(int)
         for maker, _ in layer.workload.edges:
@@ -272,9 +276,8 @@ class _Planner:
         if source is None:
             source = self.present[tensor][0][0]
             one = change(source, need)
-            earlier = any(payer is not None for _, payer in self.present[tensor])
-            again = earlier and self.policy.keep == "phase"
-            self.instructions.append(Move(tensor, one, step.name, term, again))
+            self.instructions.append(Move(tensor, one, step.name, term, self.sent[tensor, one]))
+            self.sent[tensor, one] += 1
             if not tensor.startswith("W:"):
                 self.present[tensor].append((one.after, step))
             source = one.after

@@ -172,7 +172,7 @@ class _Writer:
         if isinstance(one, Run):
             lines = assigned(target, call(self.plan.layer, one, names))
             return scoped(f"{one.step.name}|T3|statistics", lines) if statistics(one) else lines
-        value = f"{names[0]} * {AGAIN}" if one.again else names[0]
+        value = " * ".join([names[0], *[AGAIN] * one.again])  # differently each time, or the compiler makes one of two
         lines = assigned(target, self._changed(value, one.change))
         if one.change.collective is None:
             return lines

@@ -12,7 +12,8 @@ from importlib.resources import files
 from chipmap.plans.jax.layouts import AXIS
 from chipmap.plans.jax.planning import Held
 
-#: The input that is 1: what is exchanged again is multiplied by it first, or the compiler would take what was sent.
+#: The input that is 1: what is exchanged again is multiplied by it first, each time once more, or the compiler would
+#: take what was sent.
 AGAIN = "again"
 WIDTH = 118
 _SUFFIX = {"RR": "_all", "SR": "_rows", "RS": "_columns", "EE": "_experts", "sum": "_terms"}

@@ -9,37 +9,38 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from chipmap.instances.multimodel.instance import MultiInstance
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.plans import chips, devices, stages
-from chipmap.plans.onnx import nodes
+from chipmap.plans.onnx import layers, nodes
 from chipmap.plans.plan import EmitOptions, Plan
 from chipmap.records import Record
 
 if TYPE_CHECKING:
-    import onnx
-
     from chipmap.plans.onnx.cutting import StageModel
     from chipmap.plans.onnx.program import OnnxProgram
 
 FILE, PLAN, SCRIPT, SCHEMA = "model.onnx", "stages.json", "run.py", "onnx-stages/1"
-#: The key of what is said of the run in the model's metadata.
-METADATA = "chipmap"
 
 
 def suits(instance: Record, solution: Record | None) -> str | None:
-    """A mapping of an ONNX model whose stages have an order."""
+    """A mapping of an ONNX model whose stages have an order, or a schedule of one model."""
+    if isinstance(instance, MultiInstance):
+        return layers.suits(instance)
     return nodes.unsuited(instance, solution)
 
 
 def emit(instance: Any, solution: Any, options: EmitOptions) -> dict[str, str | bytes]:
-    """The annotated model, the models of the stages with their data, the list of these, and the script."""
+    """The annotated model, the models of the stages with their data, the list of these, and the script; of a schedule
+    the annotated model alone."""
+    if isinstance(instance, MultiInstance):
+        return layers.emit(instance, solution, options)
     from chipmap.plans.onnx import annotation, cutting, writing
     from chipmap.plans.onnx.program import OnnxProgram
 
@@ -51,7 +52,7 @@ def emit(instance: Any, solution: Any, options: EmitOptions) -> dict[str, str | 
     models = dict[str, bytes]()
     for title, part, file in zip(titles, parts, data, strict=True):
         model = writing.stage_model(program, part, title, file)
-        models[f"{title}.onnx"] = writing.serialised(_told(model, options), f"{title}.onnx")
+        models[f"{title}.onnx"] = writing.serialised(writing.told(model, options), f"{title}.onnx")
     rest = writing.DataFile("model.data")
     whole = writing.whole_model(program, data, rest)
     annotation.annotate(whole, program, instance, named, parts)
@@ -68,7 +69,7 @@ def emit(instance: Any, solution: Any, options: EmitOptions) -> dict[str, str | 
         ],
     }
     script = files("chipmap.plans.onnx.script").joinpath(SCRIPT).read_text(encoding="utf-8")
-    models = {FILE: writing.serialised(_told(whole, options), FILE), **models}
+    models = {FILE: writing.serialised(writing.told(whole, options), FILE), **models}
     return {**writing.contents(models, [*data, rest]), PLAN: json.dumps(plan, indent=1) + "\n", SCRIPT: script}
 
 
@@ -79,6 +80,8 @@ def recognise(data: bytes, where: str, instance: Record) -> bool:
 
 def adopt(instance: Any, data: bytes, where: str) -> Plan:
     """The plan that the annotations say."""
+    if isinstance(instance, MultiInstance):
+        return layers.adopt(instance, data, where)
     from chipmap.plans.onnx.reading import places_in
 
     found = places_in(instance, data, where)
@@ -97,15 +100,6 @@ def _described(program: OnnxProgram, part: StageModel) -> dict[str, Any]:
         "gives": list(part.gives),
         "nodes": [program.keys[i] for i in sorted(part.nodes)],
     }
-
-
-def _told(model: onnx.ModelProto, options: EmitOptions) -> onnx.ModelProto:
-    """The model with what is said of the run in its metadata."""
-    kept: Sequence[Any] = [one for one in model.metadata_props if one.key != METADATA]
-    del model.metadata_props[:]
-    model.metadata_props.extend(kept)
-    model.metadata_props.add(key=METADATA, value=options.told.line)
-    return model
 
 
 def _title(place: int | str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from chipmap.instances.placement.instance import PlacementInstance
@@ -23,26 +23,48 @@ _EMIT = "`chipmap emit RUN --as onnx --model FILE` writes one."
 
 def places_in(instance: Any, data: bytes, where: str) -> dict[str, int]:
     """Operation -> number of the chip or device of its node, for those that compute and whose node has one."""
-    model = parsed(Source(where, data))
-    nodes = dict(zip(node_keys(model.graph.node), model.graph.node, strict=True))
-    if "configuration" not in model.DESCRIPTOR.fields_by_name:
-        raise InputError("needs a newer package onnx", where, 'Install it: pip install "chipmap[onnx]"')
-    chosen = _configuration(model, len(devices_of(instance)), where)
-    numbers = _numbers(instance, chosen, where)
-    operations = {one.name: node_of(one, nodes) for one in instance.graph.operations}
-    _same_network(instance, nodes, operations, where)
+    named = isinstance(instance, PlacementInstance)
+    model = _Annotated(data, devices_of(instance), named, where)
+    operations = {one.name: node_of(one, model.nodes) for one in instance.graph.operations}
+    _same_network(instance, model.nodes, operations, where)
     wanted = _placed(instance)
     found = dict[str, int]()
     for one in instance.graph.operations:
-        if one.name not in wanted:
-            continue
-        device = _device(operations[one.name], nodes[operations[one.name]], chosen, where)
-        if device is not None and device not in numbers:
-            what = f"node {operations[one.name]!r} is on device {device}"
-            raise InputError(what, where, f"There are {len(numbers)}, from 0 on.")
-        if device is not None:
-            found[one.name] = numbers[device]
+        if one.name in wanted and (device := model.device(operations[one.name])) is not None:
+            found[one.name] = device
     return found
+
+
+def devices_in(data: bytes, devices: Sequence[str], where: str) -> dict[str, tuple[int | None, int]]:
+    """Node -> number of its device (None: it has none), named as in ``devices``, and its pipeline stage (0: none)."""
+    model = _Annotated(data, devices, True, where)
+    return {key: (model.device(key), model.stage(key)) for key in model.nodes}
+
+
+class _Annotated:
+    """A model whose nodes say their devices; ``named``: names of devices count, where both have them."""
+
+    def __init__(self, data: bytes, devices: Sequence[str], named: bool, where: str) -> None:
+        self.where = where
+        model = parsed(Source(where, data))
+        self.nodes = dict(zip(node_keys(model.graph.node), model.graph.node, strict=True))
+        if "configuration" not in model.DESCRIPTOR.fields_by_name:
+            raise InputError("needs a newer package onnx", where, 'Install it: pip install "chipmap[onnx]"')
+        self.chosen = _configuration(model, len(devices), where)
+        self.numbers = _numbers(devices, named, self.chosen, where)
+
+    def device(self, key: str) -> int | None:
+        """The number of a node's device."""
+        device = _device(key, self.nodes[key], self.chosen, self.where)
+        if device is not None and device not in self.numbers:
+            what = f"node {key!r} is on device {device}"
+            raise InputError(what, self.where, f"There are {len(self.numbers)}, from 0 on.")
+        return None if device is None else self.numbers[device]
+
+    def stage(self, key: str) -> int:
+        """A node's pipeline stage; 0 where it says none."""
+        said = [one for one in self.nodes[key].device_configurations if one.configuration_id == self.chosen.name]
+        return next((one.pipeline_stage for one in said if one.HasField("pipeline_stage")), 0)
 
 
 def _placed(instance: Any) -> set[str]:
@@ -72,16 +94,16 @@ def _configuration(model: onnx.ModelProto, devices: int, where: str) -> onnx.Dev
     return known[fitting[0]]
 
 
-def _numbers(instance: Any, chosen: onnx.DeviceConfigurationProto, where: str) -> dict[int, int]:
+def _numbers(ours: Sequence[str], named: bool, chosen: onnx.DeviceConfigurationProto, where: str) -> dict[int, int]:
     """Device of the configuration -> device of the instance: by names where both have them, else by numbers."""
-    ours, names = devices_of(instance), list(chosen.device)
-    if not isinstance(instance, PlacementInstance) or not names or not {*names} & {*ours}:
+    names = list(chosen.device)
+    if not named or not names or not {*names} & {*ours}:
         return {d: d for d in range(min(len(ours), chosen.num_devices))}
     wrong = next((name for name in names if name not in ours), None)
     if wrong is not None:
         what = f"configuration {chosen.name!r} has a device {wrong!r}"
         raise InputError(what, where, choices(wrong, ours, "There are"))
-    return {d: ours.index(name) for d, name in enumerate(names)}
+    return {d: list(ours).index(name) for d, name in enumerate(names)}
 
 
 def _device(key: str, node: onnx.NodeProto, chosen: onnx.DeviceConfigurationProto, where: str) -> int | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from chipmap.plans.onnx.cutting import StageModel
 from chipmap.plans.onnx.program import OnnxProgram
+from chipmap.plans.plan import EmitOptions
 from chipmap.records import InputError
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ BESIDE_BYTES = 1024
 #: They begin at multiples of it, so that they can be mapped to memory one by one.
 _ALIGNED = 64
 _MOST = 2**31 - 2**20
+#: The key of what is said of the run in the model's metadata.
+METADATA = "chipmap"
 
 
 class DataFile:
@@ -108,6 +111,15 @@ def header(program: OnnxProgram) -> onnx.ModelProto:
         elif field.name in ("ir_version", "producer_name", "producer_version", "domain", "model_version"):
             setattr(made, field.name, getattr(program.model, field.name))
     return made
+
+
+def told(model: onnx.ModelProto, options: EmitOptions) -> onnx.ModelProto:
+    """The model with what is said of the run in its metadata."""
+    kept: list[onnx.StringStringEntryProto] = [one for one in model.metadata_props if one.key != METADATA]
+    del model.metadata_props[:]
+    model.metadata_props.extend(kept)
+    model.metadata_props.add(key=METADATA, value=options.told.line)
+    return model
 
 
 def serialised(model: onnx.ModelProto, where: str) -> bytes:

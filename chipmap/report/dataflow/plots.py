@@ -11,10 +11,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chipmap.family import family_of
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.records import InputError
-from chipmap.records.quantities import duration, time_unit
-from chipmap.report.canvas import COLOURS, INK, RULE, picture
+from chipmap.records.quantities import size, time_unit
+from chipmap.report.canvas import COLOURS, INK, RULE, named, picture, standing
 from chipmap.validation.dataflow.checker import breakdown, c0_domain, check
 
 if TYPE_CHECKING:
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
 PARTS = ("compute", "memory", "network")
 #: Partitions that get the names of their kernels written below them, and those that get one line, upwards.
 NAMED, UPWARDS = 12, 60
-#: Letters of a kernel's name that fit below a partition.
-LETTERS = 18
+#: Letters of a kernel's name and scheme that fit below a partition, and lines.
+LETTERS, LINES = 18, 32
 
 
-def plot(instance: DataflowInstance, solution: DataflowSolution, path: str | Path) -> None:
-    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix).
+def plot(instance: DataflowInstance, solution: DataflowSolution, path: str | Path, bound: int | None = None) -> None:
+    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix), with ``bound`` (ticks) and gap in its title.
 
     Raises :class:`InputError` for another suffix, for a mapping that isn't one of the instance (C0), and where the
     file can't be written.
@@ -36,10 +37,10 @@ def plot(instance: DataflowInstance, solution: DataflowSolution, path: str | Pat
     for where, _, _, message in c0_domain(instance, solution):
         raise InputError(message, f"solution.{where}", "Plot a solution of this very instance.")
     with picture(path, (min(17.0, 4.5 + 1.15 * len(set(solution.partitions))), 5.2)) as figure:
-        _draw(figure.subplots(), instance, solution)
+        _draw(figure.subplots(), instance, solution, bound)
 
 
-def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution) -> None:
+def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution, bound: int | None = None) -> None:
     from matplotlib.ticker import MaxNLocator
 
     parts = breakdown(instance, solution)
@@ -52,7 +53,8 @@ def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution) ->
     words = f"counts: {'the longest' if overlap else 'the sum'} of the three{' and the launch' if launch else ''}"
     ends = [x - 0.42 for x in places], [x + 0.42 for x in places]
     axes.hlines([count / scale for count in counts], *ends, color=INK, linewidth=1.8, label=words)
-    axes.set_ylim(0.0, 1.06 * max(counts) / scale or 1.0)
+    top = 1.06 * max(counts) / scale or 1.0
+    axes.set_ylim(0.0, top)
     if solution.stages:
         at = [solution.stages[p] for p in parts]
         for x in [x for x in places[1:] if at[x] > at[x - 1]]:
@@ -67,14 +69,34 @@ def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution) ->
         axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
     whole = instance.task.across_layers or instance.task.stages == "kernels"
     axes.set_ylabel(f"{unit} per pass" if whole else f"{unit} per layer and micro-batch")
-    axes.set_xlabel(f"partitions in the order in which they run{', lines between stages' if solution.stages else ''}")
+    stages = ", lines between stages" if solution.stages else ""
+    axes.set_xlabel(f"partitions in the order in which they run; kernel · scheme{stages}")
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    certificate = check(instance, solution)
-    batch = duration((certificate.objective or 0) / 1000, 4)
-    share = f"{100 * certificate.figures.get('utilisation', 0.0):.1f}"
-    figures = [f"{batch} for the batch", certificate.headline, f"{share}% of the peak", f"mode {instance.mode}"]
-    title = "   ".join(one for one in figures if one)
-    axes.set_title(f"{instance.name}\n{title}" + ("" if certificate.feasible else "   NOT VALID"))
+    for x, own in enumerate(_names(instance, solution)):
+        for k, one in enumerate(own):
+            named(axes, x - 0.45, top * k / len(own), 0.9, top / len(own), f"{one}, partition {list(parts)[x]}")
+    _title(axes, instance, solution, bound)
+
+
+def _title(axes: Axes, instance: DataflowInstance, solution: DataflowSolution, bound: int | None) -> None:
+    """Objective, bound and gap; the figures of the certificate; how the batch and the tensors are divided."""
+    certificate, degrees = check(instance, solution), solution.degrees
+    figures = certificate.figures
+    shown = [certificate.headline, f"{100 * figures.get('utilisation', 0.0):.1f}% of the peak", f"mode {instance.mode}"]
+    shown += [f"DRAM {size(figures['dram_bytes'])} of a chip"] if "dram_bytes" in figures else []
+    ways = [
+        f"{name} {count}" for name in ("tensor", "pipeline", "data", "expert") if (count := getattr(degrees, name)) > 1
+    ]
+    ways = [
+        f"degrees: {', '.join(ways) or 'one chip'}",
+        *([f"micro-batch {solution.micro_batch}"] if solution.micro_batch else []),
+    ]
+    lines = [
+        instance.name + ("" if certificate.feasible else "   NOT VALID"),
+        " · ".join(standing(certificate.objective, bound, family_of(instance).units_of(instance).objective)),
+        " · ".join(one for one in (*shown, *ways) if one),
+    ]
+    axes.set_title("\n".join(lines), fontsize=9)
 
 
 def _bars(axes: Axes, heights: list[list[float]], overlap: bool) -> None:
@@ -89,16 +111,18 @@ def _bars(axes: Axes, heights: list[list[float]], overlap: bool) -> None:
 
 
 def _names(instance: DataflowInstance, solution: DataflowSolution) -> list[list[str]]:
-    """The kernels of each partition, in the order of partitions."""
+    """The kernels of each partition with their schemes, in the order of partitions."""
     kernels, found = instance.workload.kernels, dict[int, list[str]]()
     for i, partition in enumerate(solution.partitions):
-        found.setdefault(partition, []).append(kernels[i % len(kernels)].name)
+        scheme = solution.schemes[i % len(solution.schemes)]
+        kernel = kernels[i % len(kernels)].name
+        found.setdefault(partition, []).append(kernel if scheme == "NONE" else f"{kernel} · {scheme}")
     return [found[p] for p in sorted(found)]
 
 
 def _few(names: list[str]) -> list[str]:
-    """At most twelve lines with these names, cut where they are too long."""
-    shown = [*names[:11], f"and {len(names) - 11} more"] if len(names) > 12 else names
+    """At most so many lines with these names, cut where they are too long."""
+    shown = [*names[: LINES - 1], f"and {len(names) - LINES + 1} more"] if len(names) > LINES else names
     return [_cut(name) for name in shown]
 
 

@@ -23,7 +23,7 @@ from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.instances.multimodel.timeline import PARTS, Range, Span, TimelineWindow, all_energies, energies, timeline
 from chipmap.records import InputError
 from chipmap.records.quantities import duration, in_unit, share
-from chipmap.report.canvas import COLOURS, INK, MUTED, RED, RULE, picture
+from chipmap.report.canvas import COLOURS, INK, MUTED, RED, RULE, named, picture, standing
 from chipmap.report.gantt import heading, light, round_times
 from chipmap.validation.multimodel.checker import check
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 WIDTH, NARROW = 13.0, 0.11
 #: Maps in a row; with more than LARGE chiplets there is room for fewer.
 MAPS, MAPS_LARGE, LARGE = 5, 3, 16
+#: Entries of the legend in a row.
+ROW_OF_KEYS = 9
 #: What a letter of a point takes of the width.
 LETTER = 0.00075
 #: Hatches of the classes of chiplets, in alphabetical order; more classes repeat them.
@@ -67,8 +69,8 @@ class _View:
         return left + (right - left) * (time - window.start) / max(1, window.time)
 
 
-def plot(instance: MultiInstance, solution: MultiSolution, path: str | Path) -> None:
-    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix).
+def plot(instance: MultiInstance, solution: MultiSolution, path: str | Path, bound: int | None = None) -> None:
+    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix), with ``bound`` (ticks) and gap in its title.
 
     Raises :class:`InputError` for another suffix, for a schedule of something else, and where the
     file can't be written.
@@ -80,7 +82,8 @@ def plot(instance: MultiInstance, solution: MultiSolution, path: str | Path) -> 
     view = _View(problem, windows, _ends([window.time for window in windows]), _places(problem))
     chart = max(2.4, 0.26 * problem.chiplets + 0.7)
     most = MAPS if problem.chiplets <= LARGE else MAPS_LARGE
-    rows, across = -(-len(windows) // most), min(most, max(3, len(windows)))
+    cells = len(windows) + 1  # the last one is for the energies
+    rows, across = -(-cells // most), min(most, max(3, cells))
     xs, ys = ({place[i] for place in view.places} for i in (0, 1))
     shape = (max(ys) - min(ys) + 1.2) / (max(xs) - min(xs) + 1.2)
     maps = min(4.2, max(1.6, shape * 0.9 * WIDTH / across))
@@ -89,12 +92,11 @@ def plot(instance: MultiInstance, solution: MultiSolution, path: str | Path) -> 
         grid = figure.add_gridspec(1 + rows, across, height_ratios=[chart, *[maps] * rows], hspace=gap, wspace=0.06,
                                    left=0.07, right=0.99, top=1 - 1.25 / figure.get_figheight(),
                                    bottom=0.1 / figure.get_figheight())  # fmt: skip
-        _title(figure, view, solution)
+        _title(figure, view, solution, bound)
         _chart(figure.add_subplot(grid[0, :]), view)
         for window in windows:
             _map(figure.add_subplot(grid[1 + window.number // most, window.number % most]), view, window)
-        if len(windows) % across:
-            _energies(figure.add_subplot(grid[rows, len(windows) % across :]), view)
+        _energies(figure.add_subplot(grid[rows, len(windows) % most :]), view)
 
 
 def _ends(times: list[int]) -> tuple[tuple[float, float], ...]:
@@ -124,27 +126,33 @@ def _places(problem: MultiProblem) -> tuple[tuple[float, float], ...]:
     return tuple((radius * math.sin(a), -radius * math.cos(a)) for a in angles)
 
 
-def _title(figure: Figure, view: _View, solution: MultiSolution) -> None:
+def _title(figure: Figure, view: _View, solution: MultiSolution, bound: int | None) -> None:
     from matplotlib.patches import Patch
 
     instance = view.problem.instance
     certificate, units = check(instance, solution), family_of(instance).units_of(instance)
     energy = sum(all_energies(view.problem, view.windows).values())
-    parts = [f"latency T1 {in_unit(view.total, units.of('T1'), 5)}", f"energy T2 {in_unit(energy, units.of('T2'), 5)}"]
-    parts.append(f"EDP {view.total * energy / 1e21:.4g} J·s")
-    if instance.task.objective == "weighted" and certificate.objective is not None:
-        parts.append(f"weighted sum {in_unit(certificate.objective, units.objective, 5)}")
-    parts.append(f"objective {instance.task.objective}")
+    parts = standing(certificate.objective, bound, units.objective)
+    parts += [f"latency T1 {in_unit(view.total, units.of('T1'), 5)}", f"energy T2 {in_unit(energy, units.of('T2'), 5)}"]
+    parts += [f"EDP {view.total * energy / 1e21:.4g} J·s", f"minimised: {instance.task.objective}"]
     heading(figure, instance.name, parts, certificate, (0.07, 0.99))
     kinds = _kinds(view.problem)
     keys = [
-        Patch(facecolor=_colour(m), label=f"{model.name} ×{model.batch}") for m, model in enumerate(instance.models)
+        Patch(facecolor=light(_colour(m), 0.72), label=f"{model.name} ×{model.batch}")
+        for m, model in enumerate(instance.models)
     ]
     keys += [Patch(facecolor="white", edgecolor=MUTED, hatch=hatch, label=kind) for kind, hatch in kinds.items()]
-    keys += [Patch(facecolor=INK, alpha=0.55, label="reads weights"), Patch(facecolor=light(INK, 0.18), label="waits")]
-    keys += [Patch(facecolor="white", edgecolor=RED, linewidth=2.0, label="sets the window's length")]
+    keys += [
+        Patch(facecolor=INK, alpha=0.55, label="reads weights"),
+        Patch(facecolor=light(_colour(0), 0.22), label="pale: waits"),
+    ]
+    keys += [
+        Patch(
+            facecolor="white", edgecolor=RED, linewidth=2.0, label="slowest segment of the model that fills the window"
+        )
+    ]
     corner = 0.063, 1 - 0.57 / figure.get_figheight()
-    figure.legend(handles=keys, loc="upper left", bbox_to_anchor=corner, ncols=len(keys),
+    figure.legend(handles=keys, loc="upper left", bbox_to_anchor=corner, ncols=ROW_OF_KEYS,
                   borderaxespad=0.0, handlelength=1.3, columnspacing=1.3)  # fmt: skip
 
 
@@ -229,6 +237,8 @@ def _bar(axes: Axes, view: _View, window: TimelineWindow, one: Range, span: Span
     axes.add_patch(Rectangle((begins, c + 0.4 - 0.8 * filled), right - begins, 0.8 * filled,
                              facecolor=light(colour, 0.72), linewidth=0))  # fmt: skip
     axes.add_patch(Rectangle((left, c - 0.4), right - left, 0.8, fill=False, **_frame(window, one, span)))
+    told = f"{view.problem.models[m].name}, layers {_layers(first, last)}, {duration(span.time, 4)} × {span.count}"
+    named(axes, left, c - 0.4, right - left, 0.8, told)
     text, few = f"{view.problem.models[m].name} {_layers(first, last)}", _layers(first, last)
     pace = f"{text}, {duration(span.time, 4)} × {span.count}" if span.count > 1 else f"{text}, {duration(span.time, 4)}"
     size = 7.5 if view.problem.chiplets <= LARGE else 6.5

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from chipmap.family import family_of
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.loads import loads
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.records import counted
 from chipmap.records.quantities import duration, size, size_unit, time_unit
-from chipmap.report.canvas import COLOURS, MUTED, RED, picture
+from chipmap.report.canvas import COLOURS, MUTED, RED, picture, standing
 from chipmap.report.gantt import heading
 from chipmap.validation.placement.checker import check
 from chipmap.validation.placement.facts import Facts
@@ -20,8 +21,8 @@ WIDTH, ROW = 11.0, 0.36
 COMPUTE, TRANSFER, HELD = COLOURS[0], COLOURS[1], COLOURS[2]
 
 
-def draw(instance: PlacementInstance, solution: PlacementSolution, path: Path) -> None:
-    """Draw ``solution`` to ``path``.
+def draw(instance: PlacementInstance, solution: PlacementSolution, path: Path, bound: int | None = None) -> None:
+    """Draw ``solution`` to ``path``, with ``bound`` (ticks) and gap in the title.
 
     Raises :class:`InputError` for an unknown suffix and for a placement of something else.
     """
@@ -36,7 +37,7 @@ def draw(instance: PlacementInstance, solution: PlacementSolution, path: Path) -
                                       gridspec_kw={"left": 0.085, "right": 0.985, "top": 1 - 1.2 / height,
                                                    "bottom": 0.45 / height, "wspace": 0.08})  # fmt: skip
         parts = [
-            f"load T2 {duration(most, 4)} per sample",
+            *standing(most, bound, family_of(instance).units_of(instance).objective),
             f"{counted(problem.operations, 'operation')} on {counted(len(names), 'device')}",
         ]
         heading(figure, instance.name, parts, certificate, (0.085, 0.985))
@@ -56,7 +57,7 @@ def draw(instance: PlacementInstance, solution: PlacementSolution, path: Path) -
         left.set_xlim(0, pace * 1.26)
         left.set_yticks(rows, [f"{one.name} ({one.kind})" for one in instance.system.devices], fontsize=8)
         left.set_ylim(len(names) - 0.45, -0.55)
-        left.set_title(f"{unit} per sample", fontsize=8.5, fontweight="normal")
+        left.set_title(f"load, {unit} per sample", fontsize=8.5, fontweight="normal")
         left.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, fontsize=7.5, borderaxespad=0.2)
         top = max(peak.bytes for peak in peaks.values())
         each, called = size_unit(top)
@@ -70,7 +71,7 @@ def draw(instance: PlacementInstance, solution: PlacementSolution, path: Path) -
             words = f"{size(peaks[names[row]].bytes)}{of}"
             right.text(max(1, top) / each * 1.53, row, words, va="center", fontsize=7.5, color=MUTED)
         right.set_xlim(0, max(1, top) / each * 2.4)
-        right.set_title(f"{called} held", fontsize=8.5, fontweight="normal")
+        right.set_title(f"memory held, {called}", fontsize=8.5, fontweight="normal")
         for axes in (left, right):
             axes.tick_params(length=0, labelsize=8)
             axes.grid(axis="x")

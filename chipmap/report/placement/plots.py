@@ -17,12 +17,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chipmap.family import family_of
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.placement.timeline import Piece, Timeline, timeline
 from chipmap.records import counted
 from chipmap.records.quantities import duration, share, size
-from chipmap.report.canvas import COLOURS, MUTED, RED, RULE, picture
+from chipmap.report.canvas import COLOURS, MUTED, RED, RULE, named, picture, standing
 from chipmap.report.gantt import bars, heading, light, round_times
 from chipmap.report.placement.loads import draw as draw_loads
 from chipmap.validation.placement.checker import check
@@ -37,30 +38,37 @@ if TYPE_CHECKING:
 WIDTH, DEVICE, CHANNEL, CURVE = 13.0, 0.42, 0.2, 0.6
 #: Most rows of channels one by one; with more there is a row for all that leaves a device.
 MOST_CHANNELS = 12
-#: Kinds of operations with a colour of their own, by their time; operations up to which names are written into bars.
-KINDS, NAMED = 7, 60
-#: The longest name of an operation that is written out.
-LETTERS = 28
+#: Kinds of operations with a colour of their own, by their time; names that are written into bars at most.
+KINDS, NAMED = 7, 300
+#: The longest name of an operation that is written out, and what a letter takes of the width.
+LETTERS, LETTER = 28, 0.0062
+#: Transfers are drawn at least so long, as a part of the step, that they are seen.
+SEEN = 1500
 #: Joins between rows up to which the chain is drawn as a line.
 JOINS = 400
 #: Shares of the height of a row: of the bar, and of the red line below it.
 BAR, LINE = 0.72, 0.09
-GREY, WAIT = "#aab4be", "#e3e7eb"
-SENT = "#6b7f95"
+GREY, SENT = "#aab4be", "#334e68"
+#: How parts of the critical chain look that are no computing; waits are hatched, so that no two greys are alike.
+CHAIN: dict[str, dict[str, Any]] = {
+    "transfer": {"facecolor": SENT},
+    "rest": {"facecolor": GREY},
+    "wait": {"facecolor": "white", "hatch": "//////", "edgecolor": "#8b97a3", "linewidth": 0.3},
+}
 PALETTE = (COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[3], COLOURS[4], COLOURS[6], "#7d5ba6")
 #: Colours of devices on the chain; more devices repeat them.
 DEVICES = (*COLOURS[:5], "#8c8c00", "#7d5ba6", "#8a5a44")
 
 
-def plot(instance: PlacementInstance, solution: PlacementSolution, path: str | Path) -> None:
-    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix).
+def plot(instance: PlacementInstance, solution: PlacementSolution, path: str | Path, bound: int | None = None) -> None:
+    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix), with ``bound`` (ticks) and gap in its title.
 
     Raises :class:`InputError` for another suffix, for a placement of something else, and where the file can't be
     written.
     """
     problem = placement_problem(instance)
     if not problem.timed:
-        draw_loads(instance, solution, Path(path))
+        draw_loads(instance, solution, Path(path), bound)
         return
     line = timeline(problem, solution)
     rows, devices = _channel_rows(line), problem.devices
@@ -71,17 +79,19 @@ def plot(instance: PlacementInstance, solution: PlacementSolution, path: str | P
         tall = figure.get_figheight()
         grid = figure.add_gridspec(3, 1, height_ratios=heights, hspace=0.42 / (sum(heights) / 3), left=0.085,
                                    right=0.985, top=1 - top / tall, bottom=0.5 / tall)  # fmt: skip
-        _title(figure, instance, solution, line)
+        _title(figure, (instance, solution), line, bound)
         _chain(figure.add_subplot(grid[0]), line)
         _gantt(figure.add_subplot(grid[1]), line, rows)
         _memory(figure, grid[2], line, Placed(Facts(instance), solution))
 
 
-def _title(figure: Figure, instance: PlacementInstance, solution: PlacementSolution, line: Timeline) -> None:
-    certificate = check(instance, solution)
+def _title(
+    figure: Figure, drawn: tuple[PlacementInstance, PlacementSolution], line: Timeline, bound: int | None
+) -> None:
+    instance, certificate = drawn[0], check(*drawn)
     busy = sum(line.busy) / (max(1, line.total) * line.problem.devices)
     parts = [
-        f"step T1 {duration(line.total, 4)}",
+        *standing(line.total, bound, family_of(instance).units_of(instance).objective),
         f"{counted(len(line.start), 'operation')} on {counted(line.problem.devices, 'device')}",
     ]
     parts.append(f"{len(line.moves):,} transfer{'s' if len(line.moves) != 1 else ''}")
@@ -102,8 +112,8 @@ def _axis(axes: Axes, line: Timeline, labels: bool = True) -> None:
 
 def _chain(axes: Axes, line: Timeline) -> None:
     """The critical chain in a row."""
-    for kind, colour in (("transfer", SENT), ("rest", GREY), ("wait", WAIT)):
-        bars(axes, [(p.start, p.time) for p in line.chain if p.kind == kind], 0.0, 1.0, facecolor=colour)
+    for kind, look in CHAIN.items():
+        bars(axes, [(p.start, p.time) for p in line.chain if p.kind == kind], 0.0, 1.0, **look)
     for d in range(line.problem.devices):
         work = [(p.start, p.time) for p in line.chain if p.kind == "compute" and line.device[p.operation] == d]
         bars(axes, work, 0.0, 1.0, facecolor=DEVICES[d % len(DEVICES)])
@@ -115,17 +125,16 @@ def _chain(axes: Axes, line: Timeline) -> None:
     text = ", ".join(
         f"{words[kind]} {duration(ns, 4)} ({share(ns, max(1, line.total))})" for kind, ns in sums.items() if ns
     )
-    keys = [(DEVICES[d % len(DEVICES)], name) for d, name in enumerate(line.problem.device_names)]
-    keys += [(colour, kind) for colour, kind in ((SENT, "transfer"), (GREY, "rest"), (WAIT, "wait")) if sums[kind]]
-    _legend(axes, keys)
+    keys = [({"facecolor": DEVICES[d % len(DEVICES)]}, name) for d, name in enumerate(line.problem.device_names)]
+    _legend(axes, [*keys, *((look, kind) for kind, look in CHAIN.items() if sums[kind])])
     axes.set_title(f"critical chain: {text}", fontsize=8.5, fontweight="normal")
 
 
-def _legend(axes: Axes, keys: Iterable[tuple[Any, str]]) -> None:
-    """Colours and what they stand for, above the right end."""
+def _legend(axes: Axes, keys: Iterable[tuple[dict[str, Any], str]]) -> None:
+    """Looks and what they stand for, above the right end."""
     from matplotlib.patches import Patch
 
-    patches = [Patch(facecolor=colour, label=name) for colour, name in keys]
+    patches = [Patch(label=name, **{"linewidth": 0, **look}) for look, name in keys]
     axes.legend(handles=patches, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=len(patches),
                 borderaxespad=0.2, handlelength=0.9, handleheight=0.8, columnspacing=1.0, fontsize=7.5)  # fmt: skip
 
@@ -155,24 +164,31 @@ def _gantt(axes: Axes, line: Timeline, rows: dict[str, list[int]]) -> None:
     """Devices and channels over time."""
     (kind_of, kinds), place = _kinds(line), 0.0
     at_device: list[float] = []
+    device_names, written = line.problem.device_names, 0
     for queue in line.queues:
         by_colour: dict[str, list[int]] = {}
         for v in queue:
             by_colour.setdefault(kinds.get(kind_of[v], GREY), []).append(v)
-        few = len(line.start) <= NAMED
         for own, members in by_colour.items():
             spans = [(line.start[v], line.end[v] - line.start[v]) for v in members]
             edge = {"edgecolor": "white", "linewidth": 0.6} if len(line.start) <= 300 else {}
             bars(axes, spans, place, BAR, facecolor=light(own, 0.75), **edge)
-        for v in queue if few else ():
-            _name(axes, line, v, place + BAR / 2)
+        for v in queue:
+            written += _name(axes, line, v, place + BAR / 2) if written < NAMED else 0
+            told = f"{line.problem.names[v]}, {kind_of[v]}, {device_names[line.device[v]]}, {_when(line, v)}"
+            named(axes, line.start[v], place, line.end[v] - line.start[v], BAR, told)
         at_device.append(place)
         place += 1.0
     share = CHANNEL / DEVICE
     at_move: dict[int, float] = {}
     for moves in rows.values():
-        spans = [(line.moves[i].start, line.moves[i].end - line.moves[i].start) for i in moves]
-        bars(axes, spans, place, BAR * share, facecolor=SENT, alpha=0.55)
+        seen = line.total / SEEN
+        sent = [(line.moves[i].start, max(seen, line.moves[i].end - line.moves[i].start)) for i in moves]
+        bars(axes, sent, place, BAR * share, facecolor=SENT)
+        for i in moves:
+            one = line.moves[i]
+            told = f"transfer of {line.name(one)}, {duration(one.end - one.start, 4)}"
+            named(axes, one.start, place, one.end - one.start, BAR * share, told)
         at_move |= {i: place for i in moves if i not in at_move}
         place += share
     _critical(axes, line, at_device, at_move, share)
@@ -183,19 +199,24 @@ def _gantt(axes: Axes, line: Timeline, rows: dict[str, list[int]]) -> None:
         label.set_fontsize(6.5)
     axes.set_ylim(place + 0.05, -0.12)
     _axis(axes, line)
-    keys = [(light(own, 0.75), kind) for kind, own in kinds.items()]
+    keys = [({"facecolor": light(own, 0.75)}, kind) for kind, own in kinds.items()]
     others = len({one.kind for one in line.problem.instance.graph.operations if one.role != "input"}) > len(kinds)
-    keys += [(light(GREY, 0.75), "other")] if others else []
-    _legend(axes, [*keys, (SENT, "transfer"), (RED, "critical")])
+    keys += [({"facecolor": light(GREY, 0.75)}, "other")] if others else []
+    _legend(axes, [*keys, ({"facecolor": SENT}, "transfer"), ({"facecolor": RED}, "critical")])
     axes.set_title("operations and transfers", fontsize=8.5, fontweight="normal")
 
 
-def _name(axes: Axes, line: Timeline, v: int, y: float) -> None:
-    """The name of an operation, where its bar is long enough."""
-    name, length = line.problem.names[v][:LETTERS], (line.end[v] - line.start[v]) / max(1, line.total)
-    if 0.0062 * len(name) < length:
-        middle = (line.start[v] + line.end[v]) / 2
-        axes.text(middle, y, name, ha="center", va="center", fontsize=7, clip_on=True)
+def _when(line: Timeline, v: int) -> str:
+    return f"{duration(line.end[v] - line.start[v], 4)} from {duration(line.start[v], 4)}"
+
+
+def _name(axes: Axes, line: Timeline, v: int, y: float) -> bool:
+    """Write the name of an operation, or its last part, where its bar is long enough; whether it was."""
+    whole, length = line.problem.names[v][:LETTERS], (line.end[v] - line.start[v]) / max(1, line.total)
+    fits = [name for name in (whole, whole.rpartition(".")[2], whole.rpartition("/")[2]) if LETTER * len(name) < length]
+    if fits and fits[0]:
+        axes.text((line.start[v] + line.end[v]) / 2, y, fits[0], ha="center", va="center", fontsize=7, clip_on=True)
+    return bool(fits)
 
 
 def _critical(axes: Axes, line: Timeline, at_device: list[float], at_move: dict[int, float], share: float) -> None:
@@ -230,7 +251,6 @@ def _memory(figure: Figure, place: Any, line: Timeline, placed: Placed) -> None:
     names = line.problem.device_names
     grid = place.subgridspec(len(names), 1, hspace=0.12)
     there = held(placed)
-    top = max((peak.bytes for peak in placed.peaks.values()), default=0)
     for d, name in enumerate(names):
         axes = figure.add_subplot(grid[d])
         steps, peak = curve(there[name]), placed.peaks[name]
@@ -239,8 +259,8 @@ def _memory(figure: Figure, place: Any, line: Timeline, placed: Placed) -> None:
         axes.fill_between(xs, ys, step="post", facecolor=light(colour, 0.35), linewidth=0)
         axes.step(xs, ys, where="post", color=colour, linewidth=0.8)
         limit = placed.facts.devices[name].memory_bytes
-        high = max(1, top)
-        if limit is not None and limit <= 1.5 * max(1, top):
+        high = max(1, peak.bytes)
+        if limit is not None and limit <= 1.5 * high:
             axes.axhline(limit, color=RED, linewidth=1.0, linestyle=(0, (4, 3)))
             high = max(high, limit)
         of = f" of {size(limit)}" if limit is not None else ""
@@ -251,13 +271,14 @@ def _memory(figure: Figure, place: Any, line: Timeline, placed: Placed) -> None:
         axes.text(0.998, 0.99, text, transform=axes.transAxes, ha="right", va="top", fontsize=6.5, color=MUTED)
         _axis(axes, line, labels=d == len(names) - 1)
         axes.set_ylim(0, 1.45 * high)  # the words stand above the curve
-        axes.set_yticks([0.5 * high], [name], fontsize=8)
+        axes.set_yticks([0.5 * high, high], [name, size(high)], fontsize=8)
+        axes.get_yticklabels()[1].set_fontsize(6.5)
         axes.spines["bottom"].set_color(RULE)
         if d == 0:
             rule = line.problem.instance.task.memory
             words = {"none": "not limited (rule none)", "static": "rule static", "live": "rule live"}[rule]
             axes.set_title(
-                f"memory, {words}; all devices to one scale, 0 to {size(high)}",
+                f"memory, {words}; each device to a scale of its own",
                 fontsize=8.5,
                 fontweight="normal",
                 color=MUTED,

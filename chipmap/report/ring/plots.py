@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.family import family_of
 from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.instances.ring.loads import Loads, loads, terms
 from chipmap.instances.ring.problem import RingProblem, ring_problem
 from chipmap.records import InputError, counted
 from chipmap.records.quantities import number
-from chipmap.report.canvas import COLOURS, INK, MUTED, RED, RULE, picture
+from chipmap.report.canvas import COLOURS, INK, MUTED, RED, RULE, named, picture, rectangles, standing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,24 +45,25 @@ class _View:
     chips: NDArray[np.int64]
     on: Loads
     period: int
+    bound: int | None
     kinds: tuple[str, ...]
     kind_of: NDArray[np.int64]
     colours: tuple[str, ...]
 
 
-def plot(instance: RingInstance, solution: RingSolution, path: str | Path) -> None:
-    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix).
+def plot(instance: RingInstance, solution: RingSolution, path: str | Path, bound: int | None = None) -> None:
+    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix), with ``bound`` (ticks) and gap in its title.
 
     Raises :class:`InputError` for another suffix, for a mapping that doesn't fit the instance, and where the file
     can't be written.
     """
-    view = _view(instance, solution)
+    view = _view(instance, solution, bound)
     width = min(24.0, max(12.0, 4.0 + 0.28 * view.problem.chips))
     with picture(path, (width, 13.0), tight=False, dpi=150) as figure:
         _draw(figure, view)
 
 
-def _view(instance: RingInstance, solution: RingSolution) -> _View:
+def _view(instance: RingInstance, solution: RingSolution, bound: int | None = None) -> _View:
     problem = ring_problem(instance)
     if len(solution.chips) != problem.n:
         what = f"has {counted(len(solution.chips), 'entry', 'entries')} for {counted(problem.n, 'operation')}"
@@ -76,7 +78,7 @@ def _view(instance: RingInstance, solution: RingSolution) -> _View:
     kinds = tuple(sorted(work, key=lambda kind: (-work[kind], kind))[: len(KINDS)])
     kind_of = np.array([kinds.index(name) if name in kinds else len(kinds) for name in names], dtype=np.int64)
     colours = (*KINDS[: len(kinds)], OTHER)
-    return _View(problem, chips, loads(problem, chips), max(terms(problem, chips)), kinds, kind_of, colours)
+    return _View(problem, chips, loads(problem, chips), max(terms(problem, chips)), bound, kinds, kind_of, colours)
 
 
 def _draw(figure: Figure, view: _View) -> None:
@@ -98,19 +100,19 @@ def _title(figure: Figure, left: float, view: _View) -> None:
     problem = view.problem
     t1, t2 = terms(problem, view.chips)
     slowest = f"slowest chip {_us(t1)}, slowest link {_us(t2)}"
+    known = standing(view.period, view.bound, family_of(problem.instance).units_of(problem.instance).objective)
     parts = (
-        f"period {_us(view.period)}",
         slowest if problem.cost_mode == "period" else f"cost mode {problem.cost_mode}",
         f"{len(set(view.chips[problem.computing].tolist()))} of {counted(problem.chips, 'chip')} used",
         f"{int(problem.computing.sum()):,} computing of {counted(problem.n, 'operation')}",
     )
-    figure.text(left, 0.972, problem.instance.name, fontsize=16, fontweight="bold", va="center")
-    figure.text(left, 0.949, "  ·  ".join(parts), fontsize=10, color=MUTED, va="center")
+    figure.text(left, 0.977, problem.instance.name, fontsize=16, fontweight="bold", va="center")
+    figure.text(left, 0.957, "  ·  ".join(known), fontsize=10, va="center")
+    figure.text(left, 0.941, "  ·  ".join(parts), fontsize=9, color=MUTED, va="center")
 
 
 def _mapping(ax: Axes, view: _View) -> None:
     """Every computing operation as a bar one position wide, in the row of its chip."""
-    from matplotlib.collections import PolyCollection
     from matplotlib.patches import Patch
     from matplotlib.ticker import MaxNLocator
 
@@ -118,12 +120,14 @@ def _mapping(ax: Axes, view: _View) -> None:
     order = np.array([v for v in problem.order if problem.computing[v]], dtype=np.int64)
     x, y = np.arange(len(order), dtype=float), view.chips[order].astype(float)
     thin = max(1.0, len(order) / 900)  # never below about two pixels
-    across, down = (
-        np.stack([x, x + thin, x + thin, x], axis=1),
-        np.stack([y - 0.44, y - 0.44, y + 0.44, y + 0.44], axis=1),
-    )
-    colours = [view.colours[kind] for kind in view.kind_of[order].tolist()]
-    ax.add_collection(PolyCollection(list(np.stack([across, down], axis=2)), facecolors=colours, linewidths=0))
+    kinds = view.kind_of[order]
+    for kind in sorted(set(kinds.tolist())):
+        own = kinds == kind
+        rectangles(ax, [(i, c - 0.44, thin, 0.88) for i, c in zip(x[own], y[own], strict=True)], view.colours[kind])
+    for i, v in enumerate(order.tolist()):
+        operation = problem.instance.graph.operations[v]
+        told = f"{operation.name}, {operation.kind}, chip {view.chips[v]}, {_us(int(problem.ticks[v]))}"
+        named(ax, i, y[i] - 0.44, 1, 0.88, told)
     ax.set_xlim(-0.01 * max(1, len(order)), 1.01 * max(1, len(order)))
     ax.set_ylim(problem.chips - 0.3, -0.7)
     ax.set_yticks(_ticks(problem.chips))

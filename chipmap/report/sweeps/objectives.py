@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from chipmap.bench.point import Row
 from chipmap.bench.sweep import Sweep
+from chipmap.records.quantities import percent
 from chipmap.report.canvas import COLOURS, blank, groups, labels
 from chipmap.report.rows import sign
 from chipmap.report.sweeps.tables import units_of
-from chipmap.result import natural
+from chipmap.result import gap, natural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +35,10 @@ def _curves(sweep: Sweep, rows: Sequence[Row], unit: str) -> Figure:
     places = labels(rows, across) if across else [""]
     figure = blank((6.4, 4.0), layout="constrained")
     plane = figure.subplots()
-    for colour, (group, own) in zip(cycle(COLOURS), groups(rows, others).items()):
+    apart = groups(rows, others)
+    step = min(0.08, 0.5 / len(apart))  # equal curves stand side by side
+    for k, (colour, (group, own)) in enumerate(zip(cycle(COLOURS), apart.items())):
+        aside = step * (k - (len(apart) - 1) / 2)
         for mark, of_row in (("o-", lambda row: row.objective), ("x:", lambda row: row.bound)):
             spots = [
                 (places.index(row.labels.get(across, "")) if across else 0, natural(of_row(row), _per_tick(row)) or 0.0)
@@ -42,14 +46,17 @@ def _curves(sweep: Sweep, rows: Sequence[Row], unit: str) -> Figure:
                 if of_row(row) is not None
             ]
             label = " ".join(group) or "objective" if mark == "o-" else None
-            plane.plot([x for x, _ in spots], [y for _, y in spots], mark, color=colour, label=label, markersize=4)
+            plane.plot(
+                [x + aside for x, _ in spots], [y for _, y in spots], mark, color=colour, label=label, markersize=4
+            )
     plane.set_xticks(range(len(places)), places, rotation=45 if max(map(len, places)) > 8 else 0, ha="right")
     plane.set_xlabel(across)
     plane.set_ylabel(f"objective (dots) and bound (crosses), {unit}")
     plane.set_ylim(bottom=0.0)
     if others:
         plane.legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.0, 1.0), title=", ".join(others))
-    figure.suptitle(sweep.name)
+    gaps = [share for row in rows if (share := gap(row.objective, row.bound)) is not None]
+    figure.suptitle(f"{sweep.name}: gaps up to {percent(max(gaps))}" if gaps else sweep.name)
     return figure
 
 

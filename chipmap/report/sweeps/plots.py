@@ -32,6 +32,12 @@ MAPS = (
     ("gflops_per_watt", "GFLOP/s per W", 1.0),
 )
 _PARTS = ("compute", "memory", "network")
+#: A label along a slope needs so much of the logarithmic axis beside it, as a factor.
+LABEL = 4.0
+#: Inches of a letter of a label that stands upright.
+LETTER = 0.055
+#: What is said where marks or curves may lie on each other.
+THINNER = "later ones are drawn smaller, so that equal ones stay visible"
 
 
 def plots(sweep: Sweep, rows: Sequence[Row], folder: Path) -> list[Path]:
@@ -151,7 +157,8 @@ def latencies(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
     panels = _panels(rows, axes)
     far = _far([(row.objective or 0) * 1e-12 for row in rows])
     widest, last = max(map(len, panels.values())), [*panels.values()][-1]
-    height = 1.4 + 1.5 * len(panels) if len(panels) > 1 else 3.6
+    longest = max(len(" ".join(row.labels[a] for a in axes[len(panels) > 1 :])) for row in rows)
+    height = (1.4 + 1.5 * len(panels) if len(panels) > 1 else 3.0) + LETTER * longest
     figure = blank((max(5.0, 0.25 * widest + 2.5), height), layout="constrained")
     planes = figure.subplots(len(panels), 1, squeeze=False, sharey=True)[:, 0]
     for plane, (panel, own) in zip(planes, panels.items(), strict=True):
@@ -218,6 +225,7 @@ def roofline(rows: Sequence[Row], axis: str, title: str) -> Figure:
     logarithmic(plane, "y", "TFLOP/s of a chip")
     plane.legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.0, 1.0), title=axis, title_fontsize=7)
     figure.suptitle(title)
+    plane.set_title(THINNER, fontsize=6.5, fontweight="normal", color=MUTED)
     return figure
 
 
@@ -241,7 +249,8 @@ def _slopes(plane: Axes, rows: Sequence[Row], across: tuple[float, float], up: t
             if left >= right:
                 continue
             plane.plot([left, right], [left * rate / 1000, right * rate / 1000], dashes, color=INK, linewidth=0.9)
-            slant: Any = {"rotation": 45, "ha": "left"} if right < high else {"ha": "right"}
+            inside = right < high / LABEL
+            slant: Any = {"rotation": 45, "ha": "left"} if inside else {"ha": "right"}
             lift = 1.0 + 1.2 * sum(abs(math.log10(right / other)) < 0.15 for other in named)
             named.append(right)
             plane.annotate(
@@ -283,4 +292,6 @@ def curves(rows: Sequence[Row], axes: Sequence[str], title: str) -> Figure:
         legend.set_title(", ".join(others))
         legend.get_title().set_fontsize(7)
     figure.suptitle(title)
+    if others:
+        plane.set_title(THINNER, fontsize=6.5, fontweight="normal", color=MUTED)
     return figure

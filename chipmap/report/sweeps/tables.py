@@ -8,12 +8,15 @@ from typing import Any
 
 from chipmap.bench.point import Row
 from chipmap.bench.sweep import Sweep
+from chipmap.certificate import Certificate
 from chipmap.family import FAMILY_NAMES, get_family
 from chipmap.records import Unit, Units, counted
 from chipmap.report.rows import in_units
 from chipmap.report.tables import written
-from chipmap.result import gap
+from chipmap.result import Bound, Result, Termination, gap
 
+#: Statuses that results have.
+_STATUSES = ("optimal", "feasible", "infeasible", "unknown", "error")
 _LAST = ("seconds", "cpu_seconds", "attempts", "version", "detail")
 
 
@@ -37,25 +40,42 @@ def _flat(sweep: Sweep, row: Row) -> dict[str, Any]:
     return found | {name: getattr(row, name) for name in _LAST}
 
 
-def gap_row(row: Row) -> dict[str, Any]:
-    """The row as :mod:`chipmap.report.tables` takes it, beside those of results."""
-    units = units_of(row)
-    shown = {
-        "instance": row.instance or " ".join(row.labels.values()),
-        "method": row.method,
-        "status": row.status,
-        "objective": row.objective,
-        "unit": units.objective.name,
-        "bound": row.bound,
-        "gap": gap(row.objective, row.bound),
-        "seconds": round(row.seconds, 3),
-        "terms": row.terms,
-        "term_units": {name: units.of(name).name for name in row.terms},
-        "feasible": row.objective is not None,
-        "figures": dict(row.figures),
-        "changes": [f"{name}={label}" for name, label in row.labels.items()],
-    }
-    return in_units(shown, units)
+def as_result(row: Row) -> Result:
+    """The row as a result, which tables and pages show like that of a run: the axes are its settings, and its trace is
+    empty, as a bench keeps none."""
+    checked = None
+    if row.objective is not None:
+        checked = Certificate(
+            instance_hash=row.instance_hash,
+            solution_hash="",
+            feasible=True,
+            objective=row.objective,
+            terms=row.terms,
+            figures=row.figures,
+        )
+    bounds = () if row.bound is None else (Bound(value=row.bound, source=row.proved_by or row.method),)
+    failed = row.status not in _STATUSES
+    reason: Any = {"unknown": "no_solution_found", "error": "other_error"}.get(row.status, row.status)
+    return Result(
+        instance=row.instance or " ".join(row.labels.values()),
+        instance_hash=row.instance_hash or row.key,
+        family=row.method.partition("/")[0],
+        units=units_of(row),
+        method=row.method,
+        status="error" if failed else row.status,  # type: ignore[arg-type]
+        objective=row.objective,
+        bound=row.bound,
+        gap=gap(row.objective, row.bound),
+        incumbent_source=row.found_by,
+        solution=row.solution,
+        certificate=checked,
+        bounds=bounds,
+        termination=Termination(reason="other_error" if failed else reason, detail=row.detail),
+        failure=f"{row.status}: {row.detail}" if failed else "",
+        timings={"total": row.seconds},
+        changes=tuple(f"{name}={label}" for name, label in row.labels.items()),
+        provenance={"chipmap": row.version, "options": {"time_limit": row.time_limit_s, "seed": row.seed}},
+    )
 
 
 def units_of(row: Row) -> Units:

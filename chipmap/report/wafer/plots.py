@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from chipmap.family import family_of
 from chipmap.instances.wafer.instance import CONVOLUTIONS, Placement, WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import TICKS, Convolution, WaferProblem, conv_time, evaluate, size, wafer_problem
 from chipmap.records import InputError
 from chipmap.records.quantities import number
-from chipmap.report.canvas import COLOURS, INK, RED, picture
+from chipmap.report.canvas import COLOURS, INK, RED, named, picture, standing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +29,8 @@ PAPER = "#f7f8f9"
 STAGES = (*COLOURS[:6], "#8c8c00")
 #: With more kernels, only large ones get their names written on them, and wires are thin.
 NAMED = 250
+#: Where less than this share of both sides is used, the picture shows the used part alone.
+USED = 0.7
 
 
 @dataclass(frozen=True)
@@ -48,9 +51,10 @@ class Box:
         return self.x + self.width / 2, self.y + self.height / 2
 
 
-def plot(instance: WaferInstance, solution: WaferSolution, path: str | Path) -> None:
-    """Draw ``solution`` to ``path`` (PNG, SVG or PDF by its suffix); errors as of :func:`plot_both`."""
-    _plot(instance, [solution], path)
+def plot(instance: WaferInstance, solution: WaferSolution, path: str | Path, bound: int | None = None) -> None:
+    """Draw ``solution`` to ``path`` (PNG, SVG or PDF), with ``bound`` (ticks) and gap in its title; errors as of
+    :func:`plot_both`."""
+    _plot(instance, [solution], path, bound)
 
 
 def plot_both(instance: WaferInstance, before: WaferSolution, after: WaferSolution, path: str | Path) -> None:
@@ -62,13 +66,15 @@ def plot_both(instance: WaferInstance, before: WaferSolution, after: WaferSoluti
     _plot(instance, [before, after], path)
 
 
-def _plot(instance: WaferInstance, solutions: Sequence[WaferSolution], path: str | Path) -> None:
+def _plot(
+    instance: WaferInstance, solutions: Sequence[WaferSolution], path: str | Path, bound: int | None = None
+) -> None:
     problem = wafer_problem(instance)
     plans = [ordered(problem, solution) for solution in solutions]
     tall = min(12.0, max(4.0, 8.0 * instance.fabric.height / instance.fabric.width))
-    with picture(path, (8.6 * len(plans), tall + 0.8)) as figure:
+    with picture(path, (9.6 * len(plans), tall + 1.0)) as figure:
         for axes, plan in zip(np.atleast_1d(figure.subplots(1, len(plans))), plans, strict=True):
-            _draw(axes, problem, plan)
+            _draw(axes, problem, plan, bound)
 
 
 def ordered(problem: WaferProblem, solution: WaferSolution) -> list[Placement]:
@@ -105,7 +111,7 @@ def _tensor(convs: Sequence[Convolution]) -> tuple[int, int]:
     return -(-last.H // last.T), -(-last.W // last.T)
 
 
-def _draw(axes: Axes, problem: WaferProblem, placements: Sequence[Placement]) -> None:
+def _draw(axes: Axes, problem: WaferProblem, placements: Sequence[Placement], bound: int | None) -> None:
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Rectangle
     from matplotlib.ticker import MaxNLocator
@@ -119,18 +125,54 @@ def _draw(axes: Axes, problem: WaferProblem, placements: Sequence[Placement]) ->
         face = to_rgba(STAGES[box.stage % len(STAGES)], 0.15 + 0.7 * box.time / slowest)
         edge: Any = {"edgecolor": "white", "linewidth": 0.6} if inside else {"edgecolor": RED, "linewidth": 1.5}
         axes.add_patch(Rectangle((box.x, box.y), box.width, box.height, facecolor=face, **edge))
+        told = f"{box.name}: {box.width} × {box.height} tiles at {box.x}, {box.y}, time {number(box.time / TICKS)}"
+        named(axes, box.x, box.y, box.width, box.height, f"{told} of {number(slowest / TICKS)}")
     _wires(axes, problem, drawn)
-    _names(axes, problem, drawn, small=len(drawn) <= NAMED)
+    across, up = _shown(drawn, fabric.width, fabric.height)
+    _names(axes, max(across[1] - across[0], up[1] - up[0]) / 520, drawn, small=len(drawn) <= NAMED)
     parts = evaluate(problem, placements)
-    score, time, wire = map(number, (parts.score / TICKS, parts.time / TICKS, parts.wire / 2))
-    title = f"score {score}   time {time}   wire {wire}   adapters {parts.adapters:,}"
-    axes.set_title(f"{problem.instance.name}\n{title}")
-    axes.set_xlim(min(0, *(box.x for box in drawn)), max(fabric.width, *(box.x + box.width for box in drawn)))
-    axes.set_ylim(min(0, *(box.y for box in drawn)), max(fabric.height, *(box.y + box.height for box in drawn)))
+    time, wire = map(number, (parts.time / TICKS, parts.wire / 2))
+    unit = family_of(problem.instance).units_of(problem.instance).objective
+    title = f"time {time} · wire {wire} · adapters {parts.adapters:,}"
+    standings = " · ".join(standing(int(parts.score), bound, unit))
+    axes.set_title(f"{problem.instance.name}\n{standings}\n{title}", fontsize=9)
+    axes.set_xlim(across)
+    axes.set_ylim(up)
     axes.set_aspect("equal")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
-    axes.set_xlabel("tiles; colour: stage, strength: share of the slowest kernel's time; arrows: wires")
+    part = (
+        f", of a fabric of {fabric.width:,} × {fabric.height:,}"
+        if across[1] < fabric.width or up[1] < fabric.height
+        else ""
+    )
+    axes.set_xlabel(f"tiles{part}; strength of a colour: share of the slowest kernel's time; arrows: wires")
+    axes.set_ylabel("tiles")
+    _legend(axes, problem)
+
+
+def _shown(drawn: Sequence[Box], width: int, height: int) -> tuple[tuple[float, float], tuple[float, float]]:
+    """What is shown of both axes: the fabric, or the part that is used where that is much less."""
+    left, low = min(box.x for box in drawn), min(box.y for box in drawn)
+    right, top = max(box.x + box.width for box in drawn), max(box.y + box.height for box in drawn)
+    if min(left, low) >= 0 and max(right / width, top / height) < USED:
+        margin = 0.04 * max(right - left, top - low)
+        return (max(0.0, left - margin), right + margin), (max(0.0, low - margin), top + margin)
+    return (min(0, left), max(width, right)), (min(0, low), max(height, top))
+
+
+def _legend(axes: Axes, problem: WaferProblem) -> None:
+    """The stages by the size of what they hand on, beside the picture; colours that several stages share name all."""
+    from matplotlib.patches import Patch
+
+    sides = sorted({_tensor(convs) for convs in problem.convs}, reverse=True)
+    names = [f"{i + 1}: {height} × {width}" for i, (height, width) in enumerate(sides)]
+    shared = [names[k :: len(STAGES)] for k in range(min(len(STAGES), len(names)))]
+    keys = [
+        Patch(facecolor=colour, alpha=0.85, label=", ".join(own[:3]) + (" …" if len(own) > 3 else ""))
+        for colour, own in zip(STAGES, shared, strict=False)
+    ]
+    axes.legend(handles=keys, loc="upper left", bbox_to_anchor=(1.0, 1.0), title="stage: tensor", fontsize=7.5)
 
 
 def _wires(axes: Axes, problem: WaferProblem, drawn: Sequence[Box]) -> None:
@@ -145,10 +187,9 @@ def _wires(axes: Axes, problem: WaferProblem, drawn: Sequence[Box]) -> None:
     )
 
 
-def _names(axes: Axes, problem: WaferProblem, drawn: Sequence[Box], small: bool) -> None:
+def _names(axes: Axes, tiles_per_point: float, drawn: Sequence[Box], small: bool) -> None:
     """Each kernel's name in its lower left corner, away from most wires, in the largest of three sizes that has room,
     or, unless ``small``, in the largest alone."""
-    tiles_per_point = max(problem.width, problem.height) / 520
     for box in drawn:
         along, across = max(box.width, box.height), min(box.width, box.height)
         for points in (9, 7, 5) if small else (9,):

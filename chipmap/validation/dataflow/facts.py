@@ -1,7 +1,7 @@
 """What the page says about a kernel of family ``dataflow`` on its chips, in whole numbers and fractions.
 
-Sections "Sharding" and "Costs" of ``docs/families/dataflow.md``. Written from the page alone; it shares nothing with
-the arrays that models and programs work on.
+Sections "Sharding" and "How a mapping is costed" of ``docs/families/dataflow.md``. Written from the page alone; it
+shares nothing with the arrays that models and programs work on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PS = 1000
 
 def up(nanoseconds: Fraction) -> int:
     """Picoseconds, rounded up."""
-    return math.ceil(nanoseconds * PS)
+    return -(-nanoseconds.numerator * PS // nanoseconds.denominator)
 
 
 def allowed(kernel: Kernel, mode: CostMode) -> set[Scheme]:

@@ -1,6 +1,6 @@
 """What each partition of a mapping holds in SRAM and how long it takes; the transfers and steps of a pipeline.
 
-From the pages alone: "Costs", and for stages of kernels ``docs/families/dataflow-stages.md``.
+From the pages alone: "How a mapping is costed", and for stages of kernels ``docs/families/dataflow-stages.md``.
 """
 
 from __future__ import annotations

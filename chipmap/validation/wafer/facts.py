@@ -1,7 +1,7 @@
 """What the page says about a kernel of family ``wafer`` with given execution arguments, in whole numbers.
 
-Section "The problem" of ``docs/families/wafer.md``. Written from the page alone; it shares nothing with the arrays
-that models and heuristics work on.
+Section "What a kernel needs" of ``docs/families/wafer.md``. Written from the page alone; it shares nothing with the
+arrays that models and heuristics work on.
 """
 
 from __future__ import annotations

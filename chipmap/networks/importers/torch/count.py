@@ -114,7 +114,7 @@ def compared(totals: Totals) -> list[str]:
 
 def _ask(questions: Sequence[Question]) -> list[int] | str:
     """The counter's answers, or why there are none."""
-    command = [sys.executable, "-c", f"from {__name__} import main; main()"]
+    command = [sys.executable, "-m", __name__]
     try:
         done = subprocess.run(
             command, input=json.dumps(questions), capture_output=True, text=True, timeout=LIMIT_S, check=False
@@ -143,3 +143,7 @@ def answer(asked: Question) -> int:
     if asked.operator == "convolution":
         return int(formula(*read, None, None, None, None, asked.transposed, out_val=made))
     return int(formula(*read, out_val=made))
+
+
+if __name__ == "__main__":
+    main()
