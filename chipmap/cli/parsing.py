@@ -40,6 +40,7 @@ class Version(argparse.Action):
         print(f"chipmap {__version__}\nPython {platform.python_version()}")
         for name, package in PACKAGES.items():
             print(f"{name} ({package}) {package_version(package) or 'not installed'}")
+        sys.stdout.flush()  # a full disk is said before the end
         parser.exit(0)
 
 

@@ -10,6 +10,7 @@ explanations (:class:`Told`). What solvers print goes to standard error.
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -85,9 +86,14 @@ def main() -> int:
 
 
 def own_stdout() -> BinaryIO:
-    """Standard output for the protocol alone; whatever else is written to it (C++ included) goes to standard error."""
+    """Standard output for the protocol alone; whatever else is written to it (C++ included) goes to standard error.
+
+    Each line goes at once: this process ends without emptying buffers.
+    """
     stream = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
     return stream
 
 

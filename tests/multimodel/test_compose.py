@@ -43,7 +43,7 @@ def test_the_tutorial_prints_what_it_says_and_is_optimal(capsys: pytest.CaptureF
     best, free = least_frame(pair, names["BUDGET"]), least_frame(pair, 10**18)
     assert best is not None and free is not None and best > free, "the battery should matter in the example"
     assert pyo.value(names["model"].frame) * 1e3 == pytest.approx(best, rel=1e-6)
-    assert f"finds {free / 1e3:.1f} µs: the battery costs the frame {best / free - 1:.0%}" in text
+    assert f"finds {free / 1e3:.1f} µs. So the limit makes a frame {best / free - 1:.0%} longer." in text
 
 
 def two(seed: int) -> Pair:
