@@ -158,6 +158,32 @@ def drop_dearer(g: Graph, table: Table, root: int, s: int) -> None:
 
 
 @njit(cache=True, nogil=True)
+def least_value(table: Table, most: int, root: int, s: int) -> int:
+    """The least value of a signature at ideal ``root`` over the counts of partitions below ``most``; -1 for none."""
+    least = -1
+    for k in range(most):
+        value = table.value[root, s, k]
+        if value >= 0 and (least < 0 or value < least):
+            least = value
+    return least
+
+
+@njit(cache=True, nogil=True)
+def carried_on(table: Table, pool: Labels, root: int, s: int, j: int, i: int, dram: int) -> int:
+    """The bytes of DRAM with the partition of label ``i``, which ends at ideal ``j``, beside its own ``dram``.
+
+    What lies outside the signature is laid where the next signature of ``j`` will be.
+    """
+    new, columns = table.used[j], table.outside.shape[2]
+    if columns == 0:
+        return dram
+    for c in range(columns):
+        table.outside[j, new, c] = table.outside[root, s, c] + pool.outside[i, c]
+    table.outside[j, new, 1] = max(table.outside[root, s, 1], dram + pool.outside[i, HELD])
+    return table.outside[j, new, 0] + table.outside[j, new, 1]
+
+
+@njit(cache=True, nogil=True)
 def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: int, upper: int) -> bool:
     """Every partition that may follow ideal ``root`` with its signature number ``s``; False where room ran out.
 
@@ -165,11 +191,7 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
     """
     if len(g.exchanges.owner) > 0:
         drop_dearer(g, table, root, s)
-    least = -1
-    for k in range(rules.most):
-        value = table.value[root, s, k]
-        if value >= 0 and (least < 0 or value < least):
-            least = value
+    least = least_value(table, rules.most, root, s)
     if least < 0 or least + most_left(g, root) >= upper:
         return True
     most = g.first.shape[0] + 1
@@ -179,7 +201,7 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
     pool.compute[0] = pool.memory[0] = pool.network[0] = pool.held[0] = 0
     pool.signature[0], pool.parent[0], pool.outside[0] = table.signature[root, s], -1, 0
     before = waiting(g, rules, table.signature[root, s], root, g.sets[0])
-    limited, columns = rules.room < NO_LIMIT, table.outside.shape[2]
+    limited = rules.room < NO_LIMIT
     depth, made = 0, 0
     while depth >= 0:
         if step[depth] >= g.grow[node[depth] + 1] or (depth == 1 and not rules.fused):
@@ -211,14 +233,7 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
                     continue
                 lasting = pool.signature[i] & g.fields.lasting
                 dram = before + waiting(g, rules, lasting, j, g.sets[root]) if limited else 0
-                new = table.used[j]
-                for c in range(columns):
-                    table.outside[j, new, c] = table.outside[root, s, c] + pool.outside[i, c]
-                if columns > 0:
-                    dram += pool.outside[i, HELD]
-                    table.outside[j, new, 1] = max(table.outside[root, s, 1], dram)
-                    dram = table.outside[j, new, 0] + table.outside[j, new, 1]
-                if dram > rules.room:
+                if carried_on(table, pool, root, s, j, i, dram) > rules.room:
                     continue
                 if not relax(table, root, s, j, lasting, runs * once, rules.most, upper - left):
                     return False
