@@ -52,7 +52,7 @@ def own_chip() -> DataflowInstance:
 
 def megatron() -> DataflowInstance:
     """GPT 175B on 64 A100 with all choices left to the solver, at the utilisation that its 22B rows gave."""
-    return dataflow_megatron.instance(dataflow_megatron.LARGE, 0.667)
+    return dataflow_megatron.instance(dataflow_megatron.LARGE, dataflow_megatron.Curve((), 0, 0.667))
 
 
 INSTANCES: dict[str, Callable[[], DataflowInstance]] = {

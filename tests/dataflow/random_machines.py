@@ -14,6 +14,9 @@ FORMATS: tuple[Format, ...] = ("", "", "fp16", "fp8", "fp4")
 #: Lines of a table of shares by FLOP; kernels of the random instances have some 10⁵ to 10⁸ of them.
 SHARES = ((0.0, 0.25), (10**6, 0.5), (3 * 10**7, 0.9))
 
+#: Blocks of products; those of the random instances have a few to some hundred rows and columns.
+BLOCKS = ((64, 16, 0.9), (8, 4, 0.55))
+
 
 def on_machine(instance: DataflowInstance, random: Random, dram: bool = True) -> DataflowInstance:
     """``instance`` with some of these; where DRAM is limited and ``dram``, limited anew."""
@@ -41,3 +44,17 @@ def on_machine(instance: DataflowInstance, random: Random, dram: bool = True) ->
     )
     made.check()
     return with_little_dram(made, random) if dram and memory.capacity_bytes is not None else made
+
+
+def in_blocks(instance: DataflowInstance, random: Random) -> DataflowInstance:
+    """``instance``, whose chips have a peak in TFLOP/s, with products in blocks instead of shares by FLOP."""
+    chip = instance.system.chip
+    blocks: dict[str, Any] = {"units": random.choice((1, 3, 108)), "blocks": random.choice((BLOCKS, BLOCKS[:1]))}
+    speed: dict[str, Any] = {"tiles": 0, "lanes": 0, "stages": 0, "ghz": 0.0, "tflops": chip.tflops or 1.5}
+    own = chip.replace(efficiency=(), block_start=random.choice((0, 7)), **blocks, **speed)
+    made = instance.replace(
+        task=instance.task.replace(utilisation=instance.task.utilisation or 0.75),
+        system=instance.system.replace(chip=own),
+    )
+    made.check()
+    return made

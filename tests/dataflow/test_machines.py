@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from random import Random
 from typing import Any
 
 import pytest
@@ -10,10 +12,13 @@ from benchmarks.dataflow_bandwidth import instance_of, step_of
 from chipmap.certificate import Certificate
 from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import Chip, DataflowInstance, DataflowSolution, Degrees, Dimension, Memory, System
+from chipmap.instances.dataflow.blocks import block_flop, product_sizes
 from chipmap.instances.dataflow.generators import llama
 from chipmap.instances.dataflow.machines import MACHINES, machine
+from chipmap.instances.dataflow.parts import Parts
 from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.presets import preset
+from chipmap.instances.dataflow.workload import Kernel
 from chipmap.records import InputError
 from chipmap.result import Result
 from chipmap.run import SolveOptions
@@ -77,6 +82,34 @@ def test_the_share_of_the_peak_follows_from_the_flop_on_a_chip() -> None:
     assert judged(pair(2, chip=chip), TWO).terms["T1"] == 671_089 + 984
     assert judged(pair(chip={"efficiency": ((FLOP, 0.5),)})).terms["T1"] == 671_089 + 1_967
     assert judged(pair(chip={"efficiency": ((1.0, 0.25), (FLOP + 1.0, 0.5))})).terms["T1"] == 1_342_178 + 1_967
+
+
+def test_products_are_computed_in_blocks() -> None:
+    """The page's example; by sums 128 terms are left, and two samples fill the ten units no better than one."""
+    chip = {"units": 10, "blocks": ((128, 32, 1.0),)}
+    assert judged(pair(chip=chip)).terms["T1"] == 419_431 + 1_967
+    both = {**chip, "blocks": ((64, 32, 0.8), (128, 32, 1.0))}
+    assert judged(pair(chip=both)).terms["T1"] == 419_431 + 1_967
+    assert judged(pair(chip={**chip, "blocks": ((64, 32, 0.8),)})).terms["T1"] == 524_288 + 1_967
+    assert judged(pair(chip={**chip, "block_start": 64})).terms["T1"] == 524_288 + 1_967
+    assert judged(pair(2, chip=chip), TWO).terms["T1"] == 419_431 + 984, "four blocks in a round of its own"
+    assert judged(pair(chip={**chip, "units": 8})).terms["T1"] == 335_545 + 1_967, "no unit waits"
+
+
+def test_more_samples_never_take_longer_in_blocks_than_one_by_one() -> None:
+    """k times the samples take at most k times as long, with experts as well: so larger micro-batches are enough."""
+    random, own = Random(45), Parts(*[Fraction(1)] * 4)
+    for _ in range(500):
+        sizes: dict[str, Any] = {name: random.choice((1, 2, 7, 33, 300)) for name in ("outer", "M", "K", "N")}
+        experts = random.choice((0, 0, 2, 5)) if sizes["outer"] == 1 else 0
+        kernel = Kernel(name="a", kind="gemm", weights=True, experts=experts, active=min(1, experts), **sizes)
+        block = (random.choice((2, 8, 128)), random.choice((2, 8, 128)), 1.0)
+        chip = Chip(tflops=1.0, sram_bytes=1, units=random.choice((1, 3, 108)), blocks=(block,), block_start=5)
+        few, times = random.choice((1, 2, 3, 8)), random.choice((2, 3, 5))
+        for update in (False, True):
+            of = kernel.replace(update=update)
+            once, more = (block_flop(chip, product_sizes(of, "NONE", own, s)) for s in (few, few * times))
+            assert more <= times * once
 
 
 def test_element_wise_kernels_have_vector_units_of_their_own() -> None:
@@ -191,6 +224,10 @@ def test_five_dimensions_are_told_apart() -> None:
         ({"efficiency": ((0.0, 1.5),)}, "is 1.5"),
         ({"efficiency": ((0.0, 0.9), (5.0, 0.5))}, "shares never fall"),
         ({"efficiency": ((5.0, 0.5), (5.0, 0.6))}, "FLOP rise"),
+        ({"blocks": ((64, 64, 1.0),)}, "Give blocks and units together"),
+        ({"block_start": 3}, "Give blocks and units together"),
+        ({"units": 4, "blocks": ((64, 1, 1.0),)}, "is 1"),
+        ({"units": 4, "blocks": ((64, 8, 1.0),), "efficiency": ((0.0, 0.5),)}, "beside efficiency"),
         ({"peaks": {"fp8": 1.0}}, "has no fp16, in which kernel 'a' computes"),
     ],
 )
@@ -201,7 +238,8 @@ def test_what_makes_no_chip_is_refused(change: dict[str, Any], message: str) -> 
 
 
 def test_what_knows_no_tiles_is_refused() -> None:
-    for chip in ({}, {"peaks": {"fp16": 1.0}}, {"vector_tflops": 1.0}, {"efficiency": ((0.0, 0.5),)}):
+    chips: list[dict[str, Any]] = [{}, {"peaks": {"fp16": 1.0}}, {"vector_tflops": 1.0}]
+    for chip in (*chips, {"efficiency": ((0.0, 0.5),)}, {"units": 2, "blocks": ((8, 8, 0.5),)}):
         whole = {"tiles": 4, "lanes": 4, "stages": 4, "ghz": 1.0, "tflops": None} if chip else {}
         with pytest.raises(InputError, match="share tiles by cycles"):
             pair(chip={**whole, **chip}, utilisation=None)

@@ -21,8 +21,10 @@ from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import count
 from chipmap.validation.dataflow.checker import check
+from tests.dataflow.page_comparison import differences
+from tests.dataflow.page_instances import page_instance
 from tests.dataflow.random_instances import mixed_instance, outside_instance, tiny_instance
-from tests.dataflow.random_machines import on_machine
+from tests.dataflow.random_machines import in_blocks, on_machine
 from tests.dataflow.staged_instances import staged_instance
 from tests.dataflow.test_mixed import state_of
 from tests.dataflow.test_wide import branched, covered, exact, solved_as_wide
@@ -55,6 +57,31 @@ def test_every_method_is_brute_force(block: int) -> None:
         tried.update({"launch": chip.launch_ns > 1, "shares": bool(chip.efficiency), "fused": chip.fused})
         tried.update({"formats": instance.workload.weight_format != "", "streams": chip.streams})
     assert len(tried) == 9 and min(tried.values()) >= 1, tried
+
+
+@pytest.mark.parametrize("block", range(of_all(10, few=1)))
+def test_products_in_blocks_are_brute_force_from_the_page(block: int) -> None:
+    """The checker says what the page says, and every method is brute force."""
+    solved, compared = Counter[str](), 0
+    for seed in range(30 * block, 30 * block + 30):
+        random = Random(seed)
+        instance = in_blocks((mixed_instance, outside_instance, page_instance)[seed % 3](random), random)
+        wrong, mappings, _ = differences(instance, random, 25, 6)
+        assert not wrong, (seed, wrong[:3])
+        compared += mappings
+        if count(instance) > 150:
+            continue
+        best = brute_force(instance, check)[0]
+        for method in (auto, mip, cpsat):
+            state = state_of(instance, 300.0)
+            reason = method(instance, state).reason
+            assert (reason, state.upper) == ("infeasible" if best is None else "optimal", best), (seed, method)
+        for method in (bounds, relaxation) if best is not None else ():
+            state = state_of(instance, 300.0)
+            method(instance, state)
+            assert best is not None and state.lower is not None and state.lower.value <= best, (seed, method)
+        solved[reason] += 1
+    assert compared >= 200 and solved["optimal"] >= 5, (compared, solved)
 
 
 def test_stages_of_kernels_are_brute_force() -> None:

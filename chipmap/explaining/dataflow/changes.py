@@ -205,9 +205,10 @@ def _left_out(instance: DataflowInstance) -> Iterator[DataflowTrial]:
     if not task.overlap:
         what, changed = "compute, DRAM and network side by side", _tasked(instance, overlap=True)
         yield DataflowTrial("without", what, "overlap", "T4", changed, "task.overlap=true")
-    if task.utilisation is not None and (task.utilisation < 1 or chip.efficiency):
-        changed = _chipped(_tasked(instance, utilisation=1.0), efficiency=())
-        setting = _one("task.utilisation", 1.0, not chip.efficiency)
+    shares = chip.efficiency or chip.blocks
+    if task.utilisation is not None and (task.utilisation < 1 or shares):
+        changed = _chipped(_tasked(instance, utilisation=1.0), efficiency=(), blocks=(), units=0, block_start=0)
+        setting = _one("task.utilisation", 1.0, not shares)
         yield DataflowTrial("without", "kernels that reach the whole peak", "utilisation", "T1", changed, setting)
 
 

@@ -26,6 +26,7 @@ from chipmap.instances.dataflow.batch import (
     roles,
     waits_in_dram,
 )
+from chipmap.instances.dataflow.blocks import block_flop, in_blocks, product_sizes
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.parts import Parts, padded, parts, sums_of_heads
 from chipmap.instances.dataflow.plans import shared_by_plans
@@ -313,10 +314,13 @@ def _compute(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, schem
     chip, task = instance.system.chip, instance.task
     if task.utilisation is None:
         return least_area(shares(kernel, scheme, instance, degrees), chip.tiles)
-    share = parts(kernel, scheme, instance.mode, degrees.tensor, routed(instance, degrees)).work
-    work = flop(kernel) * task.samples * share
-    rate = peak(kernel, instance.workload, chip) * efficiency(kernel, chip, work)
-    return ticks_of(work / (exact(task.utilisation) * rate))
+    own = parts(kernel, scheme, instance.mode, degrees.tensor, routed(instance, degrees))
+    if in_blocks(kernel, chip):
+        work = block_flop(chip, product_sizes(kernel, scheme, own, task.samples))
+    else:
+        work = flop(kernel) * task.samples * own.work
+        work /= efficiency(kernel, chip, work)
+    return ticks_of(work / (exact(task.utilisation) * peak(kernel, instance.workload, chip)))
 
 
 def behind_ticks(instance: DataflowInstance, degrees: Degrees) -> int:

@@ -69,17 +69,29 @@ def peak(kernel: Kernel, workload: Workload, chip: Chip) -> Fraction:
 
 def efficiency(kernel: Kernel, chip: Chip, flop: Fraction) -> Fraction:
     """The share of the peak that a kernel of so many FLOP on a chip reaches: the last line of ``chip.efficiency`` that
-    asks for no more FLOP, or else the first."""
-    if not chip.efficiency or kernel.kind == "elementwise":
+    asks for no more FLOP, or else the first; of a kernel that isn't computed in the chip's blocks that of the best
+    block."""
+    if kernel.kind == "elementwise" or not (chip.efficiency or chip.blocks):
         return Fraction(1)
+    if chip.blocks:
+        return best_block(chip)
     reached = [share for least, share in chip.efficiency if exact(least) <= flop]
     return exact(reached[-1] if reached else chip.efficiency[0][1])
 
 
 def best_rate(kernel: Kernel, workload: Workload, chip: Chip) -> Fraction:
     """FLOP per nanosecond that no share of the kernel exceeds."""
-    most = exact(chip.efficiency[-1][1]) if chip.efficiency and kernel.kind != "elementwise" else Fraction(1)
+    most = Fraction(1)
+    if kernel.kind != "elementwise" and chip.efficiency:
+        most = exact(chip.efficiency[-1][1])
+    elif kernel.kind != "elementwise" and chip.blocks:
+        most = best_block(chip)
     return peak(kernel, workload, chip) * most
+
+
+def best_block(chip: Chip) -> Fraction:
+    """The largest share of the peak that one of the chip's blocks reaches."""
+    return max(exact(share) for _, _, share in chip.blocks)
 
 
 def missing_formats(kernels: Iterable[Kernel], workload: Workload, chip: Chip) -> list[tuple[str, Format]]:

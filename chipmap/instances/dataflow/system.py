@@ -21,14 +21,16 @@ class Chip(Record, frozen=True, kw_only=True):
     multiply-adders, or ``tflops`` TFLOP/s where that is given; then the chip has no tiles that kernels could share.
     ``peaks`` are TFLOP/s by number format, for workloads that name theirs; ``vector_tflops`` those of element-wise
     kernels (null: the peak of all others). ``efficiency`` lists (FLOP, share): a kernel that isn't element-wise and has
-    so many FLOP on a chip or more reaches that share of the peak (empty: all of it). ``launch_ns`` go by before each
-    partition. ``streams``: weights stream through the SRAM in tiles, as on GPUs and TPUs, so that they take none of it
-    and never stay there. ``fused`` says whether kernels can be fused into partitions (a dataflow architecture);
-    otherwise every kernel is a partition of its own.
+    so many FLOP on a chip or more reaches that share of the peak (empty: all of it). Instead of it, ``blocks`` lists
+    (rows, columns, share): the chip's ``units`` compute a product block by block, each at that share of the peak, after
+    ``block_start`` terms of its sums. ``launch_ns`` go by before each partition. ``streams``: weights stream through
+    the SRAM in tiles, as on GPUs and TPUs, so that they take none of it and never stay there. ``fused`` says whether
+    kernels can be fused into partitions (a dataflow architecture); otherwise every kernel is a partition of its own.
     """
 
     LATER_FIELDS: ClassVar[tuple[str, ...]] = (
         *("tflops", "peaks", "vector_tflops", "efficiency", "launch_ns", "streams"),
+        *("units", "blocks", "block_start"),
     )
 
     name: str = ""
@@ -46,6 +48,9 @@ class Chip(Record, frozen=True, kw_only=True):
     efficiency: tuple[tuple[float, float], ...] = ()
     launch_ns: float = 0.0
     streams: bool = False
+    units: int = 0
+    blocks: tuple[tuple[int, int, float], ...] = ()
+    block_start: int = 0
 
     @property
     def flop_per_ns(self) -> float:
@@ -57,7 +62,8 @@ class Chip(Record, frozen=True, kw_only=True):
     @property
     def counts_cycles(self) -> bool:
         """Whether its tiles say all of its speed, so that kernels may share them by cycles."""
-        return self.tflops is None and self.vector_tflops is None and not self.peaks and not self.efficiency
+        shares = self.efficiency or self.blocks
+        return self.tflops is None and self.vector_tflops is None and not self.peaks and not shares
 
     def check(self) -> None:
         """Raise :class:`InputError` for a chip without a peak, and for numbers that make no sense."""
@@ -78,6 +84,7 @@ class Chip(Record, frozen=True, kw_only=True):
                 in_range(rate, f"system.chip.{where}", 1e-9, 1e12)
         in_range(self.launch_ns, "system.chip.launch_ns", 0.0, 1e12)
         _check_efficiency(self.efficiency)
+        _check_blocks(self)
 
 
 class Memory(Record, frozen=True, kw_only=True):
@@ -173,3 +180,21 @@ def _check_efficiency(table: Sequence[tuple[float, float]]) -> None:
             what = f"({flop:g}, {share:g}) comes after ({table[i - 1][0]:g}, {table[i - 1][1]:g})"
             remedy = "Let FLOP rise from line to line, and shares never fall."
             raise InputError(what, f"system.chip.efficiency[{i}]", remedy)
+
+
+def _check_blocks(chip: Chip) -> None:
+    """Raise :class:`InputError` for blocks without units, beside ``efficiency``, or of sizes that make no sense. Blocks
+    of two columns or more see to it that k times the samples take k times as long at most."""
+    where = "system.chip.blocks"
+    if bool(chip.blocks) != bool(chip.units) or (chip.block_start and not chip.blocks):
+        what = f"lists {len(chip.blocks)} sizes, with {chip.units} units and block_start {chip.block_start}"
+        raise InputError(what, where, "Give blocks and units together, or none of the three.")
+    if chip.blocks and chip.efficiency:
+        raise InputError("is given beside efficiency", where, "Give one of the two: blocks say the shares by shape.")
+    if chip.blocks:
+        in_range(chip.units, "system.chip.units", 1, 10**6)
+    in_range(chip.block_start, "system.chip.block_start", 0, 10**6)
+    for i, (rows, columns, share) in enumerate(chip.blocks):
+        in_range(rows, f"{where}[{i}][0]", 2, 10**6)
+        in_range(columns, f"{where}[{i}][1]", 2, 10**6)
+        in_range(share, f"{where}[{i}][2]", 1e-9, 1)

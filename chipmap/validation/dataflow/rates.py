@@ -66,12 +66,15 @@ def peak(kernel: Kernel, instance: DataflowInstance) -> Fraction:
 
 @once
 def reached(kernel: Kernel, instance: DataflowInstance, flop: Fraction) -> Fraction:
-    """The share of the peak at so many FLOP on a chip: that of the last line with no more of them, or the first's."""
+    """The share of the peak at so many FLOP on a chip: that of the last line with no more of them, or the first's. With
+    blocks: that of the best block, of kernels that aren't computed in these."""
     share = Fraction(1)
     if kernel.kind != "elementwise":
         for i, (least, part) in enumerate(instance.system.chip.efficiency):
             if i == 0 or written(least) <= flop:
                 share = written(part)
+        for i, (_, _, part) in enumerate(instance.system.chip.blocks):
+            share = max(share, written(part)) if i else written(part)
     return share
 
 

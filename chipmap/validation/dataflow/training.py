@@ -11,7 +11,7 @@ from fractions import Fraction
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import facts, rates
+from chipmap.validation.dataflow import blocks, facts, rates
 from chipmap.validation.dataflow.once import once
 from chipmap.validation.decimals import written
 
@@ -190,6 +190,9 @@ def late(instance: DataflowInstance, degrees: Degrees) -> int:
 @once
 def computed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
     """T1: picoseconds of a kernel's share of FLOP at the utilisation of what it reaches of its peak."""
+    if instance.system.chip.blocks and kernel.kind == "gemm" and kernel.flop is None:
+        spent = blocks.flop(kernel, scheme, instance, degrees)
+        return facts.up(spent / (written(instance.task.utilisation or 1) * rates.peak(kernel, instance)))
     flop = facts.whole_flop(kernel) * instance.task.samples * facts.share(kernel, scheme, instance, degrees)
     share = written(instance.task.utilisation or 1) * rates.reached(kernel, instance, flop)
     return facts.up(flop / (share * rates.peak(kernel, instance)))

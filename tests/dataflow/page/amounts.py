@@ -284,13 +284,46 @@ def computed(case: PageCase, kernel: Kernel, scheme: str) -> int:
     """T1 of a kernel in ticks, where a utilisation is given."""
     work = flop(kernel) * case.b * share(case, kernel, scheme)
     reached = Fraction(1)
-    table = case.instance.system.chip.efficiency
+    table, blocks = case.instance.system.chip.efficiency, case.instance.system.chip.blocks
+    if blocks and kernel.kind == "gemm" and kernel.flop is None:
+        work = _blocks(case, kernel, scheme)
+    elif blocks and kernel.kind != "elementwise":
+        reached = max(written(part) for _, _, part in blocks)
     if table and kernel.kind != "elementwise":
         lines = [part for least, part in table if written(least) <= work]
         reached = written(lines[-1] if lines else table[0][1])
     utilisation = case.instance.task.utilisation
     assert utilisation is not None
     return ticks(work / (written(utilisation) * reached * peak(case, kernel)))
+
+
+def _blocks(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
+    """FLOP at the whole peak that take as long as the blocks of a product ("Blocks")."""
+    f, q, m, n, k = share(case, kernel, scheme), 1, kernel.M, kernel.N, kernel.K
+    if kernel.update:
+        k *= case.b
+    elif kernel.outer > 1:
+        q *= case.b
+    else:
+        n *= case.b
+    rows = kernel.outer * m
+    rows = math.ceil(rows * f) if scheme in ("OUTER", "M") else rows
+    h = math.ceil(Fraction(rows, m))
+    m, q = math.ceil(Fraction(rows, h)), q * h
+    if scheme == "N" or (scheme == "E" and not kernel.update):
+        n = math.ceil(n * f)
+    if scheme in ("K", "K_RS", "K_N") or (scheme == "E" and kernel.update):
+        k = math.ceil(k * f)
+    if kernel.experts:
+        e = kernel.experts * (experts_part(case, kernel) if scheme == "E" else 1)
+        q = q * math.ceil(e)
+        n, k = (n, math.ceil(k / e)) if kernel.update else (math.ceil(n / e), k)
+    chip, found = case.instance.system.chip, list[Fraction]()
+    for r, c, part in chip.blocks:
+        b = q * math.ceil(Fraction(m, r)) * math.ceil(Fraction(n, c))
+        rounds = math.ceil(Fraction(b, chip.units))
+        found.append(rounds * chip.units * 2 * r * c * (k + chip.block_start) / written(part))
+    return min(found)
 
 
 def least_computed(case: PageCase, kernels: list[Kernel]) -> int:
