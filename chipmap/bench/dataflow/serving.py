@@ -30,9 +30,7 @@ def serve(instance: DataflowInstance, time_limit: float = 60.0) -> Pass:
     """
     if instance.task.purpose == "training":
         raise InputError("is training", "task.purpose", "Give prefill or decode.")
-    result = solve(
-        instance, "dataflow/auto", SolveOptions.make(warm_start="none", time_limit=time_limit), isolate=False
-    )
+    result = solve(instance, "dataflow/auto", SolveOptions.make(time_limit=time_limit), isolate=False)
     if result.certificate is None or not result.certificate.feasible:
         raise InputError(f"{instance.name} has no mapping ({result.status})", "serve", "`chipmap solve` says why.")
     figures = result.certificate.figures
