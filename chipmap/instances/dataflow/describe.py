@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from chipmap.instances.dataflow.axes import sizes
 from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, DataflowSolution, check_degrees
 from chipmap.instances.dataflow.loads import chosen_options, listed_shares
 from chipmap.instances.dataflow.options import Option
@@ -30,9 +31,9 @@ _COUNTED = ("schemes", "together", "pins", "forbidden", "apart")
 def describe(instance: DataflowInstance) -> dict[str, Any]:
     """The figures of ``instance``.
 
-    ``tflop``, ``weights_mib`` and ``fetch_mib`` (read beside weights and tensors) are those of one layer before
-    sharding (of a sample), ``tensors_mib`` all that its edges carry per micro-batch (of one sample, where it is to be
-    chosen); ``peak_tflops`` is one chip's.
+    ``axes``: how long is what kernels range over, by its names. ``tflop``, ``weights_mib`` and ``fetch_mib`` (read
+    beside weights and tensors) are those of one layer before sharding (of a sample), ``tensors_mib`` all that its edges
+    carry per micro-batch (of one sample, where it is to be chosen); ``peak_tflops`` is one chip's.
     """
     workload, chip = instance.workload, instance.system.chip
     each = settled(instance, instance.task.micro_batch or 1)
@@ -43,6 +44,7 @@ def describe(instance: DataflowInstance) -> dict[str, Any]:
         "kinds": dict(sorted(Counter(kernel.kind for kernel in workload.kernels).items())),
         "phases": dict(sorted(Counter(kernel.phase for kernel in workload.kernels).items())),
         "edges": len(workload.edges),
+        **({"axes": sizes(workload)} if workload.axes else {}),
         "layers": workload.layers,
         "tflop": sum(map(flop, workload.kernels)) / 1e12,
         "weights_mib": float(sum(parameter_bytes(kernel, instance) for kernel in workload.kernels)) / 2**20,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from chipmap.instances.dataflow.axes import of_loops
 from chipmap.instances.dataflow.fusing import cones
 from chipmap.instances.dataflow.instance import DataflowInstance, Task
 from chipmap.instances.dataflow.rates import peak_rate
@@ -60,12 +61,19 @@ def from_graph(imported: ImportedGraph, name: str, fuse: bool = True) -> Dataflo
     copies = sum(_stored(graph, read, cone) for cone in members.values()) - graph.stored_bytes(read)
     edges = _edges(graph, last)
     kernels = by_heads(kernels, edges)
+    loops = {graph.operations[end].name: _loops([graph.operations[v] for v in cone]) for end, cone in members.items()}
+    axes = {one.name: found for one in kernels if (found := of_loops(loops[one.name], one)) is not None}
     if not kernels:
         raise InputError("has no computing operation", name, "Give a graph that computes something.")
     instance = DataflowInstance.make(
         name=name,
         workload=Workload(
-            name=graph.name, kernels=kernels, edges=edges, word_bytes=_word(imported, read), counted="samples"
+            name=graph.name,
+            kernels=kernels,
+            edges=edges,
+            word_bytes=_word(imported, read),
+            counted="samples",
+            axes=axes,
         ),
         system=chips,
         notes="; ".join(
@@ -86,8 +94,8 @@ def kernel(cone: Sequence[Operation], flop: int, written: int, stored: int) -> K
     and shift is split as it is without them.
     """
     *others, operation = cone
-    product = next((one.loops for one in others if one.loops is not None and one.loops.inner), None)
-    loops = operation.loops if product is None else product
+    loops = _loops(cone)
+    product = loops if loops is not operation.loops else None
     looks_up = not others and operation.looks_up(stored, written)
     whole = min(stored, sum(one.loops.whole_bytes for one in cone if one.loops is not None))
     sizes: dict[str, Any] = {
@@ -103,6 +111,13 @@ def kernel(cone: Sequence[Operation], flop: int, written: int, stored: int) -> K
         rows = min(_rows(one.loops) for one in cone)
         given = _shape(loops.replace(rows=rows, columns=loops.rows * loops.columns // rows), False) if rows else {}
     return Kernel.make(name=operation.name, **{"kind": "opaque", "schemes": ["NONE"], **given, **sizes})
+
+
+def _loops(cone: Sequence[Operation]) -> Loops | None:
+    """The loop nest of a kernel's operations: that of the product that they scale and shift, else of the last one."""
+    *others, operation = cone
+    product = next((one.loops for one in others if one.loops is not None and one.loops.inner), None)
+    return operation.loops if product is None else product
 
 
 def by_heads(kernels: Sequence[Kernel], edges: Sequence[tuple[str, str]]) -> tuple[Kernel, ...]:

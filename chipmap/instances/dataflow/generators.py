@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from chipmap.instances.dataflow.axes import with_axes
 from chipmap.instances.dataflow.formats import Format
 from chipmap.instances.dataflow.from_graph import from_graph
 from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Task
@@ -71,7 +72,7 @@ class Setting(Task, frozen=True, kw_only=True):
         formats = {name: own[name] for name in ("weight_format", "activation_format", "cache_format")}
         return DataflowInstance.make(
             name=self.name or f"{generator}-{'x'.join(str(one.size) for one in where.network)}",
-            workload=workload.replace(**formats),
+            workload=with_axes(workload).replace(**formats),
             system=where,
             task=Task(**{field: own[field] for field in Task.__struct_fields__}),
             mode=self.mode,

@@ -190,13 +190,14 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
         return super().from_json(migrated(data), where)
 
     def hashed_as(self) -> Self:
-        """``dataflow/1`` could state all instances but those without a micro-batch, which keep their hashes; the name
-        of what is counted decides nothing, nor in mode ``dfmodel`` what exchanges of mode ``physical`` follow from."""
+        """``dataflow/1`` could state all instances but those without a micro-batch, which keep their hashes; names of
+        axes and of what is counted decide nothing, nor in mode ``dfmodel`` what exchanges of mode ``physical`` follow
+        from."""
         schema = "dataflow/2" if self.task.micro_batch is None else "dataflow/1"
         kernels = self.workload.kernels
         if self.mode == "dfmodel":
             kernels = tuple(one.published() for one in kernels)
-        workload = msgspec.structs.replace(self.workload, counted="tokens", kernels=kernels)
+        workload = msgspec.structs.replace(self.workload, counted="tokens", kernels=kernels, axes={})
         return msgspec.structs.replace(self, schema=schema, workload=workload)
 
     @property

@@ -167,6 +167,25 @@ class Kernel(Record, frozen=True, kw_only=True, cache_hash=True):
             raise InputError(what, f"{where}.parameters_of", "Leave it out: its parameters are its own.")
 
 
+class Axes(Record, frozen=True, kw_only=True):
+    """What a kernel's outer, M, K and N range over, in words ("": not said, or there is no such range)."""
+
+    outer: str = ""
+    M: str = ""
+    K: str = ""
+    N: str = ""
+
+    @classmethod
+    def of(cls, outer: str, rows: str, inner: str, columns: str = "tokens") -> Axes:
+        """Those of outer, M, K and N."""
+        return cls(outer=outer, M=rows, K=inner, N=columns)
+
+    @property
+    def listed(self) -> tuple[str, str, str, str]:
+        """The names of outer, M, K and N."""
+        return self.outer, self.M, self.K, self.N
+
+
 class Workload(Record, frozen=True, kw_only=True):
     """One layer and its repetitions.
 
@@ -176,9 +195,11 @@ class Workload(Record, frozen=True, kw_only=True):
     ``weight_format``, ``activation_format`` and ``cache_format`` name number formats: bytes stated of these are scaled
     from ``word_bytes`` to the format's, and the chip's peak is the format's ("": as stated; page, "Chips").
     ``counted`` names what rates of inference count: tokens, or else samples by their name.
+    ``axes``: kernel -> what its dimensions are called, where that is known. They decide nothing;
+    those of kernels that the layer hasn't are passed over.
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("weight_format", "activation_format", "cache_format", "counted")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("weight_format", "activation_format", "cache_format", "counted", "axes")
 
     name: str
     kernels: tuple[Kernel, ...]
@@ -191,6 +212,7 @@ class Workload(Record, frozen=True, kw_only=True):
     activation_format: Format = ""
     cache_format: Format = ""
     counted: Counted = "tokens"
+    axes: dict[str, Axes] = {}
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude; a cycle names its kernels."""

@@ -141,9 +141,24 @@ class _Writer:
         yield _table("CUT", {name: small[name] for name in names} | again)
         yield "#: How they lie on the chips of axis x before the layer runs, and how results do afterwards."
         yield _specs("SPECS", {name: self.lying[name] for name in names} | ({AGAIN: WHOLE} if self.again else {}), self)
+        if axes := self._axes(names):
+            yield "#: What rows, experts and columns are."
+            yield _table("AXES", axes)
         ends = {one.tensor: one.layout for one in self.plan.results}
         full = {name: Layout(one.kind, self.chips) if one.kind in AXIS else one for name, one in ends.items()}
         yield _specs("RESULTS", full, self)
+
+    def _axes(self, names: Iterable[str]) -> dict[str, object]:
+        """The names of the axes of tensors, where they are known: parameters have rows and what is summed."""
+        found = dict[str, object]()
+        for name in names:
+            of = name.removeprefix(weights(""))
+            axes = self.plan.layer.workload.axes.get(of)
+            if axes is not None:
+                rows = " x ".join(filter(None, (axes.outer, axes.M)))
+                experts = "experts" if self.plan.layer.sizes[name][1] > 1 else ""
+                found[name] = (rows, experts, axes.N if of == name else axes.K)
+        return found
 
     @property
     def functions(self) -> list[str]:
