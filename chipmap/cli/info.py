@@ -177,7 +177,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{shortened(str(key), 100)} {_cell(inner)}" for key, inner in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(_cell, value))
+        return shortened(", ".join(map(_cell, value)), 200)
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
     if isinstance(value, int | float):

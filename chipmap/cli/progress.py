@@ -22,7 +22,8 @@ from chipmap.run import Run
 _REFRESH_SECONDS = 0.2
 #: Characters of a bar.
 _WIDTH = 20
-#: What is said, once, where there is no bar.
+#: What is said, once, where there is no bar: without a run, before one, beside one.
+ONLY = "compiling the programs of family {}, once (a minute or two)"
 BEFORE = "compiling the programs of family {}, once (a minute or two; --time-limit starts after it)"
 MEANWHILE = "compiling what family {} needs, once, while it is solved without"
 
@@ -48,7 +49,7 @@ def compile_first(*families: Family, quiet: bool = False) -> None:
         """Show how far they are: a bar that is drawn anew, or one sentence."""
         with alone:
             if not (live or quiet or now.family in far):
-                print(f"{BEFORE.format(now.family)}", file=sys.stderr, flush=True)
+                print(ONLY.format(now.family), file=sys.stderr, flush=True)
             far[now.family] = now
             if live:
                 every = far.values()

@@ -86,6 +86,7 @@ FAMILY = Family(
     ),
     shipped="chipmap.instances.dataflow.shipped:SHIPPED",
     from_graph="chipmap.instances.dataflow.from_graph:from_graph",
+    equip="chipmap.instances.dataflow.equipping:equip",
     merge_pins="chipmap.instances.dataflow.pinning:merge_pins",
     explain="chipmap.explaining.dataflow.explain:explain",
     plot="chipmap.report.dataflow.plots:plot",

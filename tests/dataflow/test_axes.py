@@ -108,5 +108,6 @@ def test_converted_products_have_names() -> None:
 
 def test_an_instance_that_is_shipped_has_them() -> None:
     """Shipped instances are generated."""
-    assert "tokens" in sizes(read("dataflow/llama3-8b-decode-sn40l-16").workload)
+    shipped = read("dataflow/llama3-8b-decode-sn40l-16")
+    assert isinstance(shipped, DataflowInstance) and "tokens" in sizes(shipped.workload)
     assert gpt(hidden=64, heads=4, tokens=8, layers=1).workload.axes["FFN0"].M == "ffn"

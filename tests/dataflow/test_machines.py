@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -10,9 +12,11 @@ import pytest
 
 from benchmarks.dataflow_bandwidth import instance_of, step_of
 from chipmap.certificate import Certificate
+from chipmap.cli import main
 from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import Chip, DataflowInstance, DataflowSolution, Degrees, Dimension, Memory, System
 from chipmap.instances.dataflow.blocks import block_flop, product_sizes
+from chipmap.instances.dataflow.equipping import equip, named
 from chipmap.instances.dataflow.generators import llama
 from chipmap.instances.dataflow.machines import MACHINES, machine
 from chipmap.instances.dataflow.parts import Parts
@@ -295,3 +299,51 @@ def test_llama_never_decodes_faster_than_its_bytes_are_read(batch: int) -> None:
         assert step.proved and step.bound_per_s == pytest.approx(batch * 8 * 3.35e12 / read, rel=1e-3)
         assert 0.4 * step.bound_per_s < step.tokens_per_s <= step.bound_per_s
         assert (step.tokens_per_s > 0.8 * step.bound_per_s) != assumed
+
+
+def test_an_instance_gets_another_system_by_name_or_file(tmp_path: Path) -> None:
+    """``convert --system``: a machine or chips with the sizes of their dimensions, or what a file has."""
+    found = equip(llama(), "h100-sxm-8x2")
+    assert (found.system.name, found.system.chips) == ("h100-sxm-8x2", 16)
+    assert found.system == machine("h100-sxm", (8, 2)) and found.notes == "on system h100-sxm-8x2"
+    assert named("tpu-v5p") == machine("tpu-v5p") and named("sn10").chips == 8 and named("sn10-4x2").chips == 8
+    assert equip(llama()) == llama()
+    own, whole = tmp_path / "own.json", tmp_path / "whole.json"
+    own.write_bytes(found.system.to_json())
+    whole.write_bytes(found.to_json())
+    assert named(str(own)) == named(str(whole)) == found.system
+    out = tmp_path / "out.json"
+    arguments = [
+        "convert",
+        "examples/encoder.onnx",
+        "--family",
+        "dataflow",
+        "--system",
+        "h100-sxm-4",
+        "--out",
+        str(out),
+    ]
+    assert main([*arguments, "--out", str(out)]) == 0
+    assert DataflowInstance.read(out).system == machine("h100-sxm", (4,))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("h100-smx-4", "no file and no system is called.*Did you mean h100-sxm"),
+        ("wse-3-2x2x2", "names 3 dimensions|has 3 dimensions"),
+        ("sn10-0", "is 0"),
+        ("{}", "is no JSON|missing"),
+        ("[1]", "is no JSON object"),
+        ("{", "not valid JSON"),
+    ],
+)
+def test_what_no_system_is(text: str, said: str, tmp_path: Path) -> None:
+    """Names and files are refused in words."""
+    where = text
+    if text[0] in "{[":
+        (tmp_path / "own.json").write_text(text, encoding="utf-8")
+        where = str(tmp_path / "own.json")
+    with pytest.raises(InputError) as caught:
+        equip(llama(), where).check()
+    assert re.search(said, str(caught.value), re.DOTALL), str(caught.value)

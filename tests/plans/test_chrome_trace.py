@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from chipmap.family import FAMILY_NAMES, get_family, resolve
-from chipmap.plans.chrome_trace import ring
+from chipmap.instances.wafer.problem import TICKS
+from chipmap.plans.chrome_trace import ring, wafer
 from chipmap.plans.chrome_trace.format import FILE, emit
 from chipmap.plans.plan import EmitOptions, PlanData
 from tests.plans.samples import mappings, mappings_of, names
@@ -46,8 +47,8 @@ def named(events: list[dict[str, Any]], what: str) -> dict[tuple[int, int], str]
     return {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == what}
 
 
-def test_every_family_with_a_time_has_traces() -> None:
-    assert FAMILIES == ["ring", "dataflow", "multimodel", "placement"]
+def test_every_family_has_traces() -> None:
+    assert list(FAMILY_NAMES) == FAMILIES
     assert all(len(list(mappings(name))) >= 10 for name in FAMILIES)
 
 
@@ -111,6 +112,28 @@ def test_the_parts_of_a_batch_are_its_time(name: str) -> None:
         assert total(tracks[1, 0]) == total(tracks[1, 1]) == certificate.objective
         chips = [total(found) for (process, track), found in tracks.items() if process > 1 and track == 0]
         assert (max(chips) == certificate.terms["T7"]) if solution.stages else (chips == [certificate.terms["T4"]])
+
+
+@every("wafer")
+def test_the_slowest_kernel_is_the_time_and_samples_follow_each_other(name: str) -> None:
+    """T1 is the period; a kernel takes a sample the period after its last producer, then one a period."""
+    for instance, solution, certificate in mappings_of(name):
+        events = events_of(instance, solution)
+        tracks, called = by_track(events), named(events, "thread_name")
+        kernels = {called[key]: found for key, found in tracks.items() if key[0] == wafer.KERNELS}
+        period = total(tracks[wafer.PERIOD, 0])
+        assert period * instance.weights.time == certificate.terms["T1"]
+        slowest = {key: total(found) for key, found in tracks.items() if key[0] == wafer.CONVOLUTIONS}
+        assert max(slowest.values()) == period
+        assert all(len(found) == wafer.SAMPLES for found in kernels.values())
+        begins = {name: [one["args"]["start_ns"] for one in found] for name, found in kernels.items()}
+        producers: dict[str, list[str]] = {name: [] for name in kernels}
+        for u, v in instance.edges:
+            if u in kernels and v in kernels:
+                producers[v].append(u)
+        for v, before in producers.items():
+            first = max((begins[u][0] + period // TICKS for u in before), default=0)
+            assert abs(begins[v][0] - first) <= len(kernels)
 
 
 @every("placement")

@@ -36,7 +36,8 @@ def describe(instance: MultiInstance) -> dict[str, Any]:
     """The figures of ``instance``.
 
     Of each model its layers, batch, weights in MiB, and by class of chiplet the seconds of compute and the joules of
-    its whole batch on one chiplet, without transfers. ``chiplets`` counts those of each class.
+    its whole batch on one chiplet, without transfers. ``layer_names`` are what pins name. ``chiplets`` counts
+    those of each class.
     """
     module = instance.module
     kinds = sorted({chiplet.kind for chiplet in module.chiplets})
@@ -53,6 +54,7 @@ def describe(instance: MultiInstance) -> dict[str, Any]:
             for model in instance.models
         },
         "layers": sum(len(model.layers) for model in instance.models),
+        "layer_names": {model.name: [layer.name for layer in model.layers] for model in instance.models},
         "chiplets": dict(sorted(Counter(chiplet.kind for chiplet in module.chiplets).items())),
         "links": len(module.links),
         "most_hops": max(chiplet.hops for chiplet in module.chiplets),

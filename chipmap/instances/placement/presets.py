@@ -31,7 +31,8 @@ import msgspec
 
 from chipmap.instances.dataflow.machines import MACHINES
 from chipmap.instances.placement.system import MAX_DEVICES, Device, DeviceClass, Links, System
-from chipmap.records import InputError, Source, choices
+from chipmap.instances.system_files import plain_system
+from chipmap.records import InputError, choices
 from chipmap.records.fields import from_json
 
 P100 = DeviceClass(name="p100", flop_per_ns=6510.0, memory_bytes_per_ns=585.6, launch_ns=5000.0)
@@ -114,16 +115,7 @@ def _of_machine(name: str, devices: int) -> System:
 
 
 def _read(path: str) -> System:
-    data = Source(path).content()
-    remedy = "Write the `system` of an instance: `chipmap info --schema placement` prints the format."
-    try:
-        plain = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"not valid JSON: {error}", path, remedy) from None
-    if isinstance(plain, dict) and isinstance(plain.get("system"), dict):
-        plain = plain["system"]
-    if not isinstance(plain, dict):
-        raise InputError("is no JSON object", path, remedy)
+    plain = plain_system(path, "placement")
     found: System = from_json(System, msgspec.json.encode(_with_classes(plain, path)), path)
     try:
         found.check()

@@ -1,7 +1,7 @@
 """Format ``chrome-trace``: a mapping in time, for Perfetto (ui.perfetto.dev) and chrome://tracing.
 
 Tracks are chips, devices, chiplets and links; transfers are arrows, memory is a level. What a trace shows adds up to
-the objective. It is written only: nobody has a mapping as a trace.
+the objective; of ``wafer`` to its term T1, the time. It is written only: nobody has a mapping as a trace.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.placement.timeline import timeline
 from chipmap.instances.trace_events import Event, trace
-from chipmap.plans.chrome_trace import dataflow, placement, ring, throughput
+from chipmap.instances.wafer.instance import WaferInstance
+from chipmap.plans.chrome_trace import dataflow, placement, ring, throughput, wafer
 from chipmap.plans.plan import EmitOptions
 from chipmap.records import Record
 from chipmap.validation.placement.memory import curve, memory
@@ -29,7 +30,7 @@ FILE = "trace.json"
 
 
 def suits(instance: Record, solution: Record | None) -> str | None:
-    """All mappings of families whose objective is a time."""
+    """All mappings."""
     return None
 
 
@@ -50,4 +51,6 @@ def _events(instance: Any, solution: Any) -> Iterator[Event]:
         return describe.events(multi, segments(multi, solution))
     if isinstance(instance, DataflowInstance):
         return dataflow.events(instance, solution)
+    if isinstance(instance, WaferInstance):
+        return wafer.events(instance, solution)
     return ring.events(instance, solution)

@@ -1,0 +1,55 @@
+"""``convert --system``: an instance on another machine, a shipped one by its name or one's own from a file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.machines import MACHINES, machine
+from chipmap.instances.dataflow.system import System
+from chipmap.instances.dataflow.systems import CHIPS
+from chipmap.instances.dataflow.systems import system as of_chips
+from chipmap.instances.system_files import plain_system
+from chipmap.records import InputError, choices
+from chipmap.records.fields import from_json
+
+_SIZES = re.compile(r"(?P<name>.+?)(?:-(?P<sizes>\d{1,9}(?:x\d{1,9}){0,9}))?")
+#: Chips of a kind that isn't a machine, where no sizes are given.
+_USUAL = (8,)
+
+
+def equip(instance: DataflowInstance, system: str = "", costs: Sequence[str] = ()) -> DataflowInstance:
+    """The instance on another system: that of a file, or of a name such as ``h100-8x4`` (sizes of its dimensions)."""
+    if costs:
+        remedy = "State flop, output_bytes and weight_bytes of kernels in the instance."
+        raise InputError("family 'dataflow' takes no costs of layers", "--costs", remedy)
+    if not system:
+        return instance
+    notes = [note for note in instance.notes.split("; ") if note]
+    return instance.replace(system=named(system), notes="; ".join([*notes, f"on system {system}"]))
+
+
+def named(text: str) -> System:
+    """The system in a file (the ``system`` of an instance in JSON, or an instance), or that of a name: a machine, or
+    chips in a ring, with the sizes of its dimensions behind it."""
+    if os.path.exists(text):
+        found: System = from_json(System, msgspec.json.encode(plain_system(text, "dataflow")), text)
+        return found
+    parts = _SIZES.fullmatch(text)
+    name, sizes = (parts["name"], parts["sizes"]) if parts else (text, None)
+    if text in MACHINES or text in CHIPS:
+        name, sizes = text, None
+    known = tuple(map(int, sizes.split("x"))) if sizes else ()
+    try:
+        if name in MACHINES:
+            return machine(name, known)
+        if name in CHIPS:
+            return of_chips(name, known or _USUAL)
+    except InputError as error:
+        raise InputError(error.what, "--system", error.remedy) from None
+    remedy = choices(name, {**MACHINES, **CHIPS}, "Names are") + " Sizes may follow: -8x4."
+    raise InputError(f"no file and no system is called {text!r}", "--system", remedy)

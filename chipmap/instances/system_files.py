@@ -1,0 +1,23 @@
+"""Files of systems, for ``convert --system``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from chipmap.records import InputError, Source
+
+
+def plain_system(path: str, family: str) -> dict[str, Any]:
+    """The ``system`` of an instance of the family in JSON, or that of an instance, as plain data."""
+    remedy = f"Write the `system` of an instance: `chipmap info --schema {family}` prints the format."
+    try:
+        plain = msgspec.json.decode(Source(path).content())
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"not valid JSON: {error}", path, remedy) from None
+    if isinstance(plain, dict) and isinstance(plain.get("system"), dict):
+        plain = plain["system"]
+    if not isinstance(plain, dict):
+        raise InputError("is no JSON object", path, remedy)
+    return plain
