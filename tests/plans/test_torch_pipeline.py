@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.pipelines import crossing
 from chipmap.family import family_of, resolve
 from chipmap.inputs.reading import read as shipped
 from chipmap.instances.placement.from_graph import from_graph as placement_of
@@ -202,7 +203,8 @@ def programs() -> dict[str, Any]:
 
 
 def test_every_cut_gives_what_the_network_gives(tmp_path: Path) -> None:
-    """Each place in the order of the operations, two and three stages, one after the other in this process."""
+    """Each place in the order of the operations, two and three stages, one after the other in this process. What is
+    sent for operators is what the instance counts."""
     torch = pytest.importorskip("torch", reason="needs the extra torch")
     from chipmap.plans.torch_pipeline.script.cutting import Program, split
 
@@ -217,8 +219,14 @@ def test_every_cut_gives_what_the_network_gives(tmp_path: Path) -> None:
         cuts = [(i,) for i in range(1, len(order))] + [(i, i + 3) for i in range(1, len(order) - 3, 2)]
         for cut in cuts:
             named = [order[a:b] for a, b in zip((0, *cut), (*cut, len(order)), strict=True)]
-            passed, arriving = tuple[Any, ...](), list[Any]()
-            for stage in split(program, named):
+            passed, arriving, stages = tuple[Any, ...](), list[Any](), split(program, named)
+            instance = ring(tmp_path / f"{name}.pt2", len(named))
+            sent = sum(value.nbytes for stage in stages for _, value in stage.receives)
+            at = {one: s for s, names in enumerate(named) for one in names}
+            places = {v: at[one.name] for v, one in enumerate(graph.operations) if one.name in at}
+            counted = crossing(instance, lift(instance, places))
+            assert sent - sum(stage.handed for stage in stages) == counted, (name, cut)
+            for stage in stages:
                 assert [(one.shape, one.dtype) for one in passed] == [(one.shape, one.dtype) for one in arriving]
                 with torch.no_grad():
                     made = stage.module(*passed, **{key: given[key] for key in stage.inputs})

@@ -164,7 +164,8 @@ class Program:
 
 class Stage:
     """A stage: ``receives`` and ``gives`` are what crosses its boundaries (name, what it is like), in order; ``inputs``
-    the network's inputs that it reads; ``parameters`` the bytes that it holds; ``module`` runs it."""
+    the network's inputs that it reads; ``parameters`` the bytes that it holds, ``handed`` those that it
+    receives for what the network returns alone; ``module`` runs it."""
 
     def __init__(self, program: Program, homes: dict[Any, list[int]], s: int) -> None:
         self.program, self.homes, self.s = program, homes, s
@@ -175,7 +176,7 @@ class Stage:
         self.receives: list[tuple[str, Any]] = []
         self.gives: list[tuple[str, Any]] = []
         self.inputs: list[str] = []
-        self.operators = self.parameters = 0
+        self.operators = self.parameters = self.handed = 0
         self.module: Any = None
 
     def _here(self, node: Any) -> bool:
@@ -265,6 +266,17 @@ def fill(node: Any) -> tuple[list[int], Any] | None:
     return None if isinstance(number, fx.Node) else (list(node.meta["val"].shape), number)
 
 
+def _read_by(operators: Iterable[Any], homes: dict[Any, list[int]]) -> set[Any]:
+    """What operators read, directly and through what no stage is the home of: views, and results of constants."""
+    found, left = set[Any](), [one for node in operators if fill(node) is None for one in node.all_input_nodes]
+    while left:
+        node = left.pop()
+        if node not in found:
+            found.add(node)
+            left += node.all_input_nodes if node not in homes and fill(node) is None else []
+    return found
+
+
 def split(program: Program, named: Sequence[Sequence[str]]) -> list[Stage]:
     """The stages of a program, given the operations of each as the plan calls them.
 
@@ -285,4 +297,8 @@ def split(program: Program, named: Sequence[Sequence[str]]) -> list[Stage]:
         raise PlanError(f"an earlier stage reads what {roots[0].name!r} makes in a later one")
     for stage, given in zip(stages, reversed(gives), strict=True):
         stage.build(given, stage is stages[-1])
+    computed = set[Any]()  # what operators of this stage and later ones read
+    for stage in reversed(stages):
+        computed |= _read_by([node for node in stage.used if node in homes], homes)
+        stage.handed = sum(node.meta["val"].nbytes for node in stage.needs - computed)
     return stages

@@ -146,7 +146,11 @@ def ran(program: Program, stages: list[Stage], args: argparse.Namespace) -> int:
             seconds = time.perf_counter() - began
             if rank < count - 1:
                 return 0
-            said = {"boundary_bytes": [sum(one.nbytes for _, one in stage.receives) for stage in stages[1:]]}
+            said: dict[str, Any] = {
+                "boundary_bytes": [sum(one.nbytes for _, one in stage.receives) for stage in stages[1:]]
+            }
+            if any(stage.handed for stage in stages):  # of these, what the network returns and no later stage reads
+                said["result_bytes"] = [stage.handed for stage in stages[1:]]
             made = made if isinstance(made, tuple | list) else [made]
             return compared(program, batches, made, said | {"seconds": round(seconds, 4)}, args)
     finally:
