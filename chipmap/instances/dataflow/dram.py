@@ -43,6 +43,14 @@ def dram_bytes(
     return found
 
 
+def fits_dram(
+    problem: DataflowProblem, chosen: Sequence[int], partitions: Sequence[int], stages: Sequence[int] = ()
+) -> bool:
+    """Whether a mapping has room in DRAM (C6) while each of its partitions runs."""
+    capacity = problem.instance.system.memory.capacity_bytes
+    return capacity is None or max(dram_bytes(problem, chosen, partitions, stages)) <= capacity
+
+
 def _apart(
     problem: DataflowProblem,
     chosen: Sequence[int],

@@ -18,7 +18,7 @@ from chipmap.heuristics.dataflow.unfused.elimination import elimination_order
 from chipmap.heuristics.dataflow.unfused.relaxed import descend, relaxed
 from chipmap.heuristics.dataflow.unfused.running_order import running_order
 from chipmap.heuristics.dataflow.unfused.tables import edges_of, scopes
-from chipmap.instances.dataflow.dram import dram_bytes
+from chipmap.instances.dataflow.dram import fits_dram
 from chipmap.instances.dataflow.floors import first_ticks, plain_floor
 from chipmap.instances.dataflow.instance import SHARDS, BatchPlan, DataflowInstance, Degrees
 from chipmap.instances.dataflow.layer_handover import handover_cases
@@ -154,7 +154,7 @@ def _try(problem: DataflowProblem, run: Run, deadline: Deadline) -> bool:
         for some in (_schemes(case, singles := SingleKernelCosts(case, exact=False), deadline), _least_kept(case)):
             for chain in _mappings(case, singles, some, deadline):
                 ticks = total_ticks(case, chain.ticks, chain.chosen)
-                if not _fits(case, chain.chosen, chain.partitions):
+                if not fits_dram(case, chain.chosen, chain.partitions):
                     continue
                 if _stays(case, chain):  # better than its pieces say: the checker tells
                     run.solution(mapping_of(case, chain.chosen, chain.partitions), SOURCE)
@@ -198,16 +198,9 @@ def _try_stages(problem: DataflowProblem, run: Run, deadline: Deadline) -> bool:
     for chosen in dict.fromkeys(_schemes(problem, SingleKernelCosts(problem, exact=False), deadline)):
         for stays in (False, True) if resident(problem) else (False,):
             found = staged(pieces, chosen, stays)
-            if found is not None and _fits(problem, chosen, *found):
+            if found is not None and fits_dram(problem, chosen, *found):
                 valid = run.solution(mapping_of(problem, chosen, *found), SOURCE).feasible or valid
     return valid
-
-
-def _fits(
-    problem: DataflowProblem, chosen: tuple[int, ...], partitions: tuple[int, ...], stages: tuple[int, ...] = ()
-) -> bool:
-    capacity = problem.instance.system.memory.capacity_bytes
-    return capacity is None or max(dram_bytes(problem, chosen, partitions, stages)) <= capacity
 
 
 def _schemes(problem: DataflowProblem, singles: SingleKernelCosts, deadline: Deadline) -> Iterator[tuple[int, ...]]:

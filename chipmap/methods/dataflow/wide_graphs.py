@@ -17,6 +17,7 @@ from chipmap.heuristics.dataflow.program.program import Chain, Program
 from chipmap.heuristics.dataflow.program.restricted_program import RestrictedProgram, Schemes
 from chipmap.heuristics.dataflow.symmetric.classes import classes
 from chipmap.heuristics.dataflow.symmetric.program import SymmetricProgram
+from chipmap.instances.dataflow.dram import fits_dram
 from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.pins import names_partitions
 from chipmap.instances.dataflow.problem import DataflowProblem, caching, first_layer, resident, total_ticks
@@ -256,7 +257,8 @@ class HandoverCase:
     def _found(self, found: Chain, stays: bool = False) -> None:
         if self.cover is not None and not stays:
             self.cover.add(partitions_of(self.classes, self.cover.unit, found.partitions, found.chosen))
-        if self.best is None or found.ticks < self.best.ticks:
+        better = self.best is None or found.ticks < self.best.ticks
+        if better and fits_dram(self.problem, found.chosen, found.partitions):  # what layouts take that are kept, too
             self.best = found
             ticks = total_ticks(self.problem, found.ticks, found.chosen)
             self.run.solution(mapping_of(self.problem, found.chosen, found.partitions), SOURCE, claimed=ticks)
