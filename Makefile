@@ -22,14 +22,14 @@ LOCK := $(VENV)/lock/bin/uv pip compile --quiet --upgrade --universal --python-v
 # all families' programs, compiled once (minutes, kept on disk), before tests run side by side; a solve compiles its own
 COMPILE := @$(BIN)/chipmap doctor --warm >/dev/null || true
 
-# tests beside lint, of which most is mypy on one core
-LINT_AND_TESTS = @$(MAKE) --no-print-directory --jobs=2 lint tests
+# tests beside lint, of which most is mypy on one core, and beside the wheel, of which most is pip on one core
+SIDE_BY_SIDE = @$(MAKE) --no-print-directory --jobs=3 lint tests
 
 # byte code is kept whatever the environment says: without it every process compiles the sources again
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test long tests judges docs lint install wheel versions lock clean
+.PHONY: help demo quick test long tests judges docs lint install wheel one-wheel versions lock clean
 
 help:
 	@echo "make demo   solve $(INSTANCE), print its gap, write plot and report to $(DEMO)/"
@@ -68,11 +68,10 @@ demo: $(VENV)/installed
 	$(BIN)/chipmap report $(DEMO) --html $(DEMO)/report.html
 
 test: $(VENV)/installed-dev
-	$(LINT_AND_TESTS)
-	$(if $(PYTEST_ARGS),,$(BIN)/python -m tests.wheel --locked)
+	$(SIDE_BY_SIDE) $(if $(PYTEST_ARGS),,one-wheel)
 
 quick: $(VENV)/installed-dev
-	$(LINT_AND_TESTS) LANE=--quick
+	$(SIDE_BY_SIDE) LANE=--quick
 
 # before a release, and after a change of a rule or an engine: tests/lanes.py
 long: $(VENV)/installed-dev
@@ -110,6 +109,10 @@ lint: $(VENV)/installed-dev
 # builds dist/chipmap-….whl
 wheel: $(VENV)/installed-dev
 	$(BIN)/python -m tests.wheel
+
+# of these, one Python is a part of `make test`
+one-wheel: $(VENV)/installed-dev
+	$(BIN)/python -m tests.wheel --one
 
 # a part of `make wheel`
 versions: $(VENV)/installed-dev

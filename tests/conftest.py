@@ -1,6 +1,7 @@
 """The quick lane: ``pytest --quick`` (``make quick``) runs the files of :data:`QUICK`, a sample of each.
 
-``make test`` runs everything. A sample is the same in every run: it is drawn by the test function's name.
+``make test`` runs everything, but of the functions of :data:`SOME` a sample; ``make long`` runs all of their cases. A
+sample is the same in every run: it is drawn by the test function's name. What the quick lane runs, all lanes run.
 """
 
 from __future__ import annotations
@@ -19,10 +20,16 @@ from random import Random
 
 import pytest
 
+from tests.lanes import LONG
+
 TESTS = Path(__file__).parent
-#: Where a solve with a limit goes to a child, as it does for users. Other tests solve in their own process: that is
-#: quicker, and they can look inside.
-AS_USERS = ("runtime", "docs", "cli")
+#: Where a solve with a limit goes to a child, as it does for users: folders and files. Other tests solve in their own
+#: process: that is quicker, and they can look inside.
+AS_USERS = (
+    "runtime/",
+    *(f"cli/test_{name}.py" for name in ("commands", "evaluator", "hostile", "oracle")),
+    "docs/test_readme.py",
+)
 
 # readline, which pytest loads, tells child processes a width of 80 even where there is no terminal
 os.environ.pop("COLUMNS", None)
@@ -49,6 +56,7 @@ QUICK: dict[str, int] = {
     "test_packaging.py::test_what_a_test_needs_is_found_through_what_it_calls": 0,
     "test_*.py": ALL,
     "docs/test_labels.py::test_a_label_dropped_or_swapped_in_the_checker_is_noticed": 20,
+    "docs/test_labels.py::test_a_label_with_another_word_is_noticed": 20,
     "docs/test_labels.py": ALL,
     "methods/test_lying.py::test_a_sample_of_lies": 0,
     "methods/test_lying.py::test_lies_in_a_child": 0,
@@ -142,11 +150,50 @@ QUICK: dict[str, int] = {
     "solvers/test_adapters.py": 3,
 }
 
+#: Test functions of many cases that ask the same of each -> how many of them ``make test`` runs. 0: large instances
+#: whose claims others of the file hold on small ones.
+SOME: dict[str, int] = {
+    "conformance/test_exports.py::test_an_exported_model_has_the_same_optimum": 33,
+    "conformance/test_hints.py::test_a_promise_is_kept": 12,
+    "conformance/test_hints.py::test_what_is_needed_at_least_is_needed": 12,
+    "conformance/test_models.py::test_a_model_says_what_brute_force_says": 240,
+    "conformance/test_models.py::test_a_warm_start_is_accepted": 120,
+    "conformance/test_models.py::test_an_infeasible_model_names_what_conflicts": 60,
+    "conformance/test_models.py::test_so_does_every_other_way_to_state_it": 140,
+    "conformance/test_models.py::test_the_deterministic_mode_gives_the_same_twice": 50,
+    "dataflow/test_convexity.py::test_partitions_of_any_order_obey": 5,
+    "dataflow/test_cpsat.py::test_cpsat_finds_the_programs_optimum": 8,
+    "dataflow/test_cpsat.py::test_table_6_by_highs_cpsat_and_program": 2,
+    "dataflow/test_mip.py::test_a_mapping_goes_in_and_out": 8,
+    "docs/test_labels.py::test_a_label_dropped_or_swapped_in_the_checker_is_noticed": 20,
+    "docs/test_labels.py::test_a_label_with_another_word_is_noticed": 20,
+    "known/test_shipped.py::test_tiny_optima_are_those_of_brute_force": 16,
+    "plans/test_jax_text.py::test_a_program_comes_back_with_the_same_certificate": 10,
+    "plans/test_round_trips.py::test_the_best_mappings_known_come_back": 2,
+    "ring/test_at_once.py::test_fifty_thousand_operations_end_with_a_bound": 0,
+    "ring/test_cpsat.py::test_brute_force_on_every_subset": 20,
+    "ring/test_cpsat_methods.py::test_methods_prove_what_brute_force_finds": 2,
+    "ring/test_cut_profile.py::test_no_bound_above_the_optimum": 15,
+    "ring/test_explain.py::test_densenet121_leaves_chips_to_its_skips": 0,
+    "ring/test_explain.py::test_every_change_of_the_tiny_instances_by_brute_force": 3,
+    "ring/test_explain.py::test_memory_in_grade_full_by_brute_force": 2,
+    "ring/test_explain.py::test_random_instances_of_every_mode": 5,
+    "ring/test_mip.py::test_brute_force_on_every_subset": 32,
+    "ring/test_neighbourhoods.py::test_every_subset_of_constraints": 16,
+    "ring/test_oracle.py::test_every_method_respects_the_oracle": 15,
+    "runtime/test_command.py::test_a_full_disk_costs_the_archive_only": 2,
+    "runtime/test_command.py::test_a_killed_parent_leaves_a_valid_solution_and_no_archive": 2,
+    "runtime/test_command.py::test_an_interrupt_while_the_command_is_imported": 3,
+    "runtime/test_command.py::test_an_interrupt_writes_the_result": 2,
+    "runtime/test_start.py::test_a_first_solve_compiles_nothing": 3,
+    "runtime/test_start.py::test_plain_python_finds_what_compiled_functions_find": 15,
+}
+
 
 @pytest.fixture(autouse=True)
 def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """``isolate`` is False by default, but for the tests of :data:`AS_USERS`."""
-    if request.path.relative_to(TESTS).parts[0] not in AS_USERS:
+    if not request.path.relative_to(TESTS).as_posix().startswith(AS_USERS):
         monkeypatch.setattr("chipmap.process.conduct.by_default", lambda options, *functions: False)
 
 
@@ -179,9 +226,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--quick"):
-        kept = list(sampled(items))
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    quick = config.getoption("--quick")
+    if quick or not LONG:
+        kept = list(sampled(items, quick))
+        chosen = set(kept)
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = kept
 
 
@@ -192,12 +241,23 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(100_000, 20, 100)
 
 
-def sampled(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
-    """The items of the quick lane, in order: of each test function as many cases as QUICK says."""
+def sampled(items: Iterable[pytest.Item], quick: bool) -> Iterator[pytest.Item]:
+    """The items of the quick lane, in order: of each test function as many cases as QUICK says.
+
+    Of ``make test`` those and, of functions in SOME, as many others as it says.
+    """
     for function, group in groupby(items, key=lambda item: item.nodeid.partition("[")[0]):
-        cases = list(group)
-        most = min(quick_cases(cases[0].path, function.rpartition("::")[2]), len(cases))
-        yield from (cases[i] for i in sorted(Random(function).sample(range(len(cases)), most)))
+        cases, name = list(group), function.rpartition("::")[2]
+        place = cases[0].path.relative_to(TESTS).as_posix()
+        kept: set[int] = set() if quick else drawn(function, len(cases), SOME.get(f"{place}::{name}", len(cases)))
+        if len(kept) < len(cases):
+            kept |= drawn(function, len(cases), quick_cases(cases[0].path, name))
+        yield from (cases[i] for i in sorted(kept))
+
+
+def drawn(function: str, cases: int, most: int) -> set[int]:
+    """Which of a function's cases a sample of at most so many takes."""
+    return set(Random(function).sample(range(cases), min(most, cases)))
 
 
 def wanting(reason: str) -> str:

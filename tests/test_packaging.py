@@ -18,7 +18,7 @@ from chipmap.family import FAMILY_NAMES
 from tests.conftest import lacking, wanting
 from tests.lock import LOCK, LOCK_DEV, LOCK_DOCS, Entry, entries_of
 from tests.needs import needing
-from tests.wheel import COMMANDS, LIMITS, TESTS, lane_lock, lanes, lowest, requirements, supported
+from tests.wheel import COMMANDS, LIMITS, TESTS, chosen, lane_lock, lanes, lowest, requirements, supported
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -163,6 +163,9 @@ def test_the_lowest_and_the_newest_versions_are_tried() -> None:
     assert limits == {"lowest": PYTHONS[0], "newest": PYTHONS[-1]}
     assert [lane.version for lane in lanes(found) if lane.packages == "locked"] == PYTHONS
     assert [lane.packages for lane in lanes({PYTHONS[-1]: "/"})] == ["newest", "locked"]
+    assert chosen(lanes(found), ()) == lanes(found)
+    assert {lane.packages for lane in chosen(lanes(found), ("--limits",))} == {"lowest", "newest"}
+    assert [tuple(lane) for lane in chosen(lanes(found), ("--one",))] == [(PYTHONS[-1], f"/{PYTHONS[-1]}", "locked")]
     asked_for = {one.name: one for one in asked("gurobi", "relaxation")}
     low, high = (requirements(packages).splitlines() for packages in ("lowest", "newest"))
     for name in ("highspy", "cvxpy", "ortools", "gurobipy", "numpy"):

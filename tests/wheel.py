@@ -92,7 +92,8 @@ class Lane(NamedTuple):
 def main(arguments: Sequence[str] = ()) -> int:
     """Build, compare, and try with every Python that is found; what is wrong ends as a message and 1.
 
-    With ``--limits`` only the lowest and the newest versions, with ``--locked`` only those of the lock files.
+    With ``--limits`` only the lowest and the newest versions; with ``--one`` only those of the lock files, with the
+    newest Python: what depends on the oldest one, the suite finds where it runs on that one.
     """
     try:
         wheel = build(ROOT / "dist")
@@ -106,8 +107,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         pythons = {version: python for version, python in found.items() if python}
         if not pythons:
             raise WheelError("no supported Python was found")
-        left_out = {"locked"} if "--limits" in arguments else {"lowest", "newest"} if "--locked" in arguments else set()
-        todo = [one for one in lanes(pythons) if one.packages not in left_out]
+        todo = chosen(lanes(pythons), arguments)
         with ThreadPoolExecutor(min(len(todo), os.cpu_count() or 1)) as pool:
             for line in pool.map(lambda lane: tried(wheel, lane), todo):
                 print(line, flush=True)
@@ -125,6 +125,13 @@ def lanes(pythons: Mapping[str, str]) -> list[Lane]:
     if oldest in pythons:
         limits.append(Lane(oldest, pythons[oldest], "lowest"))
     return [*limits, *(Lane(version, python, "locked") for version, python in pythons.items())]
+
+
+def chosen(every: Sequence[Lane], arguments: Sequence[str]) -> list[Lane]:
+    """The lanes that the command's arguments leave."""
+    if "--one" in arguments:
+        return [lane for lane in every if lane.packages == "locked"][-1:]
+    return [lane for lane in every if lane.packages != "locked" or "--limits" not in arguments]
 
 
 class WheelError(Exception):

@@ -42,19 +42,26 @@ HEAVY = (
 )
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS), ["info"], ["info", "--schema", "ring"]],
-)
-def test_help_and_info_import_nothing_heavy(arguments: list[str]) -> None:
+def test_help_and_info_import_nothing_heavy() -> None:
+    """One process runs them all, and says after each what it has imported."""
+    asked = [
+        ["--help"],
+        ["--version"],
+        *([name, "--help"] for name in COMMANDS),
+        ["info"],
+        ["info", "--schema", "ring"],
+    ]
     code = (
         "import sys\nfrom chipmap.cli import main\n"
-        f"try: code = main({arguments!r})\nexcept SystemExit as end: code = end.code\n"
-        f"print(code, [name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+        f"for asked in {asked!r}:\n"
+        "    print('>>> asked', asked)\n"
+        "    try: code = main(asked)\n    except SystemExit as end: code = end.code\n"
+        f"    print(asked, code, [name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.stderr == "0 []\n"
-    assert done.stdout
+    assert done.stderr.splitlines() == [f"{arguments} 0 []" for arguments in asked]
+    said = [text.partition("\n")[2] for text in done.stdout.split(">>> asked ")[1:]]
+    assert len(said) == len(asked) and all(said)
 
 
 def test_python_m_chipmap() -> None:

@@ -38,16 +38,15 @@ def run(case: TinyCase, method: Method, **options: Any) -> Result:
 
 #: Methods that make as many tries on a tiny instance as on any other.
 LONG = ("wafer/search", "placement/metis", "multimodel/scar-evolutionary")
-#: How many cases a method is asked at least, as far as there are more. The best chain is asked all of them, and so is
-#: every model (:mod:`tests.conformance.test_models`).
-ENOUGH = of_all(12, few=8)
+#: How many cases a method is asked at least, as far as there are more, and the best chain. The long lane asks the chain
+#: all of them, and so it asks every model (:mod:`tests.conformance.test_models`).
+ENOUGH, OF_THE_BEST = of_all(12, few=5), of_all(10**6, few=16)
 
 
 def part(family: Family, method: Method) -> int:
     """Of how many cases a method is asked one: each case by some method, each method in all parts of the list."""
-    if method is family.method(None):
-        return 1
-    return max(2 if method.name in LONG else 1, len(cases(family)) // ENOUGH)
+    enough = OF_THE_BEST if method is family.method(None) else ENOUGH
+    return max(2 if method.name in LONG else 1, len(cases(family)) // enough)
 
 
 def applicable(family: Family, method: Method, solver: str | None, step: int = 1) -> list[TinyCase]:

@@ -24,6 +24,7 @@ from tests.conformance.cases import (
     reader,
     solved,
 )
+from tests.lanes import LONG
 
 every_model = pytest.mark.parametrize(
     ("case", "formulation", "solver"),
@@ -85,8 +86,8 @@ def agrees(case: TinyCase, model: Model, solver: str) -> None:
 @every_formulation
 def test_what_the_checker_accepts_the_model_accepts(family: Family, formulation: Formulation) -> None:
     """decode(encode(s)) is feasible and no worse, and a second pass changes nothing."""
-    encoded = 0
-    for case in cases(family):
+    encoded, step = 0, 1 if LONG else 3
+    for case in cases(family)[::step]:
         optimum, solution = case.best
         model = case.build(formulation)
         pairs = model.encode(solution) if solution is not None else None
@@ -99,7 +100,7 @@ def test_what_the_checker_accepts_the_model_accepts(family: Family, formulation:
         assert certificate.feasible and certificate.objective == optimum, str(case)
         again = model.encode(once)
         assert again is not None and model.decode(reader(model, again)) == once, str(case)
-    assert encoded >= 10
+    assert encoded >= 9 // step
 
 
 @pytest.mark.parametrize(

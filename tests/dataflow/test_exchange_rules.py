@@ -177,7 +177,7 @@ def _seen(instance: DataflowInstance, mapping: DataflowSolution) -> set[str]:
 def test_the_checker_says_what_the_page_says() -> None:
     """So does the fast side; each rule is met."""
     seen = Counter[str]()
-    for seed in range(60):
+    for seed in range(of_all(60, few=30)):
         random = Random(seed)
         instance = exchange_instance(random)
         instance.check()

@@ -30,13 +30,14 @@ from tests.dataflow.parallel_instances import parallel_instance
 from tests.dataflow.random_instances import made, mixed_instance, tiny_instance, variants
 from tests.dataflow.staged_instances import staged_instance
 from tests.dataflow.test_zero_bubble import random_late, staged
+from tests.lanes import of_all
 
 #: 100 ns of compute on an SN10 at its peak for each sample, and nothing else.
 WORK: dict[str, Any] = {"flop": 30_720_000, "output_bytes": 0, "weight_bytes": 0, "schemes": ["NONE"]}
 #: Candidates that brute force may look at for each change.
 MOST = 400
 #: Changes that are compared for each kind of instance.
-ENOUGH = 14
+ENOUGH = of_all(14, few=7)
 KINDS = {"twice", "free", "without", "alone", "choice"}
 PATIENT = SolveOptions(time_limit=300.0, threads=1)
 
@@ -66,8 +67,13 @@ def resource(found: Explanation, name: str) -> dict[str, Any]:
 def instances() -> list[DataflowInstance]:
     """Instances with features of all kinds."""
     makers = (tiny_instance, mixed_instance, feature_mix, parallel_instance, staged_instance)
-    late = [one for one in (random_late(Random(seed)) for seed in range(40)) if one is not None]
-    return [*variants().values(), staged(), *late, *(maker(Random(seed)) for maker in makers for seed in range(15))]
+    late = [one for one in (random_late(Random(seed)) for seed in range(of_all(40, few=16))) if one is not None]
+    return [
+        *variants().values(),
+        staged(),
+        *late,
+        *(maker(Random(seed)) for maker in makers for seed in range(of_all(15, few=6))),
+    ]
 
 
 def test_parts_add_up_to_the_objective() -> None:
@@ -89,7 +95,7 @@ def test_parts_add_up_to_the_objective() -> None:
             assert {p: size for p, size in sizes.items() if size} == {
                 p: size for p, size in held(mapping_of(instance, solution)).items() if size
             }
-    assert seen > 500 and divided > 25 and late > 0
+    assert seen > of_all(500, few=150) and divided > of_all(25, few=8) and late > 0
 
 
 def optimum(trial: DataflowTrial) -> int | None:

@@ -108,13 +108,13 @@ def _compared(seeds: range) -> dict[str, int]:
     return seen
 
 
-@pytest.mark.parametrize("block", range(of_all(4, few=2)))
+@pytest.mark.parametrize("block", range(of_all(6, few=1)))
 def test_programs_are_brute_force(block: int) -> None:
-    seen = _compared(range(60 * block, 60 * block + 60))
-    assert seen["optimal"] >= 20, seen
+    seen = _compared(range(40 * block, 40 * block + 40))
+    assert seen["optimal"] >= 12, seen
 
 
-@pytest.mark.parametrize("block", range(of_all(2, few=1)))
+@pytest.mark.parametrize("block", range(of_all(4, few=1)))
 def test_they_are_with_what_the_network_takes_at_least(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds by the relaxation from the first search on, in graphs for each way in which parameters rest and others."""
     better, whole = Counter[bool](), Program._in_graph
@@ -133,5 +133,5 @@ def test_they_are_with_what_the_network_takes_at_least(block: int, monkeypatch: 
 
     monkeypatch.setattr(program, "each_way", ways)
     monkeypatch.setattr(Program, "_in_graph", in_graph)
-    seen = _compared(range(90 * block, 90 * block + 90))
-    assert seen["optimal"] >= 20 and min(better.values()) >= 10, (seen, better)
+    seen = _compared(range(45 * block, 45 * block + 45))
+    assert seen["optimal"] >= 10 and min(better.values()) >= 5, (seen, better)

@@ -23,7 +23,7 @@ from tests.dataflow.random_instances import BACK, GEMM, HEAVY, LIGHT, TENSOR, ma
 from tests.lanes import of_all
 
 #: Blocks of instances, and instances of each.
-BLOCKS, EACH = of_all(4, few=2), 30
+BLOCKS, EACH = of_all(4, few=1), 30
 CHAIN = made({"a": LIGHT, "b": HEAVY, "c": LIGHT, "x": BACK, "y": BACK}, "ab bc cx xy")
 
 

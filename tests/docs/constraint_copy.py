@@ -29,10 +29,11 @@ from tests.conformance.cases import build, solved
 from tests.conformance.test_auxiliary import MODELS, test_it_leaves_out_what_the_record_says
 from tests.conformance.witnesses import witnesses
 from tests.docs import labels, test_record
+from tests.lanes import of_all
 from tests.placement.random_instances import tiny_instance, variants
 
 FAMILY = get_family("placement")
-NUMBER = 100
+NUMBER = of_all(100, few=40)
 OPTIONS = SolveOptions(deterministic=True, threads=1)
 #: The instance on which a rule that knows nothing of the constraint goes wrong.
 TELLING = "a group without time"

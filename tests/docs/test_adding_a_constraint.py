@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.docs.pages import ROOT
+from tests.lanes import of_all
 
 PAGE = ROOT / "docs" / "dev" / "adding-a-constraint.md"
 #: What the copy holds.
@@ -47,7 +48,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     root, left_out = tmp_path_factory.mktemp("copy"), shutil.ignore_patterns("*.nbi", "*.nbc")
     for folder in COPIED:
         shutil.copytree(ROOT / folder, root / folder, ignore=left_out)
-    shutil.copy(ROOT / "tests" / "__init__.py", root / "tests" / "__init__.py")
+    for module in ("__init__.py", "lanes.py"):
+        shutil.copy(ROOT / "tests" / module, root / "tests" / module)
     follow(root, changes(PAGE.read_text(encoding="utf-8")))
     command = [sys.executable, "-m", "tests.docs.constraint_copy", str(ROOT)]
     env = {**os.environ, "PYTHONPATH": str(root), "NUMBA_DISABLE_JIT": "1"}
@@ -65,7 +67,9 @@ def test_brute_force_every_model_and_the_best_chain_agree(told: dict[str, Any]) 
     """No chain ends without a proof, on either objective, whether there is a solution or not."""
     seen = told["compared"]
     assert seen["wrong"] == []
-    assert seen["instances"] == 100 and seen["with it"] >= 50 and 5 <= seen["infeasible"] <= 60
+    number = of_all(100, few=40)
+    assert seen["instances"] == number and seen["with it"] >= number // 2
+    assert number // 20 <= seen["infeasible"] <= 6 * number // 10
     assert seen["objectives"] == ["step_time", "throughput"]
 
 

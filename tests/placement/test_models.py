@@ -18,10 +18,11 @@ from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import SolveRequest
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.placement.checker import check
+from tests.lanes import of_all
 from tests.placement.random_instances import made, throughput, tiny_instance
 
 #: Random instances that each kind of model is compared on.
-NUMBER = 100
+NUMBER = of_all(100, few=40)
 
 
 @pytest.mark.parametrize("seed", [11, 12])

@@ -14,10 +14,11 @@ from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.records import InputError
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring.checker import check
+from tests.lanes import of_all
 from tests.ring.random_instances import random_instance, seeds
 
 
-@settings(max_examples=30, derandomize=True, deadline=None)
+@settings(max_examples=of_all(30, few=12), derandomize=True, deadline=None)
 @given(seeds)
 def test_same_optimum_as_the_original(seed: int) -> None:
     random = Random(seed)
@@ -33,7 +34,7 @@ def test_same_optimum_as_the_original(seed: int) -> None:
         assert lowered.feasible and lowered.objective == objective
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=of_all(150, few=60), derandomize=True, deadline=None)
 @given(seeds)
 def test_every_contracted_mapping_lifts_with_its_verdict_and_terms(seed: int) -> None:
     random = Random(seed)
@@ -49,7 +50,7 @@ def test_every_contracted_mapping_lifts_with_its_verdict_and_terms(seed: int) ->
     assert contraction.lower(contraction.lift(small)).chips == small.chips
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=of_all(100, few=40), derandomize=True, deadline=None)
 @given(seeds)
 def test_lift_of_a_valid_mapping_changes_no_verdict(seed: int) -> None:
     random = Random(seed)
@@ -63,7 +64,7 @@ def test_lift_of_a_valid_mapping_changes_no_verdict(seed: int) -> None:
     assert check(instance, lift(instance, computing)).feasible
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=of_all(100, few=40), derandomize=True, deadline=None)
 @given(seeds)
 def test_a_contracted_instance_is_valid_and_its_report_adds_up(seed: int) -> None:
     instance = random_instance(Random(seed), operations=8, chips=3)

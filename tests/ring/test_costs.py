@@ -10,10 +10,11 @@ from chipmap.instances.ring.loads import loads, terms
 from chipmap.instances.ring.problem import ring_problem
 from chipmap.validation.ring import checker
 from chipmap.validation.ring.facts import facts
+from tests.lanes import of_all
 from tests.ring.random_instances import random_instance, random_solution, seeds
 
 
-@settings(max_examples=400, derandomize=True, deadline=None)
+@settings(max_examples=of_all(400, few=160), derandomize=True, deadline=None)
 @given(seeds)
 def test_what_is_placed_and_what_it_costs(seed: int) -> None:
     random = Random(seed)
@@ -36,7 +37,7 @@ def test_what_is_placed_and_what_it_costs(seed: int) -> None:
     assert list(known.edges) == [tuple(edge) for edge in problem.edges.tolist()]
 
 
-@settings(max_examples=400, derandomize=True, deadline=None)
+@settings(max_examples=of_all(400, few=160), derandomize=True, deadline=None)
 @given(seeds)
 def test_terms_and_loads_of_any_mapping(seed: int) -> None:
     random = Random(seed)

@@ -20,6 +20,7 @@ from chipmap.solvers.outcome import SolveRequest
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring.candidates import candidates
 from chipmap.validation.ring.checker import check
+from tests.lanes import of_all
 from tests.ring.random_instances import MODES, random_instance, seeds
 from tests.ring.test_mip import SUBSETS, agrees, every_subset, skip_network, solved
 
@@ -31,7 +32,7 @@ def test_brute_force_on_every_subset(labels: tuple[str, ...], mode: str) -> None
     agrees(instance, build(instance), best)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=of_all(40, few=16), deadline=None)
 @given(seeds)
 def test_cpsat_equals_brute_force(seed: int) -> None:
     instance = random_instance(Random(seed), operations=6)
@@ -40,7 +41,7 @@ def test_cpsat_equals_brute_force(seed: int) -> None:
     agrees(instance, build(instance, {"cuts": ()}), best)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=of_all(40, few=16), deadline=None)
 @given(seeds)
 def test_decision_at_the_optimum_and_below(seed: int) -> None:
     """With windows or without: a solution of the optimum's value exists, none of a tick less."""
@@ -97,7 +98,7 @@ def test_mappings_outside_the_domains_are_not_encoded() -> None:
     assert model.encode(RingSolution(chips=(0, 1, 1, 1, 1, 1))) is not None
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=of_all(25, few=12), deadline=None)
 @given(seeds)
 def test_labels_that_clash_do_clash(seed: int) -> None:
     """Under assumptions the model has the same solutions, and the labels named are infeasible by themselves."""

@@ -22,6 +22,7 @@ from chipmap.solvers.outcome import SolveRequest
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring.checker import check
 from chipmap.validation.ring.facts import facts
+from tests.lanes import of_all
 from tests.ring.random_instances import random_instance, random_solution, seeds
 
 ALL = ("C1", "C2", "C3", "C4")
@@ -78,7 +79,7 @@ def squeezed(random: Random, **fields: Any) -> RingInstance:
     return instance.replace(package=instance.package.replace(sram_bytes=total * random.choice((1, 2, 3, 4)) // 4))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=of_all(100, few=40), deadline=None)
 @given(seed=seeds)
 def test_checker_and_costs_agree(seed: int) -> None:
     random = Random(seed)
@@ -91,7 +92,7 @@ def test_checker_and_costs_agree(seed: int) -> None:
     assert fits == ("C4" not in instance.constraints or bool((on <= instance.package.sram_bytes).all()))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=of_all(60, few=24), deadline=None)
 @given(seed=seeds)
 def test_contraction_keeps_memory(seed: int) -> None:
     """The contracted mapping takes the same bytes on every chip."""
@@ -122,7 +123,7 @@ def test_methods_equal_brute_force(method: str, seed: int) -> None:
     assert (result.status, result.objective) == expected
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=of_all(25, few=12), deadline=None)
 @given(seed=seeds)
 def test_programs_bound_and_restrict(seed: int) -> None:
     """free <= n1 <= optimum <= path, each within the memory of grade ``full``."""

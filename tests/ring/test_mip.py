@@ -24,6 +24,7 @@ from chipmap.solvers.outcome import Outcome, SolveRequest
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring.candidates import candidates
 from chipmap.validation.ring.checker import check
+from tests.lanes import of_all
 from tests.ring.random_instances import LABELS, MODES, random_instance, seeds
 
 SUBSETS = [labels for size in range(5) for labels in combinations(LABELS, size)]
@@ -86,7 +87,7 @@ def test_every_constraint_matters_in_the_example() -> None:
         assert best is not None and best < whole, label
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=of_all(40, few=16), deadline=None)
 @given(seeds)
 def test_highs_equals_brute_force(seed: int) -> None:
     instance = random_instance(Random(seed), operations=6)
@@ -117,7 +118,7 @@ def on_values(model: Built, solution: RingSolution) -> None:
         variable.set_value(int(value))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=of_all(30, few=12), deadline=None)
 @given(seeds)
 def test_n1_rows_cut_off_no_solution(seed: int) -> None:
     instance = random_instance(Random(seed), operations=7, side=False, constraints=("C1", "C3"))
@@ -143,7 +144,7 @@ def test_n1_rows_cut_off_what_they_are_for() -> None:
     assert cut
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=of_all(30, few=12), deadline=None)
 @given(seeds)
 def test_path_family_is_the_best_of_its_rule(seed: int) -> None:
     """Equal to brute force over the mappings with f(v) <= f(u) + 1 on every flow: solutions count, bounds don't."""
@@ -157,7 +158,7 @@ def test_path_family_is_the_best_of_its_rule(seed: int) -> None:
     agrees(instance, model, min((c.objective or 0 for c in certificates if c.feasible), default=None))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=of_all(30, few=12), deadline=None)
 @given(seeds)
 def test_windows_and_cutoff_keep_the_optimum(seed: int) -> None:
     instance = random_instance(Random(seed), operations=6)

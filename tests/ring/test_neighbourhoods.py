@@ -22,6 +22,7 @@ from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring.candidates import candidates
 from chipmap.validation.ring.checker import check
 from chipmap.validation.ring.facts import facts
+from tests.lanes import of_all
 from tests.ring.random_instances import MODES, random_instance, seeds
 from tests.ring.test_mip import SUBSETS, every_subset, skip_network, solved
 from tests.ring.test_oracle import load_oracle, no_more_than_two, not_twice
@@ -59,7 +60,7 @@ def small(seed: int, **fields: Any) -> RingInstance:
     return contract(random_instance(Random(seed), operations=5, chips=4, **fields)).instance
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=of_all(60, few=24), deadline=None)
 @given(seeds)
 def test_a_neighbourhood_is_exact_and_moves_nothing_else(seed: int) -> None:
     random = Random(seed)
@@ -88,7 +89,7 @@ def test_a_neighbourhood_is_exact_and_moves_nothing_else(seed: int) -> None:
     assert solved(below).termination.reason == "infeasible"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=of_all(40, few=16), deadline=None)
 @given(seeds)
 def test_all_chips_as_a_neighbourhood_give_the_optimum(seed: int) -> None:
     """Three chips are one neighbourhood: from the worst mapping to the optimum, in either grade of C4."""

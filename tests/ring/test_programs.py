@@ -24,6 +24,7 @@ from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring.candidates import candidates
 from chipmap.validation.ring.checker import check
+from tests.lanes import of_all
 from tests.ring.random_instances import LABELS, random_instance, seeds
 
 
@@ -63,7 +64,7 @@ def best(values: list[int]) -> int | None:
     return min(values, default=None)
 
 
-@settings(max_examples=120, derandomize=True, deadline=None)
+@settings(max_examples=of_all(120, few=48), derandomize=True, deadline=None)
 @given(seeds)
 def test_each_program_is_brute_force_of_its_own_rule(seed: int) -> None:
     instance = small(seed)
@@ -93,7 +94,7 @@ def test_each_program_is_brute_force_of_its_own_rule(seed: int) -> None:
     assert sizes == sorted(sizes)
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=of_all(60, few=24), derandomize=True, deadline=None)
 @given(seeds)
 def test_the_exact_program_is_brute_force(seed: int) -> None:
     instance = small(seed, constraints=LABELS if seed % 2 else ("C1", "C2", "C3"))

@@ -22,6 +22,7 @@ from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.records import InputError
 from chipmap.validation.ring.candidates import candidates
 from chipmap.validation.ring.checker import check
+from tests.lanes import of_all
 from tests.ring.random_instances import random_graph, random_instance, seeds
 from tests.ring.shipped import shipped
 
@@ -53,7 +54,7 @@ def small_enough(contraction: Contraction) -> bool:
     return int(contraction.original.package.chips ** len(contraction.groups)) <= 3000
 
 
-@settings(max_examples=120, derandomize=True, deadline=None)
+@settings(max_examples=of_all(120, few=48), derandomize=True, deadline=None)
 @given(seeds)
 def test_every_sample_is_valid_also_for_the_original(seed: int) -> None:
     contraction = tiny(seed)
@@ -74,7 +75,7 @@ def test_every_sample_is_valid_also_for_the_original(seed: int) -> None:
             assert check(contraction.original, solution).feasible
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=of_all(60, few=24), derandomize=True, deadline=None)
 @given(seeds)
 def test_every_valid_mapping_is_reached_and_fix_keeps_it(seed: int) -> None:
     """With all weight on a valid mapping, SAMPLE draws it in any order: the uniform distribution can, too."""
@@ -90,7 +91,7 @@ def test_every_valid_mapping_is_reached_and_fix_keeps_it(seed: int) -> None:
             assert tuple(sampler.fix(chips, seed).chips[0].tolist()) == chips
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=of_all(60, few=24), derandomize=True, deadline=None)
 @given(seeds)
 def test_propagation_loses_no_valid_value_and_path_keeps_no_other(seed: int) -> None:
     contraction = tiny(seed)
@@ -194,7 +195,7 @@ def test_fix_in_a_given_order_keeps_what_comes_first() -> None:
         assert kept >= 1 or chips[0] != 0
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=of_all(100, few=40), derandomize=True, deadline=None)
 @given(seeds)
 def test_batch_lift_is_lift(seed: int) -> None:
     random = Random(seed)

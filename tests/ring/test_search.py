@@ -26,11 +26,12 @@ from chipmap.records import InputError
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.ring.checker import check
+from tests.lanes import of_all
 from tests.ring.random_instances import random_instance, seeds
 from tests.ring.shipped import shipped
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=of_all(200, few=80), derandomize=True, deadline=None)
 @given(seeds)
 def test_values_are_the_checkers(seed: int) -> None:
     random = Random(seed)

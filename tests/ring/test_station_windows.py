@@ -19,6 +19,7 @@ from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.ring.candidates import candidates
 from chipmap.validation.ring.checker import check
+from tests.lanes import of_all
 from tests.ring.random_instances import random_instance, seeds
 
 
@@ -37,7 +38,7 @@ def chain(times: tuple[int, ...], chips: int, skip: bool = False, **fields: Any)
     return RingInstance(**(made | {"time_ns": tuple(t / 100 for t in times)} | fields))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=of_all(80, few=32), deadline=None)
 @given(seeds)
 def test_windows_hold_every_solution_up_to_the_target(seed: int) -> None:
     random = Random(seed)
@@ -110,7 +111,7 @@ def test_refute(seed: int, tighten: Any) -> None:
     assert refute(problem, best - 1, time_limit=30.0, threads=1, tighten=tighten) == "infeasible"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=of_all(30, few=12), deadline=None)
 @given(seeds)
 def test_precedence_is_that_of_the_paths(seed: int) -> None:
     instance = random_instance(Random(seed), operations=9, constraints=("C1",))

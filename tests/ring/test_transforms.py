@@ -15,6 +15,7 @@ from chipmap.instances.ring.transforms import clone, relay
 from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.records import InputError
 from chipmap.validation.ring.facts import facts
+from tests.lanes import of_all
 from tests.ring.random_instances import random_instance, seeds, tiny_instance
 
 
@@ -163,7 +164,7 @@ def test_names_that_are_taken() -> None:
 
 
 @pytest.mark.parametrize("change", [clone, relay])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=of_all(40, few=16), deadline=None)
 @given(seed=seeds)
 def test_any_instance_stays_valid(change: Any, seed: int) -> None:
     random = Random(seed)
