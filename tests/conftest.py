@@ -25,11 +25,7 @@ from tests.lanes import LONG
 TESTS = Path(__file__).parent
 #: Where a solve with a limit goes to a child, as it does for users: folders and files. Other tests solve in their own
 #: process: that is quicker, and they can look inside.
-AS_USERS = (
-    "runtime/",
-    *(f"cli/test_{name}.py" for name in ("commands", "evaluator", "hostile", "oracle")),
-    "docs/test_readme.py",
-)
+AS_USERS = ("runtime/", "cli/", "docs/test_readme.py")
 
 # readline, which pytest loads, tells child processes a width of 80 even where there is no terminal
 os.environ.pop("COLUMNS", None)
@@ -153,6 +149,10 @@ QUICK: dict[str, int] = {
 #: Test functions of many cases that ask the same of each -> how many of them ``make test`` runs. 0: large instances
 #: whose claims others of the file hold on small ones.
 SOME: dict[str, int] = {
+    "cli/test_hostile.py::test_names_command_nothing_in_any_family": 2,
+    "cli/test_oracle.py::test_a_family_without_one_refuses_it_in_one_sentence": 2,
+    "cli/test_settings.py::test_every_shipped_instance_survives_its_file": 40,
+    "cli/test_unused_options.py::test_options_that_a_solver_took_are_not": 2,
     "conformance/test_exports.py::test_an_exported_model_has_the_same_optimum": 33,
     "conformance/test_hints.py::test_a_promise_is_kept": 12,
     "conformance/test_hints.py::test_what_is_needed_at_least_is_needed": 12,
@@ -165,6 +165,7 @@ SOME: dict[str, int] = {
     "dataflow/test_cpsat.py::test_cpsat_finds_the_programs_optimum": 8,
     "dataflow/test_cpsat.py::test_table_6_by_highs_cpsat_and_program": 2,
     "dataflow/test_mip.py::test_a_mapping_goes_in_and_out": 8,
+    "dataflow/test_random_machines.py::test_programs_and_covers_of_wide_graphs_count_launches": 2,
     "docs/test_labels.py::test_a_label_dropped_or_swapped_in_the_checker_is_noticed": 20,
     "docs/test_labels.py::test_a_label_with_another_word_is_noticed": 20,
     "known/test_shipped.py::test_tiny_optima_are_those_of_brute_force": 16,
@@ -187,6 +188,10 @@ SOME: dict[str, int] = {
     "runtime/test_command.py::test_an_interrupt_writes_the_result": 2,
     "runtime/test_start.py::test_a_first_solve_compiles_nothing": 3,
     "runtime/test_start.py::test_plain_python_finds_what_compiled_functions_find": 15,
+    "wafer/test_adapters.py::test_adapters_within_boxes_are_as_few_as_by_enumeration": 4,
+    "wafer/test_bounds.py::test_not_above_the_optimum_of_tiny_instances": 8,
+    "wafer/test_bounds.py::test_strips_and_multipliers_at_one_time": 2,
+    "wafer/test_cpsat.py::test_every_way_to_state_it_keeps_the_optimum": 3,
 }
 
 

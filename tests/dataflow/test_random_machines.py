@@ -87,7 +87,7 @@ def test_products_in_blocks_are_brute_force_from_the_page(block: int) -> None:
 def test_stages_of_kernels_are_brute_force() -> None:
     """The launch counts in each stage (T7)."""
     seen = Counter[str]()
-    for seed in range(28):
+    for seed in range(of_all(28, few=14)):
         random = Random(seed)
         instance = on_machine(staged_instance(random, dram=seed % 3 == 0), random)
         if count(instance) > 250:
@@ -105,7 +105,7 @@ def test_stages_of_kernels_are_brute_force() -> None:
         assert optimum(fixed, stated[0].build(fixed, stated[1])) == best, seed
         seen[reason] += 1
         seen["launch"] += instance.system.chip.launch_ns > 1
-    assert min(seen.values()) >= 2, seen
+    assert min(seen.values()) >= of_all(2, few=1), seen
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -207,12 +207,12 @@ def test_every_decoded_schedule_is_valid() -> None:
 
 @pytest.mark.parametrize("links", get_args(LinkKind))
 def test_what_goes_on_from_a_kept_moment_is_the_whole_simulation(links: str) -> None:
-    """Walks of 40 moves of operations and keys on 12 graphs: T, starts and transfers are those from the beginning on.
+    """Walks of 40 moves of operations and keys on graphs: T, starts and transfers are those from the beginning on.
 
     Some moves begin at later moments, some at the beginning; those that are given up leave what was kept.
     """
     random, begun = Random(len(links)), set[int]()
-    for seed in range(12):
+    for seed in range(of_all(12, few=5)):
         instance = random_instance(
             random.randint(20, 60),
             random.randint(2, 4),

@@ -23,6 +23,7 @@ from chipmap.instances.placement.generators import random_instance, training_ste
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.placement.checker import check
+from tests.lanes import of_all
 from tests.placement.random_instances import made, tiny_instance
 from tests.placement.test_narrowing import unequal as two_classes
 
@@ -54,7 +55,7 @@ def program(problem: PlacementProblem) -> float:
 def test_prices_are_bounds_of_random_instances() -> None:
     """Of both objectives, on up to three classes: never above the optimum, and above the least times' share in many."""
     random, compared, higher = Random(11), 0, 0
-    while compared < 120:
+    while compared < of_all(120, few=50):
         if random.random() < 0.5:
             instance = tiny_instance(random)
         else:
@@ -74,7 +75,7 @@ def test_prices_are_bounds_of_random_instances() -> None:
         if problem.timed:
             w = bounds.heads_and_tails(problem, Deadline())
             assert price_bound.interval(problem, w) <= optimum, instance
-    assert higher > 36
+    assert higher > of_all(36, few=12)
 
 
 def test_prices_are_as_good_as_the_linear_program() -> None:
