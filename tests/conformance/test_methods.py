@@ -13,6 +13,7 @@ from chipmap.records import InputError, SolverUnavailableError
 from chipmap.result import Result
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
+from tests import lanes
 from tests.conformance.cases import FAMILIES, LIMIT_S, SOLVERS, TinyCase, cases, identify, infeasible
 from tests.lanes import of_all
 
@@ -41,6 +42,8 @@ LONG = ("wafer/search", "placement/metis", "multimodel/scar-evolutionary")
 #: How many cases a method is asked at least, as far as there are more, and the best chain. The long lane asks the chain
 #: all of them, and so it asks every model (:mod:`tests.conformance.test_models`).
 ENOUGH, OF_THE_BEST = of_all(12, few=5), of_all(10**6, few=16)
+#: Of how many cases a method is asked one, where it is asked twice or without time.
+SELDOM = 12 if lanes.LONG else 24
 
 
 def part(family: Family, method: Method) -> int:
@@ -152,7 +155,7 @@ def test_infeasibility_is_proved_and_names_its_label(family: Family, labels: tup
 
 @every_method
 def test_the_same_twice_in_deterministic_mode(family: Family, method: Method, solver: str | None) -> None:
-    for case in applicable(family, method, solver, 12):
+    for case in applicable(family, method, solver, SELDOM):
         one, other = (run(case, method, solver=solver, deterministic=True, seed=3) for _ in range(2))
         assert (one.solution, one.objective, one.status) == (other.solution, other.objective, other.status), str(case)
         assert [(b.value, b.source) for b in one.bounds] == [(b.value, b.source) for b in other.bounds], str(case)
@@ -164,7 +167,7 @@ def test_a_passed_deadline_ends_a_run_and_keeps_what_was_found(
     family: Family, method: Method, solver: str | None
 ) -> None:
     """With the time used up before it starts, no method claims anything that it can't have proved."""
-    for case in applicable(family, method, solver, 12):
+    for case in applicable(family, method, solver, SELDOM):
         options = SolveOptions.make(time_limit=5.0, threads=1, solver=solver)
         result = solve(case.instance, method.name, options, started=time.monotonic() - 6.0)
         optimum, _ = case.best
