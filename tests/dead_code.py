@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.sources import tree_of
+
 ROOT = Path(__file__).resolve().parents[1]
 #: Definitions that others reach: methods that IPython calls, and what is there for tests and for users of Python.
 SPARED = {
@@ -101,7 +103,7 @@ def uses(*trees: ast.AST) -> Uses:
 
 def read(path: Path, root: Path) -> Module:
     """A module's definitions, imports and uses."""
-    module, tree = Module(path, root), ast.parse(path.read_text(encoding="utf-8"))
+    module, tree = Module(path, root), tree_of(path)
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("chipmap"):
             for alias in node.names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,8 +15,12 @@ BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 @cache
 def tree_of(path: Path) -> ast.Module:
-    """The parsed source."""
-    return ast.parse(path.read_text(encoding="utf-8"))
+    """The parsed source. The garbage collector waits: it would walk through the growing tree, for half of the time."""
+    gc.disable()
+    try:
+        return ast.parse(path.read_text(encoding="utf-8"))
+    finally:
+        gc.enable()
 
 
 def statements(tree: ast.AST) -> Iterator[Any]:
