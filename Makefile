@@ -15,14 +15,15 @@ PYTEST_ARGS ?=
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # exact versions with their hashes; setuptools is among them, so that nothing else is fetched to build chipmap
-INSTALL := $(PIP) install --require-hashes --requirement
+# byte code is left to the imports: most modules of the solvers' packages are never imported
+INSTALL := $(PIP) install --no-compile --require-hashes --requirement
 EDITABLE := $(PIP) install --no-deps --no-build-isolation --editable .
 LOCK := $(VENV)/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
   --custom-compile-command "make lock"
-# all families' programs, compiled once (minutes, kept on disk), before tests run side by side; a solve compiles its own
+# all families' programs, compiled once (kept on disk), before tests run side by side; a solve compiles its own
 COMPILE := @$(BIN)/chipmap doctor --warm >/dev/null || true
 
-# tests beside lint, of which most is mypy on one core, and beside the wheel, of which most is pip on one core
+# lint and the wheel's trial take one core each, and so does what is compiled before tests
 SIDE_BY_SIDE = @$(MAKE) --no-print-directory --jobs=3 lint tests
 
 # byte code is kept whatever the environment says: without it every process compiles the sources again
@@ -56,8 +57,11 @@ $(VENV)/installed: pyproject.toml requirements.lock | $(VENV)/made
 $(VENV)/installed-dev: pyproject.toml requirements-dev.lock | $(VENV)/made
 	$(INSTALL) requirements-dev.lock
 	$(EDITABLE)
-	$(COMPILE)
 	@touch $@ $(VENV)/installed
+
+$(VENV)/compiled: $(VENV)/installed-dev
+	$(COMPILE)
+	@touch $@
 
 install: $(VENV)/installed
 
@@ -74,10 +78,10 @@ quick: $(VENV)/installed-dev
 	$(SIDE_BY_SIDE) LANE=--quick
 
 # before a release, and after a change of a rule or an engine: tests/lanes.py
-long: $(VENV)/installed-dev
+long: $(VENV)/compiled
 	CHIPMAP_TESTS=long $(PYTEST) $(PYTEST_ARGS)
 
-tests: $(VENV)/installed-dev
+tests: $(VENV)/compiled
 	$(PYTEST) $(LANE) $(PYTEST_ARGS)
 
 # an environment of its own: torch first, as others would bring a build of it that is many times larger

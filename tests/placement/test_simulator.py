@@ -212,7 +212,7 @@ def test_what_goes_on_from_a_kept_moment_is_the_whole_simulation(links: str) -> 
     Some moves begin at later moments, some at the beginning; those that are given up leave what was kept.
     """
     random, begun = Random(len(links)), set[int]()
-    for seed in range(of_all(12, few=5)):
+    for seed in range(of_all(12, few=8)):
         instance = random_instance(
             random.randint(20, 60),
             random.randint(2, 4),
