@@ -207,6 +207,14 @@ def test_a_term_changes_alone() -> None:
     assert terms(made(), moved)[1] - terms(made(), beside)[1] == (900 + 300 - 1400) + (12 + 4 + 4) * 1.5
 
 
+def test_each_sample_of_a_mini_batch_has_its_buffers() -> None:
+    """Model a alone on a chiplet: 56 bytes of weights, 8 + 20 bytes of its largest layer for each of two samples."""
+    alone: list[Window] = [[("a", 0, 2, "n2"), ("b", 0, 1, "n0")]]
+    (found,) = check(made(sram=111), schedule(alone)).violations
+    assert (found.label, found.amount) == ("C5", 1.0)
+    assert check(made(sram=112), schedule(alone)).feasible
+
+
 def test_amounts_and_words() -> None:
     """How much a limit is passed by stands in the violation."""
     (found,) = check(made(sram=20), schedule(TOGETHER)).violations
