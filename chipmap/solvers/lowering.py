@@ -11,6 +11,7 @@ import numpy as np
 from pyomo.common.errors import InfeasibleConstraintException, InvalidConstraintError, InvalidExpressionError
 from pyomo.common.gc_manager import PauseGC
 from pyomo.core import Constraint, Objective
+from pyomo.repn import generate_standard_repn
 from pyomo.repn.linear import LinearRepnVisitor
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler, _LinearStandardFormCompiler_impl
 from scipy.sparse import csc_array
@@ -70,6 +71,23 @@ class LoweredModel:
             return _absent_value(variable) if column is None else float(exact[column])
 
         return value_of
+
+    def row_of(self, expression: Any) -> tuple[np.ndarray, float]:
+        """A linear Pyomo expression as (coefficients by column, constant): it is coefficients · x + constant.
+
+        Raises :class:`InputError` for an expression that isn't linear, or that has a variable without a column.
+        """
+        terms = generate_standard_repn(expression)
+        if not terms.is_linear():
+            raise InputError(f"{expression} isn't linear", "row_of", "Give a linear expression of the lowered model.")
+        row = np.zeros(self.columns)
+        for factor, variable in zip(terms.linear_coefs, terms.linear_vars, strict=True):
+            column = self.column_of.get(id(variable))
+            if column is None:
+                remedy = "Only variables that stand in a constraint or the objective have one."
+                raise InputError(f"variable {variable.name!r} has no column", "row_of", remedy)
+            row[column] += float(factor)
+        return row, float(terms.constant)
 
     def fixed_bounds(self, start: Sequence[tuple[Any, float]]) -> tuple[np.ndarray, np.ndarray] | None:
         """(lower, upper) of the columns with those of ``start`` fixed; None when a start value can't be held.

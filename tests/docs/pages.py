@@ -29,6 +29,13 @@ def blocks(page: Path, language: str) -> list[Block]:
     return [Block(page, name, text) for name, text in found if name == language]
 
 
+def said(block: Block) -> list[str]:
+    """The lines that the page says that a Python block prints: the block behind "prints" that follows it."""
+    text = block.page.read_text(encoding="utf-8")
+    behind = re.match(r"```\n\n[^\n]*\bprints\n\n```\w*\n(.*?)```", text[text.index(block.text) + len(block.text) :], re.DOTALL)
+    return behind[1].splitlines() if behind else []
+
+
 def links(page: Path) -> list[str]:
     """Targets of the page's links, blocks of code aside."""
     return _LINK.findall(_FENCE.sub("", page.read_text(encoding="utf-8")))

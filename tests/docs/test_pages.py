@@ -11,7 +11,7 @@ import pytest
 from chipmap import cli
 from chipmap.family import FAMILY_NAMES, get_family
 from chipmap.inputs.reading import generators, shipped_names
-from tests.docs.pages import PAGES, ROOT, Block, blocks, command_lines, links, relative
+from tests.docs.pages import PAGES, ROOT, Block, blocks, command_lines, links, relative, said
 
 COMMAND_LINES = [(page, line) for page in PAGES for line in command_lines(page, "chipmap")]
 PYTHON_BLOCKS = [block for page in PAGES for block in blocks(page, "python")]
@@ -55,13 +55,24 @@ def test_make_targets_exist(page: Path) -> None:
 
 
 @pytest.mark.parametrize("block", PYTHON_BLOCKS, ids=lambda block: f"{relative(block.page)}: {block.text[:40]!r}")
-def test_python_blocks_run(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "import torch" in block.text:
-        pytest.importorskip("torch")
-    if "import pandas" in block.text:
-        pytest.importorskip("pandas")
+def test_python_blocks_run(
+    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They print what the page says that they print."""
+    for extra in ("torch", "pandas", "cvxpy", "gurobipy"):
+        if f"import {extra}" in block.text:
+            pytest.importorskip(extra, reason=f"{relative(block.page)} needs {extra}")
     monkeypatch.chdir(tmp_path)
     exec(compile(block.text, relative(block.page), "exec"), {"__name__": "__main__"})
+    printed = capsys.readouterr().out.splitlines()
+    assert [line for line in said(block) if line not in printed] == []
+
+
+def test_pages_that_say_what_a_block_prints() -> None:
+    """The compositions, at least, end with a printed result."""
+    telling = {relative(block.page) for block in PYTHON_BLOCKS if said(block)}
+    compositions = {relative(page) for page in PAGES if page.stem.startswith("compose-")}
+    assert len(compositions) >= 5 and compositions <= telling
 
 
 def test_the_page_of_commands_lists_all() -> None:

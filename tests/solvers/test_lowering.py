@@ -173,3 +173,18 @@ def test_start_values_become_bounds() -> None:
     order = [lowered.column_of[id(variable)] for variable in (m.x, m.y, m.z)]
     assert bounds[0][order].tolist() == [3, 1, -20] and bounds[1][order].tolist() == [3, 1, 20]
     assert lowered.fixed_bounds([(m.x, 7)]) is None and lowered.fixed_bounds([(m.x, 2.5)]) is None
+
+
+def test_rows_of_expressions() -> None:
+    """Coefficients by column and a constant; what isn't linear or has no column is refused."""
+    m = ranged()
+    m.apart, m.held = pyo.Var(), pyo.Var(initialize=3)
+    m.held.fix()
+    lowered = lower(m)
+    row, constant = lowered.row_of(2 * m.x - m.z + 4 * m.held + m.x + 1)
+    order = [lowered.column_of[id(variable)] for variable in (m.x, m.y, m.z)]
+    assert row[order].tolist() == [3, 0, -1] and constant == 13
+    with pytest.raises(InputError, match="'apart' has no column"):
+        lowered.row_of(m.x + m.apart)
+    with pytest.raises(InputError, match="isn't linear"):
+        lowered.row_of(m.x * m.y)
