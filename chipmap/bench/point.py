@@ -8,6 +8,7 @@ from typing import Any
 import chipmap
 from chipmap.bench.sweep import Point
 from chipmap.family import family_of, resolve
+from chipmap.known.records import Origin
 from chipmap.records import ChipmapError, InputError, Record, Units
 from chipmap.result import best_bound, retold
 from chipmap.run import SolveOptions
@@ -27,7 +28,8 @@ class Row(Record, frozen=True, kw_only=True):
     """What is known of a point. Objective, bound and terms are in ticks of ``units``; ``detail`` says what went wrong.
 
     ``status`` is that of a Result, or ``bad input`` (no such instance) or ``lost`` (its workers died). ``figures`` are
-    the checker's and the family's own measures. ``found_by`` and ``proved_by`` name what found the solution, and what
+    the checker's and the family's own measures. ``origin`` says how to make the instance again (rows of before lack it),
+    for its picture. ``found_by`` and ``proved_by`` name what found the solution, and what
     proved the bound.
     """
 
@@ -37,6 +39,7 @@ class Row(Record, frozen=True, kw_only=True):
     seed: int = 0
     instance: str = ""
     instance_hash: str = ""
+    origin: Origin | None = None
     status: str
     units: Units | None = None
     objective: int | None = None
@@ -73,6 +76,7 @@ def failed(point: Point, status: str, detail: str, attempts: int = 1) -> Row:
         labels=point.labels,
         method=point.method or "",
         seed=point.seed,
+        origin=point.origin,
         status=status,
         detail=detail,
         attempts=attempts,

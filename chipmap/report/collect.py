@@ -16,7 +16,9 @@ from chipmap import __version__, archive
 from chipmap.bench.matrix import stored
 from chipmap.family import family_of, resolve
 from chipmap.inputs.reading import read
-from chipmap.records import ChipmapError, InputError
+from chipmap.known.records import Origin
+from chipmap.known.registry import made
+from chipmap.records import ChipmapError, InputError, Record
 from chipmap.report.sweeps.tables import as_result
 from chipmap.result import Result
 from chipmap.solve import check, disagreements
@@ -28,12 +30,26 @@ MATRIX = "matrix.sqlite"
 @dataclass(frozen=True)
 class Entry:
     """One archive: its directory and its result, or (``result`` None) why it is not read. ``of_bench``: a row of a
-    bench, which has no archive."""
+    bench, which has no archive; its ``origin`` says how to make the instance."""
 
     path: Path
     result: Result | None
     problem: str = ""
     of_bench: bool = False
+    origin: Origin | None = None
+
+    @property
+    def drawable(self) -> bool:
+        """Whether there is a solution, and an instance to draw it with."""
+        solved = self.result is not None and self.result.solution is not None
+        return solved and (not self.of_bench or self.origin is not None)
+
+    def instance(self) -> Record:
+        """The instance of the result. Raises :class:`InputError` where it can't be made again as it was."""
+        found = read(self.path) if self.origin is None else made(self.origin)
+        if self.origin is not None and self.result is not None and found.content_hash != self.result.instance_hash:
+            raise InputError("makes another instance than it did", self.result.instance, "Solve the point again.")
+        return found
 
 
 def gathered(folder: str | Path, trust: bool = False) -> list[Entry]:
@@ -44,7 +60,7 @@ def gathered(folder: str | Path, trust: bool = False) -> list[Entry]:
 
 def of_bench(matrix: Path) -> list[Entry]:
     """The rows of a bench, which were checked when they were kept."""
-    return [Entry(matrix.parent, as_result(row), of_bench=True) for row in stored(matrix)]
+    return [Entry(matrix.parent, as_result(row), of_bench=True, origin=row.origin) for row in stored(matrix)]
 
 
 def collect(folder: str | Path, trust: bool = False) -> list[Entry]:

@@ -25,6 +25,9 @@ from chipmap.bench.sweep import points as all_points
 from chipmap.inputs.reading import read
 from chipmap.process.child import environment
 from chipmap.records import InputError
+from chipmap.report.collect import of_bench
+from chipmap.report.page.document import page
+from chipmap.report.page.pictures import draw
 from chipmap.report.sweeps.tables import summary, table
 from tests.bench.samples import tiny, tiny_points
 
@@ -250,3 +253,24 @@ def test_a_bench_killed_outright_goes_on_where_it_was(tmp_path: Path) -> None:
 
 def read_points(path: Path) -> list[Point]:
     return all_points(read_sweep(str(path)))
+
+
+def test_rows_have_the_pictures_of_their_mappings(tmp_path: Path) -> None:
+    """Each instance is made again from the row; none is drawn where a row lacks its origin, or where that makes
+    another instance now."""
+    point = tiny_points()[-1]
+    row = solve_point(point)
+    changed = row.replace(origin=point.replace(set={}).origin)
+    for one, drawn in ((row, True), (row.replace(origin=None), False), (changed, False)):
+        (entry,) = of_bench(_kept(tmp_path / f"{one.key}-{drawn}-{one.origin is None}.sqlite", one))
+        picture = draw(entry)
+        assert (picture is not None) == drawn
+        assert (entry.drawable, entry.result is not None) == (one.origin is not None, True)
+        assert ('type="application/octet-stream"' in page([entry], tmp_path)) == drawn
+
+
+def _kept(path: Path, row: Row) -> Path:
+    matrix = Matrix(path)
+    matrix.put(row)
+    matrix.close()
+    return path

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 import chipmap
+from chipmap.cli import main
 from chipmap.inputs.reading import Conversion
-from tests.docs.pages import ROOT, blocks
+from tests.docs.pages import ROOT, blocks, command_lines
 
 TUTORIALS = ROOT / "docs" / "tutorials"
-PACKAGES, MEASURED, BOX = (
-    TUTORIALS / f"{name}.md" for name in ("compare-packages", "measured-cost", "your-own-machine")
+PACKAGES, MEASURED, BOX, SWEEP = (
+    TUTORIALS / f"{name}.md" for name in ("compare-packages", "measured-cost", "your-own-machine", "dask-sweep")
 )
 
 
@@ -57,3 +62,27 @@ def test_a_step_on_the_box_with_and_without_its_fast_link() -> None:
     for changes, value in zip(([], ["system.routes=[]"]), said, strict=True):
         found = chipmap.solve(chipmap.read(graph, changes, family="placement", conversion=conversion))
         assert (found.status, f"{found.value:g}") == ("optimal", value)
+
+
+def test_the_sweep_on_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As pasted, on Dask's own workers in place of those that two terminals start; its table is the page's."""
+    pytest.importorskip("distributed", reason="docs/tutorials/dask-sweep.md needs the extra cluster")
+    monkeypatch.chdir(tmp_path)
+    (sweep,), (table,) = blocks(SWEEP, "json"), blocks(SWEEP, "csv")
+    Path("chips.json").write_text(sweep.text, encoding="utf-8")
+    solved, reported = command_lines(SWEEP, "chipmap")
+    assert main([*("local" if word.startswith("tcp:") else word for word in solved), "--workers", "2"]) == 0
+    assert main(reported) == 0
+    rows = Path("runs/chips.csv").read_text(encoding="utf-8").splitlines()
+    assert [",".join(row.split(",")[:10]) for row in rows] == table.text.splitlines()
+    assert Path("runs/chips/objectives.png").read_bytes().startswith(b"\x89PNG")
+    assert Path("runs/chips.html").read_text(encoding="utf-8").count("application/octet-stream") == 8
+
+
+def test_the_table_of_the_sweep_on_a_cluster() -> None:
+    """Without Dask: the same problems solved here come to what the page shows."""
+    (sweep,), (table,) = blocks(SWEEP, "json"), blocks(SWEEP, "csv")
+    axes = json.loads(sweep.text)["axes"]
+    for row in csv.DictReader(table.text.splitlines()):
+        found = chipmap.solve(chipmap.read("ring/resnet18-12", [f"{axis['path']}={row[axis['name']]}" for axis in axes]))
+        assert (found.status, f"{found.value:.8g}") == (row["status"], f"{float(row['objective']):.8g}")

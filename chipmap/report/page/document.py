@@ -94,7 +94,7 @@ def _runs(entries: Sequence[Entry], lines: Sequence[grid.Line], wanted: Wanted) 
     found, room = [], ROOM
     for entry, line in zip(entries, lines, strict=True):
         assert entry.result is not None
-        solved = entry.result.solution is not None and not entry.of_bench
+        served = " --serve" if entry.of_bench else ""
         drawn = draw(entry) if line.number in drawing and room > 0 else None
         picture = packed(drawn.json()) if drawn else ""
         room -= len(picture)
@@ -102,8 +102,8 @@ def _runs(entries: Sequence[Entry], lines: Sequence[grid.Line], wanted: Wanted) 
             "line": line,
             "about": about(entry.result, line.cells["folder"].text, points),
             "picture": picture if room > 0 else "",
-            "picture_at": wanted.picture_at(line.number) if wanted.picture_at and solved else "",
-            "command": f"chipmap show {line.cells['folder'].text}" if solved else "",
+            "picture_at": wanted.picture_at(line.number) if wanted.picture_at and entry.drawable else "",
+            "command": f"chipmap show {line.cells['folder'].text}{served}" if entry.drawable else "",
         }
         body = _environment().get_template("run.html").render(told)
         many = len(entries) > UNPACKED

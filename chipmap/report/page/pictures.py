@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chipmap.family import family_of, resolve
-from chipmap.inputs.reading import read
 from chipmap.report.canvas import Spot, naming
 from chipmap.report.collect import Entry
 from chipmap.report.page.known import problem
@@ -36,10 +35,10 @@ def packed(text: str) -> str:
 
 def draw(entry: Entry) -> Drawn | None:
     """The family's own picture of a run; None where there is no solution, or it can't be drawn."""
-    if entry.result is None or entry.result.solution is None:
+    if entry.result is None or entry.result.solution is None or not entry.drawable:
         return None
     try:
-        instance = read(entry.path)
+        instance = entry.instance()
         family = family_of(instance)
         solution = resolve(family.solution).make(**entry.result.solution)
         with tempfile.TemporaryDirectory() as folder, naming() as spots:
@@ -55,7 +54,7 @@ def worth_drawing(entries: Sequence[Entry], most: int) -> list[int]:
     best: dict[str, int] = {}
     for i, entry in enumerate(entries):
         result = entry.result
-        if result is None or result.objective is None:
+        if result is None or result.objective is None or not entry.drawable:
             continue
         rival = best.get(problem(result))
         other = None if rival is None else entries[rival].result
