@@ -28,9 +28,8 @@ class Row(Record, frozen=True, kw_only=True):
     """What is known of a point. Objective, bound and terms are in ticks of ``units``; ``detail`` says what went wrong.
 
     ``status`` is that of a Result, or ``bad input`` (no such instance) or ``lost`` (its workers died). ``figures`` are
-    the checker's and the family's own measures. ``origin`` says how to make the instance again (rows of before lack it),
-    for its picture. ``found_by`` and ``proved_by`` name what found the solution, and what
-    proved the bound.
+    the checker's and the family's own measures. ``origin`` says how to make the instance again (older rows lack it).
+    ``found_by`` and ``proved_by`` name what found the solution, and what proved the bound.
     """
 
     key: str

@@ -32,7 +32,9 @@ def blocks(page: Path, language: str) -> list[Block]:
 def said(block: Block) -> list[str]:
     """The lines that the page says that a Python block prints: the block behind "prints" that follows it."""
     text = block.page.read_text(encoding="utf-8")
-    behind = re.match(r"```\n\n[^\n]*\bprints\n\n```\w*\n(.*?)```", text[text.index(block.text) + len(block.text) :], re.DOTALL)
+    behind = re.match(
+        r"```\n\n[^\n]*\bprints\n\n```\w*\n(.*?)```", text[text.index(block.text) + len(block.text) :], re.DOTALL
+    )
     return behind[1].splitlines() if behind else []
 
 

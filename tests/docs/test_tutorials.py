@@ -84,5 +84,7 @@ def test_the_table_of_the_sweep_on_a_cluster() -> None:
     (sweep,), (table,) = blocks(SWEEP, "json"), blocks(SWEEP, "csv")
     axes = json.loads(sweep.text)["axes"]
     for row in csv.DictReader(table.text.splitlines()):
-        found = chipmap.solve(chipmap.read("ring/resnet18-12", [f"{axis['path']}={row[axis['name']]}" for axis in axes]))
+        found = chipmap.solve(
+            chipmap.read("ring/resnet18-12", [f"{axis['path']}={row[axis['name']]}" for axis in axes])
+        )
         assert (found.status, f"{found.value:.8g}") == (row["status"], f"{float(row['objective']):.8g}")
