@@ -38,6 +38,11 @@ def charts(results: Sequence[Result]) -> list[tuple[str, str, Chart]]:
     return [one for one in found if one is not None]
 
 
+def shortened(name: str) -> str:
+    """The name with its middle left out where it is long: settings at its end tell instances apart."""
+    return name if len(name) <= LETTERS else f"{name[: LETTERS // 3]}…{name[LETTERS // 3 + 1 - LETTERS :]}"
+
+
 def medians(results: Sequence[Result], of: Callable[[Result], float | None]) -> Values:
     """The median of ``of`` by instance and method."""
     groups: dict[tuple[str, str], list[float]] = {}
@@ -82,7 +87,7 @@ def _gaps(results: Sequence[Result], names: dict[str, str], methods: Sequence[st
         y = TOP + ROW * (i + 0.5)
         chart.add("line", class_="axis", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y)
         name = names[key]
-        chart.text(name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…", LEFT - 8, y, "end")
+        chart.text(shortened(name), LEFT - 8, y, "end")
         for k, method in enumerate(methods):
             value = values[key].get(method, math.inf)
             if value < math.inf:

@@ -56,7 +56,8 @@ def _curves(sweep: Sweep, rows: Sequence[Row], unit: str) -> Figure:
     if others:
         plane.legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.0, 1.0), title=", ".join(others))
     gaps = [share for row in rows if (share := gap(row.objective, row.bound)) is not None]
-    figure.suptitle(f"{sweep.name}: gaps up to {percent(max(gaps))}" if gaps else sweep.name)
+    told = f"gaps up to {percent(max(gaps))}" if any(gaps) else "all gaps 0%"
+    figure.suptitle(f"{sweep.name}: {told}" if gaps else sweep.name)
     return figure
 
 
