@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from chipmap.cli.parsing import gibibytes, seconds, share, whole
+from chipmap.cli.parsing import Once, gibibytes, seconds, share, whole
 from chipmap.options import cores
 from chipmap.records import InputError, choices, counted
 from chipmap.result import Result
@@ -68,7 +68,8 @@ def add_oracle(parser: argparse.ArgumentParser) -> None:
 
 def add_solve_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that :func:`solve_options` reads."""
-    parser.add_argument("--method", metavar="NAME", help="how to solve (`chipmap info` lists the methods)")
+    what = "how to solve (`chipmap info` lists the methods)"
+    parser.add_argument("--method", metavar="NAME", action=Once, help=what)
     parser.add_argument("--solver", metavar="NAME", help="highs, gurobi or cpsat, for methods that use a solver")
     parser.add_argument(
         "--time-limit", metavar="S", type=seconds, help="seconds in all, reading included (or 2min, 1h)"

@@ -44,6 +44,18 @@ class Version(argparse.Action):
         parser.exit(0)
 
 
+class Once(argparse.Action):
+    """Stores a value; a second one is an :class:`InputError`, so that neither is dropped in silence."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any) -> None:
+        """Store ``values``."""
+        known = getattr(namespace, self.dest)
+        if known is not None:
+            remedy = f"Give one {self.dest} per command; `chipmap report` then shows their folders side by side."
+            raise InputError(f"is given twice: {known} and {values}", self.option_strings[0], remedy)
+        setattr(namespace, self.dest, values)
+
+
 class Parser(argparse.ArgumentParser):
     """Argparse's parser, except that bad usage is an :class:`InputError` (exit code 1: 2 means infeasible here)."""
 

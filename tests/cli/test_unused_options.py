@@ -31,3 +31,10 @@ def test_options_that_a_solver_took_are_not(chipmap: Command, name: str, method:
 
 def test_without_options_nothing_is_said(chipmap: Command) -> None:
     assert "not used" not in chipmap("solve", "ring/tiny-skip", "--method", "greedy", "--quiet").err
+
+
+def test_a_second_method_is_refused(chipmap: Command) -> None:
+    """Neither of the two is dropped in silence."""
+    done = chipmap("solve", "ring/tiny-skip", "--method", "ring/exact", "--method", "ring/greedy")
+    assert done.code == 1 and done.err.count("\n") == 2
+    assert "--method: is given twice: ring/exact and ring/greedy" in done.err
