@@ -6,6 +6,7 @@ that nothing outlives the user's limit. Seconds are those of :func:`time.monoton
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -50,11 +51,15 @@ class Deadline:
     """Work must end at ``until``, or as soon as ``ended()`` names another reason.
 
     Whoever asks after the moment is told so, and ``passed()`` is called: what follows depends on the machine's speed.
+    Where it is ``patient``, shares of it are seconds of the processor (:meth:`share`). ``processor``: the thread whose
+    work must end when it has had so many of them (:func:`time.thread_time`).
     """
 
     until: float = float("inf")
     ended: Callable[[], StopReason | None] = lambda: None
     passed: Callable[[], None] = lambda: None
+    patient: bool = False
+    processor: tuple[int, float] | None = None
 
     @classmethod
     def after(cls, seconds: float | None) -> Deadline:
@@ -65,6 +70,8 @@ class Deadline:
     def seconds(self) -> float:
         """Seconds left, never below 0; infinite without a limit."""
         left = self.until - time.monotonic()
+        if self.processor is not None and self.processor[0] == threading.get_ident():
+            left = min(left, self.processor[1] - time.thread_time())
         if left <= 0.0:
             self.passed()
         return max(0.0, left)
@@ -86,8 +93,17 @@ class Deadline:
             time.sleep(PAUSE)
 
     def share(self, part: float) -> Deadline:
-        """The deadline after ``part`` of the time that is left now."""
-        return self.within(part * self.seconds)
+        """The deadline after ``part`` of the time that is left now.
+
+        Where it is patient: once this thread has had so many seconds of the processor. On a busy machine that takes
+        longer, but at most twice the part by the clock, and at most half of what the part leaves to others.
+        """
+        left = self.seconds
+        if not self.patient or left == float("inf"):
+            return self.within(part * left)
+        spent = time.thread_time() + part * left
+        longest = self.within(min(2 * part, (1 + part) / 2) * left)
+        return replace(longest, processor=(threading.get_ident(), spent))
 
     def within(self, seconds: float) -> Deadline:
         """The deadline in so many seconds from now, or this one if that comes first."""

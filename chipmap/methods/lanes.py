@@ -64,15 +64,17 @@ class Lane(Turn):
         self.finds.put(Find("proof", refuted=reasons))
 
 
-def side_by_side(run: Run, state: Any, lanes: Sequence[Sequence[Link]]) -> None:
+def side_by_side(run: Run, state: Any, lanes: Sequence[Sequence[Link]], patient: bool = False) -> None:
     """Follow each list of links in a lane of its own, until all end or the run must stop.
+
+    ``patient``: their shares are seconds of the processor (:class:`chipmap.deadline.Deadline`).
 
     Raises :class:`chipmap.deadline.Stop` as ``run.checkpoint`` does, after what was handed over has been kept, and
     whatever a link raised.
     """
     finds: queue.SimpleQueue[Find] = queue.SimpleQueue()
     stopping = threading.Event()
-    deadline = replace(run.deadline, ended=lambda: "interrupted" if stopping.is_set() else None)
+    deadline = replace(run.deadline, ended=lambda: "interrupted" if stopping.is_set() else None, patient=patient)
     lane = Lane(run, deadline, finds)
     # the context says how kernels run; a thread has none of its own
     contexts = [(copy_context(), links) for links in lanes if links]

@@ -191,13 +191,21 @@ def _limits(run: Run, limits: Limits, solver: str) -> dict[str, Any]:
     }
 
 
-def solve_whole(run: Run, model: Model, source: str, reasons: Callable[[], Iterable[Infeasibility]]) -> None:
+def solve_whole(
+    run: Run,
+    model: Model,
+    source: str,
+    reasons: Callable[[], Iterable[Infeasibility]],
+    limits: Limits = OWN,
+    solver: str | None = None,
+) -> None:
     """Solve a model of the whole instance, from the incumbent on: its solution, bound or proof that there is none.
 
     ``reasons`` are asked why, where it is infeasible and its standing lets that count; any other end is concluded.
     """
     run.checkpoint()
-    outcome = solve_within(run, model, Finds(source), run.best.solution if run.best is not None else None)
+    start = run.best.solution if run.best is not None else None
+    outcome = solve_within(run, model, Finds(source), start, limits, solver)
     if outcome.termination.reason == "infeasible" and model.standing.bounds:
         run.infeasible(*reasons())
     else:

@@ -15,10 +15,13 @@ from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, wa
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import side_by_side
 from chipmap.methods.wafer import pins
+from chipmap.methods.wafer.answers import answer, whole
 from chipmap.methods.wafer.greedy import exhausted, packed, sized
+from chipmap.methods.wafer.models import area, small
 from chipmap.methods.wafer.neighbourhoods import SOURCE, search_neighbourhoods
 from chipmap.methods.wafer.reasons import no_floorplan
 from chipmap.options import cores
+from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -26,8 +29,6 @@ from chipmap.run import Run
 UNLIMITED_RUNS = 3
 #: From so many kernels on, exchanges of equal kernels take the place of everything else that looks for floorplans.
 MANY = 200
-#: Kernels from which on a search is worth repeating with other seeds.
-AGAIN = 40
 #: Seconds before the end at which no solver runs any more (a process must not end while one does).
 MARGIN = 0.5
 
@@ -53,6 +54,11 @@ class WaferChainState:
         """Its score in ticks."""
         return evaluate(self.problem, in_order(self.problem, solution)).score
 
+    @property
+    def floorplans(self) -> tuple[Link, ...]:
+        """The list of links that look for floorplans."""
+        return LARGE if self.large else ADAPTERS if self.problem.instance.weights.adapter else WIRES
+
     def start(self) -> WaferSolution | None:
         """The best floorplan in rows that is slicing; None for none.
 
@@ -77,8 +83,7 @@ class WaferChainState:
 def auto(instance: WaferInstance, run: Run) -> Termination:
     """The best chain, until the time is used, the gap is closed, or every link has ended.
 
-    Every kernel by itself (or why it can't be placed) and greedy rows first; tiny instances by branch and bound; then
-    one of the lists below.
+    Every kernel by itself (or why it can't be placed), the area and greedy rows first; then one of the lists below.
     """
 
     def work() -> None:
@@ -86,17 +91,22 @@ def auto(instance: WaferInstance, run: Run) -> Termination:
         problem = wafer_problem(instance)
         if pinned(instance):
             return pins.chain(problem, run)
-        packed(problem, sized(problem, run), run)
+        found = sized(problem, run)
+        area(problem, run)
+        run.checkpoint()
+        packed(problem, found, run)
+        state = WaferChainState(problem, run.options.seed)
+        if small(problem):
+            return follow(SMALL, state, Turn(run, replace(run.deadline, patient=True)))
         if exhausted(problem, run):
             return
-        state = WaferChainState(problem, run.options.seed)
-        floorplans = LARGE if state.large else ADAPTERS if instance.weights.adapter else WIRES
+        floorplans = state.floorplans
         if run.options.deterministic:
             follow((*FIRST, *floorplans, *LAST), state, Turn(run, run.deadline))
         elif (run.options.threads or cores()) == 1:
-            side_by_side(run, state, [(*FIRST, *floorplans, *LAST)])
+            side_by_side(run, state, [(*FIRST, *floorplans, *LAST)], patient=True)
         else:
-            side_by_side(run, state, [(*floorplans, *AFTER), PROOFS])
+            side_by_side(run, state, [(*floorplans, *AFTER), PROOFS], patient=True)
 
     return run.attempt(work)
 
@@ -173,13 +183,23 @@ def _search_rows(state: WaferChainState, turn: Turn) -> None:
 
 
 def _other_seeds(state: WaferChainState, turn: Turn, lane: int = 0) -> None:
-    """Searches from other seeds, every second one, for the rest of the time (not where kernels are few)."""
-    if not turn.run.clocked or state.problem.n < AGAIN:
+    """Searches from other seeds, every second one, and neighbourhoods between them, for the rest of the time."""
+    if not turn.run.clocked or state.problem.n == 1:
         return
     seed = lane
     while turn.deadline.keep_going():
         seed += 2
         _search(state, turn, seed, state.start())
+        _neighbourhoods(state, turn, seed)
+        answer(state.problem, turn, state.seed + seed)
+
+
+def _exactly(state: WaferChainState, turn: Turn, share: float) -> None:
+    """The CP-SAT model of the whole fabric. Where it is too large, a word about it."""
+    try:
+        whole(state.problem, turn, share)
+    except InputError as error:
+        turn.run.note("left out", f"cpsat: {error}")
 
 
 def _adapters(state: WaferChainState, turn: Turn) -> None:
@@ -193,12 +213,12 @@ def _adapters(state: WaferChainState, turn: Turn) -> None:
         turn.solution(state.fewest, "adapters")
 
 
-def _neighbourhoods(state: WaferChainState, turn: Turn) -> None:
+def _neighbourhoods(state: WaferChainState, turn: Turn, seed: int = 0) -> None:
     """CP-SAT neighbourhoods of the best floorplan."""
     best = state.best(turn.run)
     if best is not None and not state.large:
         end = replace(turn.deadline, until=turn.deadline.until - MARGIN)
-        search_neighbourhoods(turn.run, state.problem, best, end, lambda better: turn.solution(better, SOURCE))
+        search_neighbourhoods(turn.run, state.problem, best, end, lambda better: turn.solution(better, SOURCE), seed)
 
 
 def _path_bound(state: WaferChainState, turn: Turn) -> None:
@@ -225,9 +245,12 @@ def _bounds(state: WaferChainState, turn: Turn) -> None:
         turn.deadline.check()
 
 
+#: A floorplan at any time, where greedy rows have found none.
+ANSWER = Link("any floorplan", 0.3, lambda state, turn: answer(state.problem, turn, state.seed))
 #: Floorplans where adapters cost nothing. The search goes on from the best rows, and it is the better the better they
 #: are.
 WIRES: tuple[Link, ...] = (
+    ANSWER,
     Link("snakes", 0.15, _snakes),
     Link("CU.POKer", 0.15, _cu_poker),
     Link("rows", 0.2, _rows),
@@ -235,13 +258,14 @@ WIRES: tuple[Link, ...] = (
 )
 #: Where adapters cost, rows find what no search does.
 ADAPTERS: tuple[Link, ...] = (
+    ANSWER,
     Link("snakes", 0.15, _snakes),
     Link("rows", 0.5, _rows),
     Link("search", 0.7, _search),
     Link("adapters", 1.0, _adapters),
 )
 #: Of large instances.
-LARGE: tuple[Link, ...] = (Link("exchanges", 0.9, _search), Link("adapters", 1.0, _adapters))
+LARGE: tuple[Link, ...] = (ANSWER, Link("exchanges", 0.9, _search), Link("adapters", 1.0, _adapters))
 #: What follows one of these in a lane that others prove bounds beside.
 AFTER: tuple[Link, ...] = (Link("neighbourhoods", 1.0, _neighbourhoods), Link("other seeds", 1.0, _other_seeds))
 #: The lane beside it: bounds, then a search from the slicing program's floorplan.
@@ -255,5 +279,14 @@ FIRST: tuple[Link, ...] = (Link("first bounds", 0.02, _bounds), Link("path bound
 LAST: tuple[Link, ...] = (
     Link("neighbourhoods", 0.4, _neighbourhoods),
     Link("bounds", 1.0, _bounds),
+    Link("other seeds", 1.0, _other_seeds),
+)
+#: Small fabrics: the model first, from a better floorplan once more, and what is left for the others.
+SMALL: tuple[Link, ...] = (
+    Link("cpsat", 0.4, lambda state, turn: _exactly(state, turn, 0.4)),
+    Link("floorplans", 0.3, lambda state, turn: follow(state.floorplans, state, turn)),
+    Link("bounds", 0.2, _bounds),
+    Link("cpsat", 1.0, lambda state, turn: _exactly(state, turn, 0.5)),
+    Link("neighbourhoods", 1.0, _neighbourhoods),
     Link("other seeds", 1.0, _other_seeds),
 )

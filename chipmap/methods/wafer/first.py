@@ -1,7 +1,7 @@
 """What is known of a wafer instance at once, by numpy and plain code: a bound by each kernel alone, a first floorplan.
 
 The floorplan is the greedy row packer's (:mod:`chipmap.heuristics.wafer.rows.greedy`) at a few target times, from the
-shortest one at which rows fit on; where they never do, kernels go one by one to the lowest corner that takes them.
+shortest one at which rows fit on; where they never do, sequences are packed (:mod:`.sequences`).
 """
 
 from __future__ import annotations
@@ -13,17 +13,20 @@ from chipmap.heuristics.wafer.pinned import floorplans
 from chipmap.heuristics.wafer.rows.greedy import TARGETS, Sized, narrowest, rows, score
 from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution, pinned
 from chipmap.instances.wafer.problem import IntArray, WaferProblem, depth_first_order, wafer_problem
-from chipmap.instances.wafer.shapes import Shape, front, place
+from chipmap.instances.wafer.shapes import front
 from chipmap.instances.wafer.vectors import arguments, least_time, least_widths
+from chipmap.methods.wafer.sequences import Sequences, anneal
 from chipmap.run import Run
 
-SOURCE = "rows at once"
+SOURCE, SEQUENCES = "rows at once", "sequences at once"
 #: Rows of equal height that are tried, and target times above the least at which rows fit.
 ROWS, ABOVE = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32), (0, 1, 2, 4, 7)
 #: Types of kernels, and convolutions times arguments, up to which all arguments are tried.
 MANY, CELLS = 200, 2_000_000
-#: Kernels up to which corners are tried.
+#: Kernels up to which corners beside pins are tried.
 CORNERED = 24
+#: Boxes that are placed while sequences are annealed at the longest time.
+BOXES = 6000
 
 
 class Floorplan(NamedTuple):
@@ -44,14 +47,14 @@ def at_once(instance: WaferInstance, run: Run) -> None:
 
 
 def first(instance: WaferInstance, run: Run) -> None:
-    """Report a row packing at the longest time, then the best of a few, or corners; refused ones are forgotten."""
+    """Report a row packing at the longest time, then the best of a few, or sequences; refused ones are forgotten."""
     if pinned(instance):
         _first_pinned(wafer_problem(instance), run)
         return
     packer = _Packer(wafer_problem(instance))
     if packer.at(len(packer.targets) - 1) is None:
-        if (cornered := packer.cornered()) is not None:
-            _report(run, cornered)
+        for placements in packer.sequenced():
+            _report(run, placements, SEQUENCES)
         return
     for found in packer.found():
         if run.upper is None or found.score < run.upper:
@@ -75,9 +78,9 @@ def _first_pinned(problem: WaferProblem, run: Run) -> None:
             _report(run, placements)
 
 
-def _report(run: Run, placements: Sequence[Placement]) -> None:
+def _report(run: Run, placements: Sequence[Placement], source: str = SOURCE) -> None:
     solution = WaferSolution(instance=str(getattr(run.instance, "name", "")), placements=tuple(placements))
-    if not run.solution(solution, SOURCE).feasible:
+    if not run.solution(solution, source).feasible:
         run.rejected.pop()
 
 
@@ -121,31 +124,27 @@ class _Packer:
             self.known[step] = min(found, key=lambda one: one.score, default=None)
         return self.known[step]
 
-    def cornered(self) -> list[Placement] | None:
-        """Kernels at the longest time, the largest first, each with the box and corner of others' boxes that leave it
-        lowest; None where one fits nowhere, or there are more than :data:`CORNERED`."""
-        problem, tau = self.problem, self.targets[-1]
-        if problem.n > CORNERED:
+    def sequenced(self) -> Iterator[list[Placement]]:
+        """Sequences at the longest time, then at the least target at which they are found."""
+        low, high = 0, len(self.targets) - 1
+        found = self._sequence(high, BOXES)
+        if found is not None:
+            yield found
+        better = None
+        while found is not None and low < high:
+            middle = (low + high) // 2
+            shorter = self._sequence(middle, 0)
+            better = shorter or better
+            low, high = (low, middle) if shorter is not None else (middle + 1, high)
+        if better is not None:
+            yield better
+
+    def _sequence(self, step: int, boxes: int) -> list[Placement] | None:
+        tau = self.targets[step]
+        fronts = self._fronts(tau, max(self.problem.width, self.problem.height))
+        if not all(len(front) for front in fronts):
             return None
-        fronts = self._fronts(tau, max(problem.width, problem.height))
-        boxes, placed = list[tuple[int, int, int, int]](), dict[int, Placement]()
-        least = [min((int(box[0] * box[1]) for box in one), default=0) for one in fronts]
-        for i in sorted(range(problem.n), key=lambda i: (-least[int(problem.types[i])], i)):
-            xs, ys = {0, *(x + w for x, _, w, _ in boxes)}, {0, *(y + h for _, y, _, h in boxes)}
-            shapes = [Shape(*box) for box in fronts[int(problem.types[i])].tolist()]
-            ways = [
-                (y + shape.height, x + shape.width, x, y, number)
-                for number, shape in enumerate(shapes)
-                for x in xs
-                for y in ys
-                if x + shape.width <= problem.width and y + shape.height <= problem.height and _free(boxes, x, y, shape)
-            ]
-            if not ways:
-                return None
-            *_, x, y, number = min(ways)
-            boxes.append((x, y, shapes[number].width, shapes[number].height))
-            placed[i] = place(problem, i, shapes[number]._replace(rotated=bool(shapes[number].rotated)), tau, x, y)
-        return [placed[i] for i in range(problem.n)]
+        return anneal(Sequences(self.problem, fronts, tau), 0, boxes // self.problem.n)
 
     def _fronts(self, tau: int, limit: int) -> Sequence[IntArray]:
         problem = self.problem
@@ -153,8 +152,3 @@ class _Packer:
             front(problem, *least_widths(convs, tau, problem.memory, limit, self.arguments))
             for convs in problem.type_arrays
         ]
-
-
-def _free(boxes: Sequence[tuple[int, int, int, int]], x: int, y: int, shape: Shape) -> bool:
-    """Whether the shape at (x, y) overlaps none of the boxes (x, y, width, height)."""
-    return all(x + shape.width <= a or a + w <= x or y + shape.height <= b or b + h <= y for a, b, w, h in boxes)

@@ -14,7 +14,7 @@ from chipmap.formulations.wafer.options import least_time
 from chipmap.heuristics.wafer.bounds.single_kernel import single_kernels
 from chipmap.instances.wafer.instance import WaferInstance, WaferSolution
 from chipmap.instances.wafer.problem import WaferProblem, wafer_problem
-from chipmap.methods.model_solve import Finds, Limits, solve_whole, solve_within
+from chipmap.methods.model_solve import OWN, Finds, Limits, solve_whole, solve_within
 from chipmap.methods.wafer.neighbourhoods import SOURCE, search_neighbourhoods
 from chipmap.methods.wafer.reasons import SMALL_SIDE, no_floorplan
 from chipmap.result import Infeasibility, Termination
@@ -59,13 +59,25 @@ def mip(instance: WaferInstance, run: Run) -> Termination:
 
 def solve_floorplans(problem: WaferProblem, run: Run, kind: Literal["mip", "cpsat"]) -> bool:
     """The area's bound, then the floorplan as a whole or by target times; whether the fabric is small enough for it."""
+    area(problem, run)
+    run.checkpoint()
+    if small(problem):
+        exactly(problem, run, kind)
+    else:
+        _targets(problem, run, kind)
+    return small(problem)
+
+
+def area(problem: WaferProblem, run: Run) -> None:
+    """Report the area's bound."""
     tau = least_time(problem)
     if tau is not None:
         run.bound(problem.instance.weights.time * tau, "area")
-    run.checkpoint()
-    small = max(problem.width, problem.height) <= SMALL_SIDE
-    (_exactly if small else _targets)(problem, run, kind)
-    return small
+
+
+def small(problem: WaferProblem) -> bool:
+    """Whether the model of the whole fabric holds every sizing."""
+    return max(problem.width, problem.height) <= SMALL_SIDE
 
 
 def _build(problem: WaferProblem, kind: Literal["mip", "cpsat"], **choices: Any) -> Model:
@@ -77,10 +89,24 @@ def _build(problem: WaferProblem, kind: Literal["mip", "cpsat"], **choices: Any)
     return model
 
 
-def _exactly(problem: WaferProblem, run: Run, kind: Literal["mip", "cpsat"]) -> None:
+def exactly(
+    problem: WaferProblem, run: Run, kind: Literal["mip", "cpsat"], limits: Limits = OWN, solver: str | None = None
+) -> None:
     """Solve the model of all sizings, from the run's best floorplan and below its value."""
     model = _build(problem, kind, upper=run.upper)
-    solve_whole(run, model, kind, lambda: _reasons(problem, run))
+    solve_whole(run, model, kind, lambda: _reasons(problem, run), limits, solver)
+
+
+def at_longest(problem: WaferProblem, run: Run, limits: Limits) -> WaferSolution | bool:
+    """A floorplan at the longest time by CP-SAT, in boxes of the Pareto fronts; else whether there may be one.
+
+    Without C4 smaller boxes are as good as larger ones, so that a proof holds for the instance."""
+    model = _build(problem, "cpsat", tau=problem.longest, options="front", symmetry="none")
+    outcome = solve_within(run, model, None, None, limits, "cpsat")
+    if outcome.value_of is None:
+        return outcome.termination.reason != "infeasible"
+    solution: WaferSolution = model.decode(outcome.value_of)
+    return solution
 
 
 def _targets(problem: WaferProblem, run: Run, kind: Literal["mip", "cpsat"]) -> None:

@@ -34,11 +34,18 @@ Free = tuple[int, ...]
 
 
 def search_neighbourhoods(
-    run: Run, problem: WaferProblem, solution: WaferSolution, deadline: Deadline, found: Callable[[WaferSolution], None]
+    run: Run,
+    problem: WaferProblem,
+    solution: WaferSolution,
+    deadline: Deadline,
+    found: Callable[[WaferSolution], None],
+    seed: int = 0,
 ) -> Tally:
-    """Improve ``solution`` (valid) until no neighbourhood is left; ``found`` hears every better one."""
+    """Improve ``solution`` (valid) until no neighbourhood is left; ``found`` hears every better one.
+
+    ``seed`` is added to the run's."""
     tally = Tally()
-    improve(run, Neighbourhoods(problem, solution, run.options.seed, found), deadline, tally)
+    improve(run, Neighbourhoods(problem, solution, run.options.seed + seed, found), deadline, tally)
     return tally
 
 
