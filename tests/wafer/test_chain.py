@@ -33,6 +33,8 @@ def test_searches_again_with_other_seeds(
         return "interrupted" if len(seeds) == 3 else None
 
     monkeypatch.setattr(chain, "_search", search)
+    monkeypatch.setattr(chain, "_neighbourhoods", lambda *_: None)
+    monkeypatch.setattr(chain, "answer", lambda *_: None)
     run = Run(instance, SolveOptions.make(time_limit=limit, deterministic=steady), check)
     chain._other_seeds(chain.WaferChainState(problem, 4), Turn(run, Deadline(ended=after_three)))
     assert seeds == wanted
