@@ -111,7 +111,11 @@ def _boxes(front: IntArray, area: IntArray) -> list[Box]:
     smallest = np.argsort(area, kind="stable")[:SMALLEST]
     spread = np.linspace(0, len(area) - 1, min(SPREAD, len(area))).astype(np.int64)
     numbers = np.unique(np.concatenate([smallest, spread]))
-    return [Box(j, *front[j, :2].tolist(), int(area[j] - area.min())) for j in numbers.tolist()]
+    found = []
+    for j in numbers.tolist():
+        width, height = front[j, :2].tolist()
+        found.append(Box(j, width, height, int(area[j] - area.min())))
+    return found
 
 
 def anneal(packer: Sequences, seed: int, steps: int, deadline: Deadline = Deadline()) -> list[Placement] | None:
