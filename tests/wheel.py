@@ -47,6 +47,13 @@ chipmap generate chain --set operations=6 --out chain.json
 chipmap solve ring/tiny-skip --out runs/skip
 chipmap solve wafer/tiny-adapters --out runs/adapters
 chipmap check ring/tiny-skip runs/skip
+chipmap bound ring/tiny-skip
+chipmap explain ring/tiny-skip runs/skip
+chipmap emit runs/skip --as device-map --out skip.json
+chipmap adopt ring/tiny-skip skip.json
+chipmap export ring/tiny-skip --formulation ring/mip --to skip.lp
+chipmap calibrate examples/links.csv
+chipmap show runs/skip --no-open
 chipmap check wafer/tiny-adapters runs/adapters/result.json
 chipmap convert examples/mine.csv --family ring --set package.chips=4 --out mine.json
 chipmap solve mine.json --method ring/greedy --out runs/mine
