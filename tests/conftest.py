@@ -177,6 +177,8 @@ SOME: dict[str, int] = {
     "instances/test_onnx.py::test_shipped_models": 4,
     "known/test_shipped.py::test_tiny_optima_are_those_of_brute_force": 16,
     "multimodel/test_outcome.py::test_every_command_shows_the_units": 1,
+    "placement/test_simulator.py::test_hand_traces_in_another_process": 1,
+    "placement/test_simulator.py::test_what_goes_on_from_a_kept_moment_is_the_whole_simulation": 3,
     "plans/test_jax_text.py::test_a_program_comes_back_with_the_same_certificate": 10,
     "plans/test_round_trips.py::test_the_best_mappings_known_come_back": 2,
     "report/test_commands.py::test_tables_fit_a_narrow_terminal": 2,

@@ -131,7 +131,7 @@ def test_a_restriction_emits_no_bounds_and_no_infeasibility(
     formulation = next((form for form in family.formulations if form.name == method.name), None)
     if formulation is None:
         return
-    asked = [*applicable(family, method, solver, 4), *(case for _, case in infeasible(family))]
+    asked = [*applicable(family, method, solver, 4 if lanes.LONG else 12), *(case for _, case in infeasible(family))]
     monkeypatch.setattr("chipmap.process.conduct.at_once", lambda *_: None)
     for case in asked:
         if case.build(formulation).standing in (Standing.RESTRICTION, Standing.AUXILIARY):
