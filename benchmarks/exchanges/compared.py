@@ -23,10 +23,9 @@ KNOWN = {
     "it isn't charged for them.",
     4: "The choice of experts by rows exchanges the largest score of each token too. Programs leave it out, as scores "
     "are small.",
-    5: "Where a mapping keeps no layouts, each reader is charged. The compiler finds that two ask for the same, and "
-    "makes one exchange.",
-    6: "Nobody has said why.",
+    5: "Nobody has said why.",
 }
+UNEXPLAINED = 5
 _SCOPE = re.compile(r"([^/|()]+)\|(T\d)\|([^/|()]*)")
 Key = tuple[str, str, str]
 
@@ -73,7 +72,7 @@ def rows(
     found = []
     for key in keys:
         a, b = known.get(key, Fraction(0)), made.get(key, Fraction(0))
-        found.append(Row(*key, a, b, 0 if _alike(a, b) else _why(key, b == 0 and keep == "none")))
+        found.append(Row(*key, a, b, 0 if _alike(a, b) else _why(key)))
     return found
 
 
@@ -97,8 +96,8 @@ def _alike(a: Fraction, b: Fraction) -> bool:
     return abs(a - b) <= Fraction(2, 100) * max(a, b)
 
 
-def _why(key: Key, unmade: bool) -> int:
-    """The number of the difference that an exchange shows; ``unmade``: the program lacks one that nobody kept."""
+def _why(key: Key) -> int:
+    """The number of the difference that an exchange shows."""
     payer, term, tensor = key
     if term == "T6" or tensor.startswith("W:"):
         return 1
@@ -106,7 +105,7 @@ def _why(key: Key, unmade: bool) -> int:
         return 4 if payer == "Gate" else 2
     if payer.startswith("Combine") and tensor == "Gate":
         return 3
-    return 5 if unmade else 6
+    return UNEXPLAINED
 
 
 def plan_says(plan: Plan) -> dict[Key, Fraction]:
