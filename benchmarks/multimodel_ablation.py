@@ -42,11 +42,12 @@ LINKS = {
     "scar": (chain, "scar_start"),
     "single models": (chain, "single_models"),
     "one window": (chain, "one_window"),
+    "first search": (chain, "first_search"),
     "search": (chain, "search"),
     "annealing, one window": (chain, "search_one_window"),
     "columns": (chain, "columns"),
     "boundaries of windows": (programs, "boundaries"),
-    "cpsat": (chain, "model_if_small"),
+    "cpsat": (chain, "model_by_cpsat"),
 }
 #: Points of each shipped front that are solved.
 POINTS = (1, 5, 10)

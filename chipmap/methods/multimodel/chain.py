@@ -39,11 +39,13 @@ RATES, SLICE = (1.0, 0.5, 2.0, 0.25, 4.0), 0.4
 CORNERS = 4
 #: Rounds of annealing without a time limit.
 ROUNDS = 8
-#: Places (layers · windows · chiplets) up to which CP-SAT gets the time that is left after one round.
-SMALL = 2_000
-#: Shares of the time: for the best single window, where more are allowed; for annealing before the proofs;
-#: for these.
-ONE_WINDOW, SEARCH, COLUMNS = 0.1, 0.3, 0.7
+#: Places (layers · windows · chiplets) up to which CP-SAT has a turn, and up to which it comes before the columns.
+SMALL, TINY = 2_000, 300
+#: Shares of the time: for the best single window, where more are allowed; for the first rounds of annealing; for the
+#: columns; for CP-SAT on a small module.
+ONE_WINDOW, FIRST, COLUMNS, MODEL = 0.1, 0.1, 0.6, 0.5
+#: Rounds of annealing before the columns, which leave out what is worse than the best schedule.
+EARLY = 2
 
 
 def start(problem: MultiProblem, turn: Turn) -> None:
@@ -119,23 +121,28 @@ def one_window(problem: MultiProblem, turn: Turn) -> None:
             turn.bound(int(find.bound), "one window")
 
 
-def search(problem: MultiProblem, turn: Turn) -> None:
-    """Annealing, again and again: from the first schedule, or from the best one so far, in turns."""
+def search(problem: MultiProblem, turn: Turn, most: int | None = None) -> None:
+    """Annealing, again and again or ``most`` rounds: from the first schedule, or from the best one so far, in turns."""
     from chipmap.heuristics.multimodel.annealing.search import rounds
 
+    if most is None and not turn.run.clocked:
+        most = ROUNDS
     if grouped(problem):
-        few = _places(problem) <= SMALL
-        return search_groups(problem, turn, 2 if few else None if turn.run.clocked else ROUNDS)
+        return search_groups(problem, turn, 2 if _places(problem) <= SMALL else most)
     run, first = turn.run, whole_models(problem) or packed(problem)
     if run.best is not None:
         assert isinstance(run.best.solution, MultiSolution)
         first = placed(problem, run.best.solution)
     if first is None:
         return
-    most = 1 if _places(problem) <= SMALL else None if run.clocked else ROUNDS
     known = search_one_window(problem, turn) if problem.windows > 1 else None
     for windows in rounds(problem, first, run.options.seed, turn.deadline, most, known):
         turn.solution(schedule(problem, windows), "annealing")
+
+
+def first_search(problem: MultiProblem, turn: Turn) -> None:
+    """A few rounds of annealing, so that the proofs may leave more out."""
+    search(problem, turn, EARLY)
 
 
 def search_one_window(problem: MultiProblem, turn: Turn) -> Windows | None:
@@ -151,28 +158,31 @@ def search_one_window(problem: MultiProblem, turn: Turn) -> Windows | None:
 
 
 def search_and_proof(problem: MultiProblem, turn: Turn) -> None:
-    """Annealing, and the exact programs: side by side where there are two threads and a time limit, else in turns."""
-    windows = Link("one window", ONE_WINDOW, one_window)
+    """Annealing, and the exact programs: side by side where there are two threads and a time limit, else in turns.
+
+    On a small module the CP-SAT model takes part, which has both threads: before the columns where it is tiny.
+    """
+    windows, last = Link("one window", ONE_WINDOW, one_window), Link("search", 1.0, search)
+    few, tiny = _places(problem) <= SMALL, _places(problem) <= TINY
+    model = (Link("cpsat", MODEL, model_by_cpsat),) if few else ()
+    proofs = (*(model if tiny else ()), Link("columns", COLUMNS, columns), *(() if tiny else model))
     if small(problem.instance):  # the model proves it before the annealing is compiled
         follow((windows._replace(share=1.0),), problem, turn)
     elif problem.instance.task.windows == 1:
-        follow((windows._replace(share=1.0), Link("search", 1.0, search)), problem, turn)
-    elif _places(problem) <= SMALL:
-        follow((windows, Link("search", 1.0, search)), problem, turn)
-    elif not turn.run.clocked or turn.run.options.threads == 1 or problem.allowed is not None:
-        follow((Link("search", SEARCH, search), windows, Link("columns", COLUMNS, columns)), problem, turn)
-        search(problem, turn)
+        follow((windows._replace(share=1.0), *model, last), problem, turn)
+    elif few or not turn.run.clocked or turn.run.options.threads == 1 or problem.allowed is not None:
+        follow((Link("first search", FIRST, first_search), windows, *proofs, last), problem, turn)
     else:
-        side_by_side(turn.run, problem, ((Link("search", 1.0, search),), (windows, Link("columns", 1.0, columns))))
+        side_by_side(turn.run, problem, ((last,), (windows, Link("columns", 1.0, columns))))
 
 
 def _places(problem: MultiProblem) -> int:
     return sum(model.layers for model in problem.models) * problem.windows * problem.chiplets
 
 
-def model_if_small(problem: MultiProblem, turn: Turn) -> None:
-    """The CP-SAT model, where it is small enough to be of use."""
-    if _places(problem) <= SMALL or turn.run.best is None:
+def model_if_needed(problem: MultiProblem, turn: Turn) -> None:
+    """The CP-SAT model, where kernels aren't worth loading, or where nothing is found yet."""
+    if small(problem.instance) or turn.run.best is None:
         model_by_cpsat(problem, turn)
 
 
@@ -186,7 +196,7 @@ def model_by_cpsat(problem: MultiProblem, turn: Turn) -> None:
     except InputError as error:  # products beyond 64 bits
         run.note("solver", f"cpsat: {error.what}")
         return (model_by_energies if problem.instance.task.objective == "edp" else model_by_mip)(problem, turn)
-    solve_whole(run, model, "cpsat", lambda: clash(problem, run))
+    solve_whole(run, model, "cpsat", lambda: clash(problem, run), Limits(deadline=turn.deadline))
 
 
 def model_by_mip(problem: MultiProblem, turn: Turn) -> None:
@@ -236,7 +246,7 @@ CHAIN = (
     Link("scar", 0.1, scar_start),
     SINGLE,
     Link("search and proof", 1.0, search_and_proof),
-    Link("cpsat", 1.0, model_if_small),
+    Link("cpsat", 1.0, model_if_needed),
 )
 
 

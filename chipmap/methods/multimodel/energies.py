@@ -13,7 +13,7 @@ from chipmap.family import Scope
 from chipmap.heuristics.multimodel.bounds import least_energy, least_time
 from chipmap.instances.multimodel.problem import MultiProblem
 from chipmap.methods.chain import Turn
-from chipmap.methods.model_solve import Finds, conclude, solve_within
+from chipmap.methods.model_solve import Finds, Limits, conclude, solve_within
 from chipmap.methods.multimodel.reasons import clash
 
 SOURCE = "cpsat within latencies"
@@ -28,7 +28,7 @@ def model_by_energies(problem: MultiProblem, turn: Turn) -> None:
     if instance.task.latency_limit_ns is not None:
         limit = min(limit, instance.task.latency_limit_ns)
     while True:
-        run.checkpoint()
+        turn.deadline.check()
         if run.best is not None:
             terms = run.best.certificate.terms
             limit = min(limit, (terms["T1"] * terms["T2"] - 1) // energy)
@@ -36,7 +36,7 @@ def model_by_energies(problem: MultiProblem, turn: Turn) -> None:
             return run.bound(run.upper, SOURCE)
         task = instance.task.replace(objective="energy", latency_limit_ns=limit)
         model = replace(build(instance.replace(task=task)), scope=Scope.QUESTION)
-        outcome = solve_within(run, model, Finds(SOURCE))
+        outcome = solve_within(run, model, Finds(SOURCE), limits=Limits(deadline=turn.deadline))
         if outcome.termination.reason == "infeasible":
             return run.infeasible(*clash(problem, run)) if run.upper is None else run.bound(run.upper, SOURCE)
         if outcome.termination.reason != "optimal" or outcome.bound is None or run.upper is None:

@@ -32,6 +32,7 @@ from chipmap.instances.multimodel.instance import MultiSolution
 from chipmap.instances.multimodel.problem import IntArray, MultiProblem, placed, schedule, terms, watts
 from chipmap.methods.chain import Turn
 from chipmap.methods.multimodel.refutation import above_limits
+from chipmap.methods.multimodel.whole_windows import sequences
 from chipmap.solvers.repeated import GrowingProgram
 
 #: Widths of the bottlenecks' cells as shares of the windows' time, round by round; below the share LEAST of them as of
@@ -74,6 +75,8 @@ class ColumnBound:
         self.points: list[tuple[float, float]] = []
         self.windows: list[Column] = []
         self.near, self.fine, self.entries = NEAR, True, 0
+        #: What whole sequences of windows prove beside the lines, in ticks.
+        self.floor = 0
         #: Seconds of the last tables, and of the columns over them.
         self.spent = 0.0, 0.0
 
@@ -139,24 +142,25 @@ class ColumnBound:
         (t, e), (u, f) = max(left), min(right)
         return (e - f) / (u - t) if e > f else ratio
 
-    def value(self) -> int:
-        """The bound that the lines prove, in ticks."""
+    def value(self, lines: Sequence[Line] | None = None) -> int:
+        """The bound that the lines prove, in ticks; ``lines``: these and no others."""
+        lines = self.lines if lines is None else lines
         objective, energy = self.problem.instance.task.objective, self.least[1]
         if objective == "energy":
-            return energy_within(self.lines, energy, self.limit) if self.limit is not None else energy
+            return energy_within(list(lines), energy, self.limit) if self.limit is not None else energy
         if objective == "weighted":
             rate = watts(self.problem.instance) / 1000
-            return max(int(line.value) for line in self.lines if line.rate == rate)
+            return max(int(line.value) for line in lines if line.rate == rate)
         if objective == "latency":
-            return max(int((line.value * (1 - SAFE) - self.problem.most_energy) / line.rate) for line in self.lines)
-        return product_ticks(self.lines, self.least, self.problem.edp_tick)
+            return max(int((line.value * (1 - SAFE) - self.problem.most_energy) / line.rate) for line in lines)
+        return product_ticks(list(lines), self.least, self.problem.edp_tick)
 
-    def tell(self, best: int | None, last: bool = False) -> None:
+    def tell(self, best: int | None, last: bool = False, source: str = "columns over windows") -> None:
         """Report what the lines prove; schedules worse than ``best`` were left out."""
-        value = self.value() if best is None else min(best, self.value())
+        value = max(self.value(), self.floor) if best is None else min(best, max(self.value(), self.floor))
         if value > self.told * (1 + (0 if last else TOLD)):
             self.told = value
-            self.turn.bound(value, "columns over windows")
+            self.turn.bound(value, source)
         if best is None and (reasons := above_limits(self.problem, self.lines)):
             self.turn.infeasible(*reasons)
             self.turn.deadline.check()
@@ -258,6 +262,8 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
         if k == 0 and search:  # schedules first, so that the proofs may leave more out
             boundaries(problem, turn, paths, program.pricing, AFTER * bound.spent[0])
         bound.prove(program)
+        if k > 0:
+            sequences(bound, program, search)
         if k > 0 and search:
             boundaries(problem, turn, paths, program.pricing, AFTER * sum(bound.spent))
         if run.options.deterministic and k == 1:
