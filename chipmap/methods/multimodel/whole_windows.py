@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Shares of the excess that better schedules may have: the first one whose windows can be listed counts.
 SHARES = (1.0, 0.5, 0.25, 0.12, 0.06)
+#: Entries of the tables above which no windows are listed: they would be too many.
+MOST_ENTRIES = 1_000_000
 #: Sequences that real schedules are made of.
 TRIED = 6
 SOURCE = "sequences of windows"
@@ -30,7 +32,9 @@ def sequences(bound: ColumnBound, program: WindowColumns, search: bool) -> None:
     """Report what whole sequences of windows prove; ``search``: and the schedules that the best of them lead to."""
     problem, best = bound.problem, bound.run.upper
     sizes = prod(model.layers + 1 for model in problem.models)
-    if best is None or not bound.prices or problem.windows == 1 or sizes > 2**60 or bound.told >= best:
+    if best is None or not bound.prices or problem.windows == 1 or bound.told >= best:
+        return
+    if sizes > 2**60 or bound.entries > MOST_ENTRIES:
         return
     rate = min(bound.prices, key=lambda one: most(bound, one, best) / max(1.0, _line(bound, one)))
     if most(bound, rate, best) <= 0:
