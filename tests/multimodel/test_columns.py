@@ -99,7 +99,7 @@ class Heard(Turn):
 
     def bound(self, value: int, source: str) -> None:
         """Keep the value."""
-        assert source == "columns over windows"
+        assert source in ("columns over windows", "sequences of windows")
         self.run.bound(value, source)
 
 

@@ -15,6 +15,7 @@ from chipmap.heuristics.multimodel.columns.sequences import Found, Program, Sequ
 from chipmap.heuristics.multimodel.windows.any_windows import SAFE, Line
 from chipmap.heuristics.multimodel.windows.boundaries import MOVES, Boundaries, annealed
 from chipmap.instances.multimodel.problem import MultiProblem, schedule, watts
+from chipmap.methods.multimodel.refutation import limited
 
 if TYPE_CHECKING:
     from chipmap.methods.multimodel.programs import ColumnBound
@@ -98,9 +99,9 @@ def worth(bound: ColumnBound, rate: float, found: Found) -> float:
 
 
 def real(bound: ColumnBound, program: WindowColumns, listed: Sequences, found: list[Found]) -> None:
-    """Report real schedules whose windows stand between the same nodes."""
+    """Report real schedules whose windows stand between the same nodes; none where limits (C4) are in force."""
     problem, run = bound.problem, bound.run
-    if any(model.deadline_ns is not None for model in problem.instance.models):
+    if limited(problem.instance):
         return
     search = Boundaries(problem, bound.paths, program.pricing, bound.turn.deadline)
     for one in found:

@@ -53,9 +53,9 @@ class Parts(NamedTuple):
     source: Ints
     target: Ints
 
-    def some(self, which: NDArray[np.bool_] | Ints) -> Parts:
+    def some(self, which: slice | NDArray[np.bool_] | Ints) -> Parts:
         """Those."""
-        return Parts(*(column[which] for column in self))
+        return Parts._make(column[which] for column in self)
 
 
 class Sequences:
@@ -137,7 +137,7 @@ class Sequences:
             return None
         top, found, count = rest.shape[0] - 1, list[Parts](), 0
         step = max(1, CHUNK // max(1, len(other.mask)))
-        for begin in range(0, len(one.mask), step):
+        for begin in range(0, max(1, len(one.mask)), step):
             deadline.check()
             part = one.some(slice(begin, begin + step))
             hope = limit - float(rest[top].min())
@@ -146,22 +146,22 @@ class Sequences:
             cost = part.cost[i] + other.cost[j]
             kept = cost + rest[top ^ mask, cell] <= limit
             i, j = i[kept], j[kept]
-            sums = (a[i] + b[j] for a, b in ((part.energy, other.energy), (part.source, other.source)))
-            pairs = Parts(mask[kept], cell[kept], cost[kept], *sums, part.target[i] + other.target[j])
+            energy, source = part.energy[i] + other.energy[j], part.source[i] + other.source[j]
+            pairs = Parts(mask[kept], cell[kept], cost[kept], energy, source, part.target[i] + other.target[j])
             found.append(pairs)
             count += len(i)
             if count > 4 * WINDOWS:
                 return None
-        return least_parts(Parts(*(np.concatenate(column) for column in zip(*found, strict=True))))
+        return least_parts(Parts._make(np.concatenate(column) for column in zip(*found, strict=True)))
 
     def _best(self, listed: Windows) -> Windows | None:
         """Those that move a model and that no window between the same nodes beats in time and energy."""
         moving = listed.source != listed.target
-        listed = Windows(*(column[moving] for column in listed))
+        listed = Windows._make(column[moving] for column in listed)
         order = np.lexsort((listed.energy, listed.time, listed.target, listed.source))
-        listed = Windows(*(column[order] for column in listed))
+        listed = Windows._make(column[order] for column in listed)
         kept = falling(groups(listed.source, listed.target), listed.energy)
-        return Windows(*(column[kept] for column in listed)) if kept.sum() <= WINDOWS else None
+        return Windows._make(column[kept] for column in listed) if kept.sum() <= WINDOWS else None
 
 
 def least_parts(parts: Parts) -> Parts:
@@ -203,7 +203,7 @@ class Program:
         self.codes = np.unique(np.concatenate([windows.source, windows.target, [0, end]]))
         self.first, self.last = (int(np.searchsorted(self.codes, code)) for code in (0, end))
         order = np.argsort(windows.source, kind="stable")
-        self.windows = Windows(*(column[order] for column in windows))
+        self.windows = Windows._make(column[order] for column in windows)
         self.source, self.target = (np.searchsorted(self.codes, code) for code in self.windows[:2])
         self.begins = np.searchsorted(self.source, np.arange(len(self.codes) + 1))
         #: The least excess from each node on, by the number of windows that are left.
@@ -244,10 +244,10 @@ class Program:
                 return None
             state, time, energy, used, before = (one[order] for one in (state, time, energy, used, before))
             levels.append((state, time, energy, used, before))
-            found += [(time[x], energy[x], w + 1, x) for x in np.flatnonzero(state == self.last)]
+            found += [(float(time[x]), float(energy[x]), w + 1, int(x)) for x in np.flatnonzero(state == self.last)]
             if not len(state):
                 break
-        return [Found(float(t), float(e), self._codes(levels, w, int(x))) for t, e, w, x in found]
+        return [Found(t, e, self._codes(levels, w, x)) for t, e, w, x in found]
 
     def _codes(self, levels: Sequence[tuple[Ints, Floats, Floats, Floats, Ints]], w: int, x: int) -> tuple[int, ...]:
         codes = []
