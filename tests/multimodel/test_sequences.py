@@ -9,6 +9,7 @@ import pytest
 
 from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.multimodel.columns.sequences import Program, Sequences, falling
+from chipmap.instances.multimodel import MultiInstance
 from chipmap.instances.multimodel.problem import multi_problem
 from chipmap.methods.chain import Turn
 from chipmap.methods.multimodel.chain import start
@@ -25,7 +26,7 @@ from tests.multimodel.test_columns import instances, program
 ALL = 1e15
 
 
-def pairs(instance: object) -> list[tuple[int, int]]:
+def pairs(instance: MultiInstance) -> list[tuple[int, int]]:
     """(T1, T2) of all schedules that obey C0 to C3 and C5."""
     found = []
     for solution in candidates(instance):
