@@ -6,6 +6,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,8 @@ def by_default(options: SolveOptions, *functions: object) -> bool:
     return limited and named and bool(sys.executable)
 
 
+#: The share of the time that is left which a warm start has.
+START = 0.3
 #: What is said (by C++, Python, the system's loader) when memory runs out.
 SHORT_OF_MEMORY = (
     *("bad_alloc", "MemoryError", "out of memory"),
@@ -251,10 +254,22 @@ def _in_process(run: Run, family: Family, chosen: Method) -> Termination:
         first(run, family, chosen)
     before = start_method(family, chosen, run.options.warm_start)
     if before is not None:
-        patiently(run, partial(resolve(before), run.instance, run))
+        begin_with(run, before)
     run.timings["start"] = round(run.seconds - run.timings.get("read", 0.0), 6)
     run.checkpoint()
     return patiently(run, partial(timed, run, family, chosen))
+
+
+def begin_with(run: Run, start: str) -> None:
+    """Make the warm start whose function this is, within :data:`START` of the time that is left if the clock counts."""
+    outer = run.outer
+    if run.clocked:
+        run.outer = replace(outer, until=min(outer.until, run.deadline.share(START).until))
+    try:
+        with suppress(Stop):  # the run's own end is told to what follows
+            patiently(run, partial(resolve(start), run.instance, run))
+    finally:
+        run.outer = outer
 
 
 def patiently(run: Run, work: Callable[[], Termination]) -> Termination:

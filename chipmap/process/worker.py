@@ -114,7 +114,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     from chipmap.evaluator import load_evaluator
     from chipmap.family import get_family, resolve
     from chipmap.oracle import load_oracle
-    from chipmap.process.conduct import checker, guarded, notes_of, patiently, plain, supplied, timed
+    from chipmap.process.conduct import begin_with, checker, guarded, notes_of, patiently, plain, supplied, timed
     from chipmap.provenance import used_versions
 
     family = get_family(job.family)
@@ -147,7 +147,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
             begin()
             run.checkpoint()
         if start.before is not None:
-            patiently(run, partial(resolve(start.before), instance, run))
+            begin_with(run, start.before)
             run.checkpoint()
         return patiently(run, partial(timed, run, family, chosen))
 

@@ -15,9 +15,13 @@ from typing import Any
 import pytest
 
 import chipmap
+from chipmap.deadline import Stop
 from chipmap.family import FAMILY_NAMES, Family, get_family, resolve
+from chipmap.inputs.reading import read
 from chipmap.kernels import Kernel
 from chipmap.process import conduct, supervisor
+from chipmap.result import Termination
+from chipmap.run import Run, SolveOptions
 
 #: What no solve of a tiny instance needs, in the process that keeps the time or in the one that solves.
 NEEDLESS = (
@@ -123,3 +127,25 @@ def test_what_is_compiled_is_kept_by_a_kill(tmp_path: Path) -> None:
     again = kept()
     assert len(again) > len(first) > 0
     assert {path: again[path] for path in first} == first  # loaded, not written anew
+
+
+#: The seconds that :func:`never_done` may take.
+SEEN: list[float] = []
+
+
+def never_done(instance: Any, run: Run) -> Termination:
+    """A start that would take whatever time there is."""
+    SEEN.append(run.deadline.seconds)
+    raise Stop
+
+
+@pytest.mark.parametrize(("options", "share"), [({"time_limit": 1e6}, conduct.START), ({}, 1.0)])
+def test_a_start_leaves_time_to_the_method(options: dict[str, Any], share: float) -> None:
+    """A start whose time is up isn't the end of the run, which has the rest of the time then."""
+    run = Run(read("ring/tiny-skip"), SolveOptions(**options), conduct.checker(get_family("ring"), None))
+    SEEN.clear()
+    conduct.begin_with(run, f"{__name__}:never_done")
+    start, left = SEEN[0], run.deadline.seconds
+    assert start == pytest.approx(share * 1e6, rel=0.01) if options else start == left == float("inf")
+    assert left > 0.99 * options.get("time_limit", 0.0)
+    run.checkpoint()
