@@ -105,6 +105,8 @@ def _values(node: ast.expr, scope: dict[str, Any], where: str) -> list[Any]:
         return [pattern for pattern, _ in scope["_WORDS"]]
     if where.startswith("chipmap/records/formats.py") and told == "self.begins.encode()":
         return [form.begins.encode() for family in map(get_family, FAMILY_NAMES) for form in family.formats]
+    if where.startswith("chipmap/instances/dataflow/axes.py") and "names" in told:
+        return [pattern.pattern for pattern, _ in scope["_FORWARD"]]
     raise LookupError(f"{where}: {told} stands for expressions that this test doesn't know")
 
 
