@@ -20,7 +20,7 @@ from chipmap.heuristics.placement.simulation.tables import tables, workspace
 from chipmap.instances.placement import Links, PlacementInstance, System
 from chipmap.instances.placement.generators import random_instance, training_step
 from chipmap.instances.placement.presets import preset
-from chipmap.instances.placement.problem import PlacementProblem, placement_problem
+from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem
 from chipmap.instances.placement.system import LinkKind
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.placement.checker import check
@@ -224,7 +224,7 @@ def test_what_goes_on_from_a_kept_moment_is_the_whole_simulation(links: str) -> 
             task={"memory": "none", "weights": "variable"},
         )
         problem = placement_problem(instance)
-        flat, work, whole = tables(problem), workspace(problem, 7), workspace(problem)
+        flat, work, other, whole = tables(problem), workspace(problem, 7), workspace(problem, 7), workspace(problem)
         none = np.zeros(problem.operations, dtype=np.int64)
         device = np.array([random.randrange(problem.devices) for _ in none], dtype=np.int64)
         key = default_keys(problem)
@@ -239,17 +239,18 @@ def test_what_goes_on_from_a_kept_moment_is_the_whole_simulation(links: str) -> 
             if keyed >= 0:
                 key[keyed] = random.choice(key.tolist()) + random.choice((-1, 0, 1))
             step, begun = simulate(flat, device, key, False, none, NEVER, whole), begun | {row}
-            assert trial(flat, device, key, none, NEVER, work, moved, (row, count)) == step
-            assert trial(flat, device, key, none, step, work, moved, (row, count)) == ABORTED
+            change = row, count
+            assert trial(flat, device, key, none, step, (work, other), moved, change) == ABORTED
+            assert trial(flat, device, key, none, NEVER, (work, other), moved, change) == step
             if random.random() < 0.5:
                 device, key = before
                 continue
-            assert take(flat, device, key, none, work, moved, (row, count)) == step
-            now = step
+            take(flat, device, (work, other), moved, change)
+            work, other, now = other, work, step
             assert schedule(problem, device, work) == schedule(problem, device, whole)
             assert all((getattr(work, one) == getattr(whole, one)).all() for one in ("ready", "before"))
-        assert take(flat, device, key, none, work, none, (-1, 0)) == now
-    assert begun == {-1, *range(7)}
+        assert trial(flat, device, key, none, NEVER, (work, other), none, (-1, 0)) == now
+    assert begun >= {-1, *range(6)}
 
 
 @pytest.mark.parametrize("network", ["rnnlm", "gnmt"])
@@ -260,29 +261,31 @@ def test_moves_of_units_go_on_from_kept_moments_even_with_their_weights(network:
     """
     small = {"steps": 4, "hidden": 64, "batch": 8, "vocabulary": 100}
     problem = placement_problem(training_step(network, small, devices=3))
-    flat, work, whole = tables(problem), workspace(problem, 12), workspace(problem)
+    flat, work, other, whole = tables(problem), workspace(problem, 12), workspace(problem, 12), workspace(problem)
     made, random, with_weights, key = units(problem), Random(1), 0, default_keys(problem)
     none = np.zeros(problem.operations, dtype=np.int64)
     device = np.array([random.randrange(3) for _ in none], dtype=np.int64)[made.unit[4]]
     simulate(flat, device, key, False, none, NEVER, work)
+    back: tuple[IntArray, int] | None = None
     for _ in range(of_all(600, few=200)):
         level, v, to = random.randrange(len(made.at)), random.randrange(problem.operations), random.randrange(3)
         members = made.members[level][made.at[level, made.unit[level, v]] : made.at[level, made.unit[level, v] + 1]]
         moved = members[device[members] != to]
-        before = device.copy()
+        if back is not None and random.random() < 0.3:
+            moved, to = back
+        before, back = device.copy(), None
+        if len({*device[moved].tolist()}) == 1:
+            back = moved, int(device[moved[0]])
         row = first_change(flat, device, key, work, moved, (len(moved), to), -1)
         device[moved] = to
         step = simulate(flat, device, key, False, none, NEVER, whole)
-        assert trial(flat, device, key, none, NEVER, work, moved, (row, len(moved))) == step
+        change = row, len(moved)
+        assert trial(flat, device, key, none, NEVER, (work, other), moved, change) == step
         with_weights += row >= 0 and bool((flat.reads[moved] == 0).any())
         if random.random() < 0.3:
-            device = before
+            device, back = before, None
             continue
-        assert take(flat, device, key, none, work, moved, (row, len(moved))) == step
+        take(flat, device, (work, other), moved, change)
+        work, other = other, work
         assert schedule(problem, device, work) == schedule(problem, device, whole)
-        if random.random() < 0.3:  # and back again
-            device = before
-            take(flat, device, key, none, work, moved, (row, len(moved)))
-            simulate(flat, device, key, False, none, NEVER, whole)
-            assert schedule(problem, device, work) == schedule(problem, device, whole)
     assert with_weights > 0

@@ -180,7 +180,7 @@ def anneal(
     """``moves`` moves; the temperature falls from ``temperatures[0]`` to ``temperatures[1]`` ns. How many were
     simulated.
 
-    A candidate that changes something at the beginning is simulated in the other one of ``both``.
+    A candidate is simulated in the other one of ``both``, from its first effect on.
     """
     w, other = both
     count = len(s.device)
@@ -205,24 +205,17 @@ def anneal(
         worse = int(-temperature(temperatures[0], temperatures[1], k / moves) * np.log(1.0 - np.random.random()))
         limit = NEVER if s.value[1] > 0 else s.value[0] + 1 + worse
         done, over = done + 1, -1
-        if row < 0:
-            step = simulated(t, s.device, s.key, False, tail, limit, other)
-            over = excess_of(t, b, s.device, other) if step >= 0 else -1
-        else:
-            step = trial(t, s.device, s.key, tail, limit, w, moved, (row, size))
-            if step >= 0:
-                take(t, s.device, s.key, tail, w, moved, (row, size))
-                over = excess_of(t, b, s.device, w)
+        step = trial(t, s.device, s.key, tail, limit, (w, other), moved, (row, size))
+        if step >= 0:
+            take(t, s.device, (w, other), moved, (row, size))
+            over = excess_of(t, b, s.device, other)
         if over < 0 or over > s.value[1]:
             for i in range(size):
                 s.device[moved[i]] = old[i]
             if keyed >= 0:
                 s.key[keyed] = old_key
-            if over >= 0 and row >= 0:  # back to the schedule and the moments before
-                take(t, s.device, s.key, tail, w, moved, (row, size))
             continue
-        if row < 0:
-            w, other = other, w
+        w, other = other, w
         s.value[0], s.value[1] = step, over
         length = _critical(t, s.device, w, chain)
         _keep_best(s)

@@ -14,8 +14,8 @@ NEVER = 2**62
 #: Bits for an operation or storage in an entry of a heap.
 BITS = 24
 
-#: (time, different times before it, events to come, last end so far, operations that have started).
-Mark = tuple[int, int, int, int, int]
+#: (time, different times before it, events to come, last end so far, operations that have started, what has started).
+Mark = tuple[int, int, int, int, int, int]
 
 
 @part
@@ -28,11 +28,18 @@ def due(k: Kept, count: int) -> int:
 @part
 def keep(w: Work, mark: Mark) -> None:
     """Keep this moment behind the others."""
-    k, row = w.kept, w.kept.rows[0]
-    k.rows[0] = row + 1
-    now, number, events, longest, started = mark
+    w.kept.rows[0] += 1
+    _write(w, mark, w.kept.rows[0] - 1)
+
+
+@part
+def _write(w: Work, mark: Mark, row: int) -> None:
+    """Keep this moment in ``row``."""
+    k = w.kept
+    now, number, events, longest, started, logged = mark
     k.time[row] = now
     k.mark[row, 0], k.mark[row, 1], k.mark[row, 2], k.mark[row, 3] = number, events, longest, started
+    k.mark[row, 4] = logged
     for v in range(len(w.left)):
         k.left[row, v] = w.left[v]
     for i in range(events):
@@ -53,9 +60,9 @@ def keep(w: Work, mark: Mark) -> None:
 
 
 @part
-def restore(w: Work, row: int) -> Mark:
-    """Put back what was kept in ``row``."""
-    k, top = w.kept, 0
+def restore(k: Kept, w: Work, row: int) -> Mark:
+    """Put what was kept in ``row`` of ``k`` into ``w``."""
+    top = 0
     events = k.mark[row, 1]
     for v in range(len(w.left)):
         w.left[v] = k.left[row, v]
@@ -76,7 +83,7 @@ def restore(w: Work, row: int) -> Mark:
     for i in range(w.channel.shape[1]):
         for j in range(2):
             w.channel[j, i] = k.channel[row, j, i]
-    return k.time[row], k.mark[row, 0], events, k.mark[row, 2], k.mark[row, 3]
+    return k.time[row], k.mark[row, 0], events, k.mark[row, 2], k.mark[row, 3], k.mark[row, 4]
 
 
 @part
@@ -179,35 +186,42 @@ def first_change(
 
 
 @part
-def move(t: Tables, w: Work, device: IntArray, moved: IntArray, size: int, now: int) -> None:
-    """Put ``moved[:size]``, none of which but silent ones has started, where ``device`` says, at time ``now``.
+def move(t: Tables, base: Work, w: Work, device: IntArray, moved: IntArray, size: int, now: int) -> None:
+    """Put ``moved[:size]``, none of which but silent ones has started, where ``device`` says, at time ``now`` of ``w``.
 
-    Those of their inputs are there that are on the new device by then.
+    Those of their inputs are there that are on the new device by then, as ``base`` has it.
     """
     for i in range(size):
         v = moved[i]
         home, to, count = w.left[v] & 63, device[v], 0
         for j in range(t.read_at[v], t.read_at[v + 1]):
-            count += _arrival(t, device, w, t.read[j], to) >= now
+            count += _arrival(t, device, base, t.read[j], to) >= now
         w.left[v] = count << 6 | to
         w.device[2, home] -= t.pace[v, t.column[home]]
         w.device[2, to] += t.pace[v, t.column[to]]
 
 
 @part
-def move_kept(t: Tables, w: Work, device: IntArray, moved: IntArray, size: int, row: int) -> None:
-    """The same in the kept moments up to ``row``; the later ones are forgotten."""
-    k = w.kept
-    k.rows[0] = row + 1
-    for i in range(size):
-        v = moved[i]
-        to, home = device[v], k.left[row, v] & 63
-        for r in range(row + 1):
-            k.left[r, v] = to
-            k.device[r, 2, home] -= t.pace[v, t.column[home]]
-            k.device[r, 2, to] += t.pace[v, t.column[to]]
-        for j in range(t.read_at[v], t.read_at[v + 1]):
-            there, r = _arrival(t, device, w, t.read[j], to), 0
-            while r <= row and k.time[r] <= there:
-                k.left[r, v] += 64
-                r += 1
+def hand_on(t: Tables, base: Work, w: Work, device: IntArray, moved: IntArray, change: tuple[int, int]) -> None:
+    """Give ``w``, which began at a kept moment of ``base``, what was before: the schedule, the moments up to this one.
+
+    ``change``: (the moment, how many are moved).
+    """
+    (row, size), k = change, base.kept
+    count, now = len(base.start), k.time[row]
+    for v in range(count):
+        if base.ready[v] < now:
+            w.ready[v] = base.ready[v]
+    for i in range(k.mark[row, 4]):
+        code = base.log[i]
+        w.log[i] = code
+        if code < count:
+            w.start[code], w.before[code] = base.start[code], base.before[code]
+        else:
+            w.sent[code - count], w.behind[code - count] = base.sent[code - count], base.behind[code - count]
+    for d in range(len(t.gap)):
+        w.kept.opener[d] = k.opener[d]
+    for r in range(row + 1):
+        mark = restore(k, w, r)
+        move(t, base, w, device, moved, size, mark[0])
+        _write(w, mark, r)

@@ -9,15 +9,15 @@ Each device has a heap of ready operations, each route one of waiting transfers.
 upper bits and the operation or storage in its lower ones, so that one comparison decides.
 
 **Moments.** A simulation from the beginning keeps what it looks like at some moments, if there is room for them. Where
-a move changes nothing before such a moment, a trial goes on from there (:func:`trial`). It fills no schedule; if its
-placement is taken, the schedule and the later moments are made anew from the same moment on (:func:`take`).
+a move changes nothing before such a moment, a trial goes on from there, in another workspace (:func:`trial`). If its
+placement is taken, that gets the schedule and the moments before, too (:func:`take`); if not, nothing has to be undone.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from chipmap.heuristics.placement.simulation.checkpoints import BITS, Mark, due, keep, move, move_kept, restore
+from chipmap.heuristics.placement.simulation.checkpoints import BITS, Mark, due, hand_on, keep, move, restore
 from chipmap.heuristics.placement.simulation.heaps import LOW, SIZE, empty, following, happen, part, pop, push
 from chipmap.heuristics.placement.simulation.tables import LAST, Tables, Work
 from chipmap.instances.placement.instance import PlacementSolution
@@ -42,7 +42,7 @@ Change = tuple[int, int]
 
 
 @part
-def _ended(t: Tables, w: Work, key: IntArray, fifo: bool, v: int, at: Moment, touched: int, kept: bool) -> int:
+def _ended(t: Tables, w: Work, key: IntArray, fifo: bool, v: int, at: Moment, touched: int) -> int:
     """Operation ``v`` ended: readers on its device may be ready, and transfers wait. The new number of ``routes``.
 
     It is -1 where there is no route.
@@ -58,8 +58,7 @@ def _ended(t: Tables, w: Work, key: IntArray, fifo: bool, v: int, at: Moment, to
             if d == home:
                 w.left[u] = left - 64
                 if left < 128:
-                    if kept:
-                        w.ready[u] = now
+                    w.ready[u] = now
                     push(w.pool, w.heap, d, ((number if fifo else key[u]) << BITS) | u)
             elif not (there >> np.uint64(d)) & np.uint64(1):
                 there |= np.uint64(1) << np.uint64(d)
@@ -73,7 +72,7 @@ def _ended(t: Tables, w: Work, key: IntArray, fifo: bool, v: int, at: Moment, to
 
 
 @part
-def _arrived(t: Tables, w: Work, key: IntArray, fifo: bool, s: int, d: int, at: Moment, kept: bool) -> None:
+def _arrived(t: Tables, w: Work, key: IntArray, fifo: bool, s: int, d: int, at: Moment) -> None:
     """Storage ``s`` arrived on device ``d``: its readers there may be ready."""
     for i in range(t.reader_at[s], t.reader_at[s + 1]):
         u = t.readers[i]
@@ -81,8 +80,7 @@ def _arrived(t: Tables, w: Work, key: IntArray, fifo: bool, s: int, d: int, at: 
         if left & 63 == d:
             w.left[u] = left - 64
             if left < 128:
-                if kept:
-                    w.ready[u] = at[0]
+                w.ready[u] = at[0]
                 push(w.pool, w.heap, d, ((at[1] if fifo else key[u]) << BITS) | u)
 
 
@@ -106,7 +104,7 @@ def _first_free(t: Tables, w: Work, now: int) -> int:
 
 
 @part
-def _send(t: Tables, w: Work, now: int, touched: int, events: int, kept: bool) -> int:
+def _send(t: Tables, w: Work, now: int, touched: int, events: int) -> int:
     """Start all transfers that can start; the new number of events.
 
     Where each route has a channel of its own, the order between routes doesn't matter: only touched ones are looked at.
@@ -125,11 +123,12 @@ def _send(t: Tables, w: Work, now: int, touched: int, events: int, kept: bool) -
             continue
         s = pop(w.pool, w.heap, devices + r) & LOWER
         end, code, latest = now + t.send[s, t.kind[r]], s * devices + r % devices, -1
-        if kept:
-            w.sent[code], w.behind[code] = now, -1
+        w.sent[code], w.behind[code] = now, -1
+        w.log[w.logged[0]] = len(t.reads) + code
+        w.logged[0] += 1
         for i in range(low, t.channel_at[r + 1]):
             c = t.channels[i]
-            if kept and w.channel[0, c] > latest and w.channel[1, c] >= 0:
+            if w.channel[0, c] > latest and w.channel[1, c] >= 0:
                 latest, w.behind[code] = w.channel[0, c], w.channel[1, c]
             if end + t.rest[r] > now:
                 w.channel[0, c], w.channel[1, c] = end + t.rest[r], code
@@ -171,13 +170,13 @@ def narrow(key: IntArray) -> IntArray:
 
 
 @part
-def _run(t: Tables, w: Work, key: IntArray, fifo: bool, tail: IntArray, limit: int, mark: Mark, kept: bool) -> int:
-    """The simulation from ``mark`` on, with keys that fit into entries; ``kept``: with schedule and moments."""
+def _run(t: Tables, w: Work, key: IntArray, fifo: bool, tail: IntArray, limit: int, mark: Mark) -> int:
+    """The simulation from ``mark`` on, with schedule and moments, with keys that fit into entries."""
     when, what, devices = w.event_time, w.event_code, len(t.gap)
     # ``number`` of different times so far: keys that say first in, first out
-    now, number, events, longest, started = mark
+    now, number, events, longest, started, w.logged[0] = mark
     look = ~np.uint64(0)  # the devices that may start something
-    next_kept = due(w.kept, len(t.reads)) if kept else 0
+    next_kept = due(w.kept, len(t.reads))
     while True:
         touched, at = 0, (now, number)
         # 1. everything that ends now
@@ -187,13 +186,13 @@ def _run(t: Tables, w: Work, key: IntArray, fifo: bool, tail: IntArray, limit: i
             sort, code = code & 3, code >> 2
             if sort == OPERATION:
                 look |= np.uint64(1) << np.uint64(w.left[code] & 63)
-                touched = _ended(t, w, key, fifo, code, at, touched, kept)
+                touched = _ended(t, w, key, fifo, code, at, touched)
                 if touched < 0:
                     return NO_ROUTE
             elif sort == TRANSFER:
                 s, d = code >> 6, code & 63
                 look |= np.uint64(1) << np.uint64(d)
-                _arrived(t, w, key, fifo, s, d, at, kept)
+                _arrived(t, w, key, fifo, s, d, at)
                 w.routes[touched] = (w.left[t.producer[s]] & 63) * devices + d
                 touched += 1
             elif sort == ROUTE:
@@ -202,7 +201,7 @@ def _run(t: Tables, w: Work, key: IntArray, fifo: bool, tail: IntArray, limit: i
             else:
                 look |= np.uint64(1) << np.uint64(code)
         # 2. transfers whose channels are free
-        events = _send(t, w, now, touched, events, kept)
+        events = _send(t, w, now, touched, events)
         # 3. idle devices
         for d in range(devices):
             if not (look >> np.uint64(d)) & np.uint64(1) or w.heap[d, SIZE] == 0 or w.device[0, d] > now:
@@ -214,10 +213,11 @@ def _run(t: Tables, w: Work, key: IntArray, fifo: bool, tail: IntArray, limit: i
                 return ABORTED
             w.device[2, d] -= end - now
             started, longest = started + 1, max(longest, end)
-            if kept:
-                w.start[v], w.before[v] = now, w.device[1, d]
+            w.start[v], w.before[v] = now, w.device[1, d]
+            w.log[w.logged[0]] = v
+            w.logged[0] += 1
             if end > now:
-                if kept and now == 0:
+                if now == 0:
                     w.kept.opener[d] = entry
                 w.device[0, d], w.device[1, d] = end + t.gap[d], v
                 if t.gap[d] > 0:
@@ -228,40 +228,26 @@ def _run(t: Tables, w: Work, key: IntArray, fifo: bool, tail: IntArray, limit: i
         look = np.uint64(0)
         if when[0] > now:
             now, number = when[0], number + 1
-            if kept and started >= next_kept:
-                keep(w, (now, number, events, longest, started))
+            if started >= next_kept:
+                keep(w, (now, number, events, longest, started, w.logged[0]))
                 next_kept = due(w.kept, len(t.reads))
 
 
-@njit(part=True, _nrt=False)
-def _from_moment(
-    t: Tables,
-    device: IntArray,
-    key: IntArray,
-    fifo: bool,
-    tail: IntArray,
-    limit: int,
-    w: Work,
-    moved: IntArray,
-    change: Change,
-) -> int:
-    """A simulation with schedule and moments, with keys that fit into entries, from a kept moment or the beginning."""
-    (row, size), mark = change, (0, 0, 0, 0, 0)
-    if row < 0:
-        w.kept.rows[0] = 0
-        for d in range(len(t.gap)):
-            w.kept.opener[d] = LAST
-        _start_all(t, w, device, key, fifo)
-    else:
-        move_kept(t, w, device, moved, size, row)
-        mark = restore(w, row)
-    return _run(t, w, key, fifo, tail, limit, mark, True)
+@part
+def _begin(t: Tables, w: Work, device: IntArray, key: IntArray, fifo: bool) -> Mark:
+    """The beginning, before which nothing is kept."""
+    w.kept.rows[0] = 0
+    for d in range(len(t.gap)):
+        w.kept.opener[d] = LAST
+    _start_all(t, w, device, key, fifo)
+    return 0, 0, 0, 0, 0, 0
 
 
 @njit(part=True)
 def simulated(t: Tables, device: IntArray, key: IntArray, fifo: bool, tail: IntArray, limit: int, w: Work) -> int:
     """:func:`simulate` for compiled searches."""
-    return _from_moment(t, device, narrow(key), fifo, tail, limit, w, device, (-1, 0))
+    fitting = narrow(key)
+    return _run(t, w, fitting, fifo, tail, limit, _begin(t, w, device, fitting, fifo))
 
 
 @njit(cache=True, nogil=True)
@@ -276,26 +262,36 @@ def simulate(t: Tables, device: IntArray, key: IntArray, fifo: bool, tail: IntAr
 
 @njit(part=True, _nrt=False)
 def trial(
-    t: Tables, device: IntArray, key: IntArray, tail: IntArray, limit: int, w: Work, moved: IntArray, change: Change
+    t: Tables,
+    device: IntArray,
+    key: IntArray,
+    tail: IntArray,
+    limit: int,
+    both: tuple[Work, Work],
+    moved: IntArray,
+    change: Change,
 ) -> int:
-    """As :func:`simulate`, from a kept moment on and without a schedule. ``key`` fits into entries.
+    """As :func:`simulate`, from a moment on that the first of ``both`` keeps, in the second one.
 
     ``change``: (the moment, -1 for the beginning; how many of ``moved`` are on other devices than when it was kept).
     :func:`~chipmap.heuristics.placement.simulation.checkpoints.first_change` says which moment is early enough.
+    ``key`` fits into entries.
     """
-    (row, size), mark = change, (0, 0, 0, 0, 0)
+    (w, other), (row, size) = both, change
     if row < 0:
-        _start_all(t, w, device, key, False)
+        mark = _begin(t, other, device, key, False)
     else:
-        mark = restore(w, row)
-        move(t, w, device, moved, size, mark[0])
-    return _run(t, w, key, False, tail, limit, mark, False)
+        mark = restore(w.kept, other, row)
+        other.kept.rows[0] = row + 1
+        move(t, w, other, device, moved, size, mark[0])
+    return _run(t, other, key, False, tail, limit, mark)
 
 
 @njit(part=True, _nrt=False)
-def take(t: Tables, device: IntArray, key: IntArray, tail: IntArray, w: Work, moved: IntArray, change: Change) -> int:
-    """As :func:`trial`, with a schedule; from then on it is this simulation whose moments are kept."""
-    return _from_moment(t, device, key, False, tail, NEVER, w, moved, change)
+def take(t: Tables, device: IntArray, both: tuple[Work, Work], moved: IntArray, change: Change) -> None:
+    """Give the second of ``both``, where a trial with ``change`` ended well, what was before the trial began."""
+    if change[0] >= 0:
+        hand_on(t, both[0], both[1], device, moved, change)
 
 
 def schedule(problem: PlacementProblem, device: IntArray, w: Work) -> PlacementSolution:

@@ -49,10 +49,11 @@ class Tables(NamedTuple):
 class Kept(NamedTuple):
     """What a simulation looks like at each of M moments, before anything that happens then.
 
-    ``rows`` [1]: so many moments are kept; ``time`` [M]. ``mark`` [M, 4]: how many times were before, events that are
-    to come, the last end so far, operations that have started. ``left`` [M, N] as in :class:`Work`; the events
-    ``when`` and ``what`` [M, ..]; heaps: their sizes ``size`` [M, H], their entries one after the other in ``entry``
-    [M, ..]. ``device`` [M, 3, D], ``channel`` [M, 2, C]: the arrays of these names in :class:`Work`.
+    ``rows`` [1]: so many moments are kept; ``time`` [M]. ``mark`` [M, 5]: how many times were before, events that are
+    to come, the last end so far, operations that have started, entries of ``log``. ``left`` [M, N] as in
+    :class:`Work`; the events ``when`` and ``what`` [M, ..]; heaps: their sizes ``size`` [M, H], their entries one after
+    the other in ``entry`` [M, ..]. ``device`` [M, 3, D], ``channel`` [M, 2, C]: the arrays of these names in
+    :class:`Work`.
 
     ``opener`` [D]: the entry of the first operation with a time that starts at 0, :data:`LAST` where none does.
 
@@ -83,6 +84,9 @@ class Work(NamedTuple):
     device busy (-1: none). Of each transfer [S * D] that takes place (storage s to device d is s * D + d; the others
     hold anything): ``sent``: its start; ``behind``: the transfer that held a channel before it (-1: none).
 
+    ``log``, of which ``logged`` [1] entries are filled: what started, in this order, an operation v as v and a transfer
+    s * D + d as N + s * D + d.
+
     The rest is scratch. ``left`` [N]: 64 · the inputs that aren't there yet + the device. ``device`` [3, D]: when each
     is free, its last operation, its work that is still to come. ``channel`` [2, C]: when each is free, its last
     transfer. Heaps, ``routes`` to look at, and the moments that are ``kept``.
@@ -93,6 +97,8 @@ class Work(NamedTuple):
     before: IntArray
     sent: IntArray
     behind: IntArray
+    log: IntArray
+    logged: IntArray
     left: Short
     event_time: IntArray
     event_code: IntArray
@@ -154,6 +160,8 @@ def workspace(problem: PlacementProblem, moments: int = 0) -> Work:
         before=ints(count),
         sent=ints(storages * devices),
         behind=ints(storages * devices),
+        log=ints(count + moves),
+        logged=ints(1),
         left=np.zeros(count, dtype=np.int32),
         event_time=ints(events),
         event_code=ints(events),
@@ -165,7 +173,7 @@ def workspace(problem: PlacementProblem, moments: int = 0) -> Work:
         kept=Kept(
             rows=ints(1),
             time=ints(moments),
-            mark=ints(moments, 4),
+            mark=ints(moments, 5),
             left=np.zeros((moments, count), dtype=np.int32),
             when=ints(moments, events),
             what=ints(moments, events),
