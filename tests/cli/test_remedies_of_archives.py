@@ -24,9 +24,10 @@ from chipmap.cli import parser
 from chipmap.inputs.reading import read
 from chipmap.inputs.solutions import read_solution
 from chipmap.instances.ring import RingSolution
+from chipmap.known.records import Origin
 from chipmap.plans.reading import read_plan
 from chipmap.records import InputError
-from chipmap.report.collect import collect
+from chipmap.report.collect import Entry, collect
 from chipmap.result import Result
 from tests.wafer import samples
 
@@ -191,6 +192,9 @@ def of_another_instance(folder: Path, follow: Follow, patch: pytest.MonkeyPatch)
     follow(lambda: command("check", changed, plan), "remove plan.plan.json", in_turn(
         (folder / "plan.plan.json").unlink, partial(command, "check", changed, plan)
     ))  # fmt: skip
+    row = Entry(folder, result_of(OTHER), of_bench=True, origin=Origin(instance=INSTANCE))
+    again = Entry(folder, result_of(INSTANCE), of_bench=True, origin=Origin(instance=INSTANCE))
+    follow(row.instance, "Solve the point again.", again.instance)
 
 
 def plans(folder: Path, follow: Follow, patch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from chipmap.heuristics.multimodel.windows.any_windows import AnyWindows, Line, 
 from chipmap.heuristics.multimodel.windows.one_window import OneWindow
 from chipmap.instances.multimodel.problem import energy, latency, multi_problem
 from chipmap.methods.chain import Turn
-from chipmap.methods.multimodel.programs import ColumnBound
+from chipmap.methods.multimodel.column_bound import ColumnBound
 from chipmap.run import Run, SolveOptions
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import SolveRequest

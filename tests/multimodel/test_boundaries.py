@@ -17,7 +17,7 @@ from chipmap.heuristics.multimodel.tables.sets import places
 from chipmap.heuristics.multimodel.windows.boundaries import Boundaries, improve, shaken
 from chipmap.instances.multimodel.generators import random_instance
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, schedule, terms
-from chipmap.methods.multimodel.programs import grid
+from chipmap.methods.multimodel.column_bound import grid
 from chipmap.validation.multimodel.checker import check
 
 

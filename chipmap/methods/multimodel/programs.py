@@ -7,235 +7,23 @@ that limit; other objectives have one weight.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-
-import numpy as np
-
 from chipmap.deadline import Stop
-from chipmap.heuristics.multimodel.columns.column_generation import KNOTS, NEAR, Column, Prices, WindowColumns
 from chipmap.heuristics.multimodel.columns.pricing import Pricing
 from chipmap.heuristics.multimodel.tables.paths import Paths, module_paths
-from chipmap.heuristics.multimodel.tables.ranges import build
-from chipmap.heuristics.multimodel.tables.sets import places
-from chipmap.heuristics.multimodel.windows.any_windows import (
-    SAFE,
-    AnyWindows,
-    Line,
-    above,
-    corner,
-    energy_within,
-    product_ticks,
-)
 from chipmap.heuristics.multimodel.windows.boundaries import Boundaries, improve
 from chipmap.instances.multimodel.instance import MultiSolution
-from chipmap.instances.multimodel.problem import IntArray, MultiProblem, placed, schedule, terms, watts
+from chipmap.instances.multimodel.problem import MultiProblem, placed, schedule
 from chipmap.methods.chain import Turn
-from chipmap.methods.multimodel.refutation import above_limits
+from chipmap.methods.multimodel.column_bound import ColumnBound
 from chipmap.methods.multimodel.whole_windows import sequences
-from chipmap.solvers.repeated import GrowingProgram
 
-#: Widths of the bottlenecks' cells as shares of the windows' time, round by round; below the share LEAST of them as of
-#: T1, the width is no smaller, nor does it grow by more than GROWTH of them. The first cell ends at SHORT of T1.
-RATIOS, LEAST, SHORT, GROWTH = (0.05, 0.02, 0.01, 0.005), 0.15, 1e-3, 0.3
-#: Width of the windows' cells as a share of that of the bottlenecks' cells, which take most of the time.
-FINER = 0.25
-#: Rates of the tables' weighted sums, as shares of T2 / T1.
-RATES = (0.3, 1.0, 3.0)
-#: A weight is not tried again when one so near has been; at most so many weights for tables of cells up to FINE.
-CLOSE, MOST_WEIGHTS, FINE = 0.05, 6, 0.02
+#: Widths of the bottlenecks' cells as shares of the windows' time, round by round.
+RATIOS = (0.05, 0.02, 0.01, 0.005)
 #: Most entries of all tables.
 MOST_ENTRIES = 25_000_000
-#: How near bound and program come: a share of them, for coarse cells this share of the cells' width.
-NEAR_CELLS = 0.05
 #: Seconds of the search over boundaries after each tables, as a share of what these took; its descents where it isn't
 #: limited by time.
 AFTER, DESCENTS = 0.5, 40
-#: A bound is told when it is better by this share.
-TOLD = 3e-4
-#: Weight of time, in T2 / T1, at which energy doesn't count.
-TIME_ALONE = 1e5
-
-
-class ColumnBound:
-    """The lines of one problem, and what they prove."""
-
-    def __init__(self, problem: MultiProblem, turn: Turn, paths: Paths) -> None:
-        self.problem, self.turn, self.run, self.paths = problem, turn, turn.run, paths
-        self.program = program = AnyWindows(problem)
-        self.least = program.least
-        self.lines: list[Line] = []
-        self.told = self.run.lower.value if self.run.lower is not None else 0
-        found = self._found()
-        self.time, self.energy = found or self.least
-        self.limit = problem.instance.task.latency_limit_ns
-        for factor in (1.0, 0.3, 3.0, 0.1, 10.0):
-            self.lines.append(program.line(factor * self.ratio))
-        self.prices: dict[float, Prices] = {}
-        self.points: list[tuple[float, float]] = []
-        self.windows: list[Column] = []
-        self.near, self.fine, self.entries = NEAR, True, 0
-        #: What whole sequences of windows prove beside the lines, in ticks.
-        self.floor = 0
-        #: Seconds of the last tables, and of the columns over them.
-        self.spent = 0.0, 0.0
-
-    def _found(self) -> tuple[int, int] | None:
-        best = self.run.best
-        return None if best is None else (best.certificate.terms["T1"], best.certificate.terms["T2"])
-
-    @property
-    def ratio(self) -> float:
-        """T2 / T1 of the best schedule, or of the least of both; never 0."""
-        return max(1, self.energy) / max(1, self.time)
-
-    def longest(self) -> int:
-        """An upper limit on T1 of every schedule that is better than the best one."""
-        time, best = self.problem.most_time, self.run.upper
-        if self.limit is not None:
-            time = min(time, self.limit)
-        if best is None:
-            return time
-        objective, (_, energy) = self.problem.instance.task.objective, self.least
-        if objective == "latency":
-            return min(time, best)
-        if objective == "weighted":
-            rate = watts(self.problem.instance)
-            return time if not rate else min(time, 1000 * (best - energy) // rate + 1)
-        if objective == "energy" or not energy:
-            return time
-        tick = self.problem.edp_tick
-        high = best * tick // energy + 1
-        for _ in range(50):  # energy is above the lines, too: T falls to the largest one that still pays
-            lower = int(best * tick / above(self.lines, high, energy) * (1 + SAFE)) + 1
-            if lower >= high:
-                break
-            high = lower
-        return min(time, high)
-
-    def rate(self, tried: Sequence[float]) -> float | None:
-        """The weight of T1 to try next, in pJ per ns; None where none is left."""
-        objective, ratio = self.problem.instance.task.objective, self.ratio
-        if objective == "weighted":
-            rate = watts(self.problem.instance) / 1000
-        elif objective == "latency":
-            rate = TIME_ALONE * ratio
-        elif objective == "energy":
-            rate = self._slope(ratio)
-        else:
-            t, e = corner(self.lines, *self.least)
-            rate = max(1.0, e) / max(1.0, t) if tried else ratio
-        near = any(abs(rate - one) <= CLOSE * one for one in tried)
-        return None if near or len(tried) >= (MOST_WEIGHTS if self.fine else 1 + (objective == "energy")) else rate
-
-    def _slope(self, ratio: float) -> float:
-        """The slope of T2 over T1 between the points on both sides of the limit on T1."""
-        assert self.limit is not None
-        left = [point for point in self.points if point[0] <= self.limit]
-        right = [point for point in self.points if point[0] > self.limit]
-        if not self.points:
-            return ratio
-        if not left:
-            return 3 * max(self.prices)
-        if not right:
-            return min(self.prices) / 3
-        (t, e), (u, f) = max(left), min(right)
-        return (e - f) / (u - t) if e > f else ratio
-
-    def value(self, lines: Sequence[Line] | None = None) -> int:
-        """The bound that the lines prove, in ticks; ``lines``: these and no others."""
-        lines = self.lines if lines is None else lines
-        objective, energy = self.problem.instance.task.objective, self.least[1]
-        if objective == "energy":
-            return energy_within(list(lines), energy, self.limit) if self.limit is not None else energy
-        if objective == "weighted":
-            rate = watts(self.problem.instance) / 1000
-            return max(int(line.value) for line in lines if line.rate == rate)
-        if objective == "latency":
-            return max(int((line.value * (1 - SAFE) - self.problem.most_energy) / line.rate) for line in lines)
-        return product_ticks(list(lines), self.least, self.problem.edp_tick)
-
-    def tell(self, best: int | None, last: bool = False, source: str = "columns over windows") -> None:
-        """Report what the lines prove; schedules worse than ``best`` were left out."""
-        value = max(self.value(), self.floor) if best is None else min(best, max(self.value(), self.floor))
-        if value > self.told * (1 + (0 if last else TOLD)):
-            self.told = value
-            self.turn.bound(value, source)
-        if best is None and (reasons := above_limits(self.problem, self.lines)):
-            self.turn.infeasible(*reasons)
-            self.turn.deadline.check()
-
-    def stage(self, ratio: float) -> WindowColumns:
-        """Tables with cells of this width, and the program over them."""
-        found = self._found()
-        if found is not None:
-            self.time, self.energy = found
-        latency = self.problem.instance.task.objective == "latency"
-        coarse = grid(max(1, self.time), max(1, self.longest()), ratio)
-        edges = grid(max(1, self.time), max(1, self.longest()), ratio * FINER)
-        rates = None if latency else [share * self.ratio for share in RATES]
-        started = time.monotonic()
-        models, deadline = range(len(self.problem.models)), self.turn.deadline
-        tables = [build(self.problem, m, self.paths, edges, rates, deadline, coarse) for m in models]
-        self.entries = sum(len(table.energy) for table in tables)
-        self.spent = time.monotonic() - started, 0.0
-        self.near, self.fine = max(NEAR, ratio * NEAR_CELLS), ratio <= FINE
-        layers = [model.layers for model in self.problem.models]
-        return WindowColumns(layers, self.problem.windows, Pricing(tables, places(self.paths), edges), GrowingProgram)
-
-    def prove(self, program: WindowColumns) -> None:
-        """Lines from the program, until no weight is left to try."""
-        best, started = self.run.upper, time.monotonic()
-        self._known_windows(program)
-        program.again(self.windows, self.ratio)
-        tried: list[float] = []
-        while (rate := self.rate(tried)) is not None:
-            tried.append(rate)
-            self._line(program, rate, best)
-        self.tell(best, last=True)
-        cells, self.spent = program.pricing.cells, (self.spent[0], time.monotonic() - started)
-        what = f"{cells} cells, {self.entries} entries, {program.rounds} rounds, {len(tried)} weights"
-        seconds = f"{self.spent[0]:.1f} s of tables, {self.spent[1]:.1f} s of columns"
-        self.run.note("search", f"columns over windows: {what}; {seconds}")
-
-    def _known_windows(self, program: WindowColumns) -> None:
-        """The windows of the best schedule are columns."""
-        best = self.run.best
-        if best is None:
-            return
-        assert isinstance(best.solution, MultiSolution)
-        columns = []
-        for window in placed(self.problem, best.solution):
-            time, energy = terms(self.problem, [window])
-            nodes = []
-            for m in range(len(self.problem.models)):
-                own = [segment for segment in window if segment[0] == m]
-                nodes.append((own[0][1], own[-1][2] + 1) if own else (0, 0))
-            columns.append(Column(float(time), float(energy), tuple(nodes)))
-        program.add(columns)
-
-    def _line(self, program: WindowColumns, rate: float, best: int | None) -> None:
-        """A line of this rate."""
-        at = len(self.lines)
-        self.lines.append(Line(rate, 0.0))
-
-        def report(value: float) -> None:
-            self.lines[at] = Line(rate, max(value, self.lines[at].value))
-            self.tell(best)
-
-        knots = () if self.prices else KNOTS
-        if self.prices:
-            nearest = min(self.prices, key=lambda one: abs(one - rate))
-            prices = self.prices[nearest]
-        else:
-            self.program.line(rate)
-            ends = np.cumsum([model.layers for model in self.problem.models])[:-1]
-            prices = program.start(np.split(self.program.prices, ends))
-        _, prices = program.bound(rate, prices, self.turn.deadline, report, self.near, knots)
-        self.prices[rate] = prices
-        self.windows += program.used()
-        if program.point is not None:
-            self.points.append(program.point)
 
 
 def column_bounds(problem: MultiProblem, turn: Turn) -> None:
@@ -289,11 +77,3 @@ def boundaries(problem: MultiProblem, turn: Turn, paths: Paths, pricing: Pricing
             turn.solution(schedule(problem, found), "boundaries of windows")
     except Stop:
         turn.deadline.check()
-
-
-def grid(usual: float, longest: float, ratio: float) -> IntArray:
-    """Edges of cells from 0 to ``longest`` ns; those of long windows are ``ratio`` of their time wide."""
-    edges = [0.0, min(SHORT * usual, longest)]
-    while edges[-1] < longest:
-        edges.append(edges[-1] + max(1.0, ratio * edges[-1], min(ratio * LEAST * usual, GROWTH * edges[-1])))
-    return np.unique(np.ceil(np.array(edges)).astype(np.int64))

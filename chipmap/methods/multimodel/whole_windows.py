@@ -7,7 +7,6 @@ limits: a line rate · T1 + T2 >= v leaves out each T1 where rate · T1 + p / T1
 from __future__ import annotations
 
 from math import inf, prod, sqrt
-from typing import TYPE_CHECKING
 
 from chipmap.deadline import Stop
 from chipmap.heuristics.multimodel.columns.column_generation import WindowColumns
@@ -15,10 +14,8 @@ from chipmap.heuristics.multimodel.columns.sequences import Found, Program, Sequ
 from chipmap.heuristics.multimodel.windows.any_windows import SAFE, Line
 from chipmap.heuristics.multimodel.windows.boundaries import MOVES, Boundaries, annealed
 from chipmap.instances.multimodel.problem import MultiProblem, schedule, watts
+from chipmap.methods.multimodel.column_bound import ColumnBound
 from chipmap.methods.multimodel.refutation import limited
-
-if TYPE_CHECKING:
-    from chipmap.methods.multimodel.programs import ColumnBound
 
 #: Shares of the excess that better schedules may have: the first one whose windows can be listed counts.
 SHARES = (1.0, 0.5, 0.25, 0.12, 0.06)
