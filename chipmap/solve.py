@@ -88,7 +88,7 @@ def solve(
     run.interrupted = made.interrupted
     if kept_places.note:
         run.note("plan", kept_places.note)
-    if made.functions:
+    if made.functions and not options.deterministic:  # the same archive, whether they had been compiled or not
         words = f"{counted(made.functions, 'function')} compiled first, in {made.seconds:.1f} CPU seconds"
         run.note("compiled", words, functions=made.functions, seconds=made.seconds, waited=[])
     run.ready, run.small = not (first and small) or is_warm(family), small
