@@ -140,6 +140,11 @@ def search(problem: MultiProblem, turn: Turn, most: int | None = None) -> None:
         turn.solution(schedule(problem, windows), "annealing")
 
 
+def search_alone(problem: MultiProblem, turn: Turn) -> None:
+    """Annealing without proofs beside it."""
+    search(problem, turn, EARLY if _places(problem) <= SMALL else None)
+
+
 def first_search(problem: MultiProblem, turn: Turn) -> None:
     """A few rounds of annealing, so that the proofs may leave more out."""
     search(problem, turn, EARLY)
@@ -261,8 +266,8 @@ def whole(instance: MultiInstance, run: Run) -> Termination:
 
 
 def annealed(instance: MultiInstance, run: Run) -> Termination:
-    """Annealing from whole models."""
-    return _chain(instance, run, (CHAIN[0], Link("search", 1.0, search)))
+    """Annealing from whole models; a few rounds on a small module, which they have gone through."""
+    return _chain(instance, run, (CHAIN[0], Link("search", 1.0, search_alone)))
 
 
 def single(instance: MultiInstance, run: Run) -> Termination:
