@@ -9,15 +9,15 @@ import msgspec
 from chipmap.records import InputError, Source
 
 
-def plain_system(path: str, family: str) -> dict[str, Any]:
-    """The ``system`` of an instance of the family in JSON, or that of an instance, as plain data."""
-    remedy = f"Write the `system` of an instance: `chipmap info --schema {family}` prints the format."
+def plain_system(path: str, family: str, part: str = "system") -> dict[str, Any]:
+    """The ``part`` of an instance of the family in JSON, or that of an instance, as plain data."""
+    remedy = f"Write the `{part}` of an instance: `chipmap info --schema {family}` prints the format."
     try:
         plain = msgspec.json.decode(Source(path).content())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"not valid JSON: {error}", path, remedy) from None
-    if isinstance(plain, dict) and isinstance(plain.get("system"), dict):
-        plain = plain["system"]
+    if isinstance(plain, dict) and isinstance(plain.get(part), dict):
+        plain = plain[part]
     if not isinstance(plain, dict):
         raise InputError("is no JSON object", path, remedy)
     return plain

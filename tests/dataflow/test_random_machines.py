@@ -21,6 +21,7 @@ from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import count
 from chipmap.validation.dataflow.checker import check
+from tests.dataflow.agreement import agreed
 from tests.dataflow.page_comparison import differences
 from tests.dataflow.page_instances import page_instance
 from tests.dataflow.random_instances import mixed_instance, outside_instance, tiny_instance
@@ -69,18 +70,9 @@ def test_products_in_blocks_are_brute_force_from_the_page(block: int) -> None:
         wrong, mappings, _ = differences(instance, random, 25, 6)
         assert not wrong, (seed, wrong[:3])
         compared += mappings
-        if count(instance) > 150:
-            continue
-        best = brute_force(instance, check)[0]
-        for method in (auto, mip, cpsat):
-            state = state_of(instance, 300.0)
-            reason = method(instance, state).reason
-            assert (reason, state.upper) == ("infeasible" if best is None else "optimal", best), (seed, method)
-        for method in (bounds, relaxation) if best is not None else ():
-            state = state_of(instance, 300.0)
-            method(instance, state)
-            assert best is not None and state.lower is not None and state.lower.value <= best, (seed, method)
-        solved[reason] += 1
+        if count(instance) <= 150:
+            optimum, _ = agreed(instance, seed)
+            solved["infeasible" if optimum is None else "optimal"] += 1
     assert compared >= 200 and solved["optimal"] >= 5, (compared, solved)
 
 

@@ -81,11 +81,8 @@ def efficiency(kernel: Kernel, chip: Chip, flop: Fraction) -> Fraction:
 
 def best_rate(kernel: Kernel, workload: Workload, chip: Chip) -> Fraction:
     """FLOP per nanosecond that no share of the kernel exceeds."""
-    most = Fraction(1)
-    if kernel.kind != "elementwise" and chip.efficiency:
-        most = exact(chip.efficiency[-1][1])
-    elif kernel.kind != "elementwise" and chip.blocks:
-        most = best_block(chip)
+    shares = [share for _, share in chip.efficiency] or [share for *_, share in chip.blocks]
+    most = max(map(exact, shares)) if shares and kernel.kind != "elementwise" else Fraction(1)
     return peak(kernel, workload, chip) * most
 
 

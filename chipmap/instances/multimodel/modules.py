@@ -16,7 +16,8 @@ import msgspec
 
 from chipmap.instances.multimodel.costs import Rates
 from chipmap.instances.multimodel.instance import Chiplet, Module, check_module
-from chipmap.records import InputError, Source
+from chipmap.instances.system_files import plain_system
+from chipmap.records import InputError
 from chipmap.records.fields import from_json
 
 Pattern = Literal["first", "second", "sides", "checkerboard", "cross"]
@@ -67,16 +68,7 @@ def _read(path: str) -> System:
 
     ``classes`` beside the chiplets gives classes rates of their own for the roofline.
     """
-    data = Source(path).content()
-    remedy = "Write the `module` of an instance: `chipmap info --schema multimodel` prints the format."
-    try:
-        plain = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"not valid JSON: {error}", path, remedy) from None
-    if isinstance(plain, dict) and isinstance(plain.get("module"), dict):
-        plain = plain["module"]
-    if not isinstance(plain, dict):
-        raise InputError("is no JSON object", path, remedy)
+    plain = plain_system(path, "multimodel", "module")
     classes: Any = plain.pop("classes", {})
     module = from_json(Module, msgspec.json.encode(plain), path)
     if not isinstance(classes, dict):
