@@ -38,7 +38,7 @@ def _put(style: str, rows: list[dict[str, Any]]) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Objective, bound, gap and time of every archive at or below DIR, which the independent checker is asked about
     again, and how far each objective lies above the best known one. Half-written archives, and those that the checker
-    contradicts, are named on stderr and never read. Of a bench's folder its rows are shown."""
+    contradicts, are named on stderr and never read. Of a bench's folder at or below DIR its rows are shown."""
     parser.add_argument(
         "folder", metavar="DIR", help="a directory that `chipmap solve --out` or `chipmap bench --out` has written"
     )
@@ -53,14 +53,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the rows; 0 even when some archives can't be read (they are named)."""
-    from chipmap.report.collect import gathered
+    from chipmap.report.collect import collect
 
     if args.trust:
         print("the archives are believed; the checker was not asked again", file=sys.stderr)
-    entries = gathered(args.folder, args.trust)
+    entries = collect(args.folder, args.trust)
     before = None
     if args.against is not None:
-        before = [entry.result for entry in gathered(args.against, args.trust) if entry.result]
+        before = [entry.result for entry in collect(args.against, args.trust) if entry.result]
     _rows(args, entries)
     if before is not None and args.format == "table":
         from chipmap.report.page.versus import pairs, text
@@ -83,7 +83,8 @@ def _rows(args: argparse.Namespace, entries: list[Entry]) -> None:
     if any(entry.of_bench for entry in entries):
         print("rows of a bench, checked when they were kept; the checker was not asked again", file=sys.stderr)
     found = [(entry, entry.result) for entry in entries if entry.result]
-    folders = ["" if entry.of_bench else os.path.relpath(entry.path, args.folder) for entry, _ in found]
+    folders = [os.path.relpath(entry.path, args.folder) for entry, _ in found]
+    folders = ["" if entry.of_bench and at == "." else at for (entry, _), at in zip(found, folders, strict=True)]
     _put(args.format, [{**row(result), "folder": at} for (_, result), at in zip(found, folders, strict=True)])
     for entry in entries:
         if entry.result is None:

@@ -31,10 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the page and open it, or serve it."""
     from chipmap.cli.common import write_file
-    from chipmap.report.collect import gathered
+    from chipmap.report.collect import collect
     from chipmap.report.page.document import page
 
-    folder, entries = Path(args.folder), gathered(args.folder, args.trust)
+    folder, entries = Path(args.folder), collect(args.folder, args.trust)
     if args.serve:
         from chipmap.report.page.server import serve
 

@@ -1,4 +1,4 @@
-"""The archives below a directory: the results that are whole and hold, and a word about those that don't.
+"""What lies below a directory: archives that are whole and hold, a word about those that don't, and rows of benches.
 
 What an archive says is checked: its instance and its solution go to the independent checker again, whose word counts.
 That an archive has passed is remembered by a hash of its files and of chipmap's version, in the user's cache folder.
@@ -52,34 +52,30 @@ class Entry:
         return found
 
 
-def gathered(folder: str | Path, trust: bool = False) -> list[Entry]:
-    """What ``folder`` holds: the rows of a bench (:func:`of_bench`), or archives (:func:`collect`)."""
-    matrix = Path(folder) / MATRIX
-    return of_bench(matrix) if matrix.is_file() else collect(folder, trust)
-
-
-def of_bench(matrix: Path) -> list[Entry]:
-    """The rows of a bench, which were checked when they were kept."""
-    return [Entry(matrix.parent, as_result(row), of_bench=True, origin=row.origin) for row in stored(matrix)]
-
-
 def collect(folder: str | Path, trust: bool = False) -> list[Entry]:
-    """The archives at or below ``folder``, sorted by instance, method and path; those that can't be read last.
+    """Archives and rows of benches at or below ``folder``: archives sorted by instance, method and path, then the
+    rows, bench by bench in their order, then archives that can't be read.
 
     A half-written or damaged archive, and one that the checker contradicts, is listed and never read as whole; with
-    ``trust`` the checker isn't asked. Raises :class:`InputError` if ``folder`` is no directory or holds no archive at
-    all.
+    ``trust`` the checker isn't asked. Raises :class:`InputError` if ``folder`` is no directory or holds neither.
     """
     root = Path(folder)
     if not root.is_dir():
         raise InputError("is no directory", str(root), "Name a directory that `chipmap solve --out` has written.")
-    below = sorted(path for path in root.rglob("*") if path.is_dir())
+    below = (root, *sorted(path for path in root.rglob("*") if path.is_dir()))
     names = ("result.json", archive.ENVIRONMENT)
-    holding = (p for p in (root, *below) if archive.is_partial(p) or any((p / name).is_file() for name in names))
-    entries = [_entry(path, trust) for path in holding]
-    if not entries:
+    holding = (p for p in below if archive.is_partial(p) or any((p / name).is_file() for name in names))
+    entries = sorted((_entry(path, trust) for path in holding), key=_order)
+    rows = [row for path in below if (path / MATRIX).is_file() for row in _of_bench(path)]
+    if not entries and not rows:
         raise InputError("holds no archive", str(root), "`chipmap solve INSTANCE --out DIR` writes one.")
-    return sorted(entries, key=_order)
+    whole = [entry for entry in entries if entry.result is not None]
+    return [*whole, *rows, *entries[len(whole) :]]
+
+
+def _of_bench(folder: Path) -> list[Entry]:
+    """The rows of a bench, which were checked when they were kept."""
+    return [Entry(folder, as_result(row), of_bench=True, origin=row.origin) for row in stored(folder / MATRIX)]
 
 
 def _entry(path: Path, trust: bool) -> Entry:

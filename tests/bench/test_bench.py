@@ -25,7 +25,7 @@ from chipmap.bench.sweep import points as all_points
 from chipmap.inputs.reading import read
 from chipmap.process.child import environment
 from chipmap.records import InputError
-from chipmap.report.collect import of_bench
+from chipmap.report.collect import MATRIX, collect
 from chipmap.report.page.document import page
 from chipmap.report.page.pictures import draw
 from chipmap.report.sweeps.tables import summary, table
@@ -262,15 +262,16 @@ def test_rows_have_the_pictures_of_their_mappings(tmp_path: Path) -> None:
     row = solve_point(point)
     changed = row.replace(origin=point.replace(set={}).origin)
     for one, drawn in ((row, True), (row.replace(origin=None), False), (changed, False)):
-        (entry,) = of_bench(_kept(tmp_path / f"{one.key}-{drawn}-{one.origin is None}.sqlite", one))
+        (entry,) = collect(_kept(tmp_path / f"{one.key}-{drawn}-{one.origin is None}", one))
         picture = draw(entry)
         assert (picture is not None) == drawn
         assert (entry.drawable, entry.result is not None) == (one.origin is not None, True)
         assert ('type="application/octet-stream"' in page([entry], tmp_path)) == drawn
 
 
-def _kept(path: Path, row: Row) -> Path:
-    matrix = Matrix(path)
+def _kept(folder: Path, row: Row) -> Path:
+    folder.mkdir()
+    matrix = Matrix(folder / MATRIX)
     matrix.put(row)
     matrix.close()
-    return path
+    return folder

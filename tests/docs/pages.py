@@ -43,9 +43,20 @@ def links(page: Path) -> list[str]:
     return _LINK.findall(_FENCE.sub("", page.read_text(encoding="utf-8")))
 
 
+def shell_blocks() -> dict[Path, list[Block]]:
+    """Each page of users with its blocks of commands, in the page's order."""
+    users = [page for page in PAGES if page.is_relative_to(ROOT / "docs") or page.name == "README.md"]
+    return {page: _in_shells(page) for page in users if not page.is_relative_to(ROOT / "docs" / "dev")}
+
+
+def _in_shells(page: Path) -> list[Block]:
+    found = _FENCE.findall(page.read_text(encoding="utf-8"))
+    return [Block(page, name, text) for name, text in found if name in ("sh", "bash", "console")]
+
+
 def command_lines(page: Path, program: str) -> list[list[str]]:
     """Every line of the page's shell blocks that runs ``program``, as arguments without it."""
-    text = "\n".join(block.text for language in ("sh", "bash", "console") for block in blocks(page, language))
+    text = "\n".join(block.text for block in _in_shells(page))
     lines = text.replace("\\\n", " ").splitlines()
     words = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
     return [line[1:] for line in words if line and line[0] == program]

@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from chipmap import archive
+from chipmap.bench.matrix import Matrix
+from chipmap.bench.point import solve_point
 from chipmap.cli import main
-from chipmap.report.collect import collect
+from chipmap.report.collect import MATRIX, collect
+from tests.bench.samples import tiny_points
 from tests.report.samples import archived, chain, result
 
 SPLIT = (0, 0, 1, 1, 2, 2, 3, 3)
@@ -31,6 +34,26 @@ def runs(tmp_path: Path) -> Path:
     instance = chain()
     archived(tmp_path / "runs" / "good", instance, result(instance, [SPLIT], [150_000]))
     return tmp_path / "runs"
+
+
+def test_archives_and_benches_of_one_folder_are_listed_together(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder with both: the rows of the bench stand behind the archives, with the bench's folder."""
+    row = solve_point(tiny_points()[0])
+    (runs / "sweep").mkdir()
+    matrix = Matrix(runs / "sweep" / MATRIX)
+    matrix.put(row)
+    matrix.close()
+    (runs / "broken").mkdir()
+    (runs / "broken" / "result.json").write_text("{")
+    entries = collect(runs)
+    assert [(one.path.name, one.of_bench, one.result is None) for one in entries] == [
+        ("good", False, False),
+        ("sweep", True, False),
+        ("broken", False, True),
+    ]
+    assert main(["report", str(runs), "--format", "json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["folder"] for line in lines] == ["good", "sweep"]
 
 
 def forge(target: Path, **changes: Any) -> None:
