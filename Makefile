@@ -37,7 +37,7 @@ help:
 	@echo "make quick  ruff, mypy and the quick lane of the tests: about a minute"
 	@echo "make test   ruff, mypy and the whole test suite: minutes"
 	@echo "make long   the tests with all of their random cases, where make test takes some"
-	@echo "make judges the tests against torch, accelerate, onnx, onnxruntime and JAX, in $(JUDGES): about half an hour at first"
+	@echo "make judges the tests against torch, accelerate, onnx, onnxruntime, JAX and Dask, in $(JUDGES): about half an hour at first"
 	@echo "make docs   the pages as a site that works without network: site/index.html; built in $(DOCS)"
 	@echo "make wheel  build the wheel, install and try it with every supported Python that is found"
 	@echo "make versions  of these, what pyproject.toml's lowest and newest versions do: about two minutes"

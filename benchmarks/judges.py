@@ -1,4 +1,4 @@
-"""Every test that needs PyTorch, transformers, accelerate, ONNX, ONNX Runtime, JAX or pandas, and what they found.
+"""Every test that needs PyTorch, transformers, accelerate, ONNX, ONNX Runtime, JAX, pandas or Dask, and its findings.
 
     make judges                                  installs them into .judges, then runs this with that Python
     python -m benchmarks.judges [--packages torch jax] [--out FILE]
@@ -27,7 +27,7 @@ from pathlib import Path
 from tests.needs import needing
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("torch", "transformers", "accelerate", "onnx", "onnxruntime", "jax", "pandas")
+PACKAGES = ("torch", "transformers", "accelerate", "onnx", "onnxruntime", "jax", "pandas", "distributed")
 #: Those that ``make test`` has as well.
 THERE = {"onnx"}
 OUT = ROOT / "benchmarks" / "results" / "judges.md"

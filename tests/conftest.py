@@ -35,7 +35,9 @@ sys.dont_write_bytecode = False
 
 #: What a test may skip for want of -> the extra of pyproject.toml that brings it.
 EXTRAS: dict[str, str] = {
-    **dict.fromkeys(("torch", "transformers", "accelerate", "jax", "onnxruntime", "onnxscript"), "judges"),
+    **dict.fromkeys(
+        ("torch", "transformers", "accelerate", "jax", "onnxruntime", "onnxscript", "distributed"), "judges"
+    ),
     **{"onnx": "onnx", "pandas": "pandas", "pymetis": "metis", "matplotlib": "dev"},
 }
 

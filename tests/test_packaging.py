@@ -95,7 +95,7 @@ def test_the_judges_are_installed_as_the_extra_says() -> None:
     assert set(PACKAGES) <= extra.keys() and all("=" in line for line in extra.values())
     first = re.findall(r"^\t\$\(JUDGES\)\S+ -m pip .*install (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert first[0] == extra["torch"]
-    for extras in ("learned", "zoo", "jax", "metis", "onnx", "pandas"):
+    for extras in ("learned", "zoo", "jax", "metis", "onnx", "pandas", "cluster"):
         for asked_for in map(Requirement, PROJECT["project"]["optional-dependencies"][extras]):
             tried = next(iter(Requirement(extra[asked_for.name]).specifier)).version.removesuffix(".*")
             assert asked_for.specifier.contains(tried), f"{asked_for} was tried with {tried}"
