@@ -46,7 +46,7 @@ NOT_RUN = {
 }
 
 #: Beginning of a command that ends with another exit code than 0 -> the code that its page tells of.
-ENDS = {"chipmap explain ring/tiny-infeasible": 2}
+ENDS = {"chipmap explain ring/tiny-infeasible": 2, "chipmap solve decoder.json --set package.sram_bytes=4000000": 2}
 
 #: Pages of `make test`: a family's page, plans, starts.
 FEW = {"docs/explanation/gap.md", "docs/howto/export-a-model.md", "docs/howto/pins-and-starts.md", "docs/plans.md"}
