@@ -27,7 +27,7 @@ ANYWHERE = frozenset({"search", "sub", "subn", "split", "findall", "finditer"})
 #: Characters that are repeated, beside those of the expression itself.
 POOL = "a0_ \n#/\\\"'<>[](){}-,.;:=+*`$\u00b5"
 #: Characters of a text; an expression whose work is their square takes many times SECONDS.
-LENGTH = 100_000
+LENGTH = 50_000
 SECONDS = 3
 _REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)
 

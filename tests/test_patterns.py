@@ -9,7 +9,7 @@ from tests.patterns import SECONDS, found
 
 
 def test_every_expression_ends_on_long_repeats() -> None:
-    """A hundred thousand repeats of each thing that an expression repeats, and of each sign in it."""
+    """Fifty thousand repeats of each thing that an expression repeats, and of each sign in it."""
     done = subprocess.run([sys.executable, "-m", "tests.patterns"], capture_output=True, text=True)
     last = done.stdout.splitlines()[-1:]
     assert last == ["all"], f"more than {SECONDS} s of the processor: {last}{done.stderr}"

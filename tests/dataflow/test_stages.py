@@ -87,7 +87,7 @@ def test_more_dram_is_never_worse() -> None:
     assert (short.infeasibility[0].label, short.infeasibility[0].demand) == ("C6", 8_146_944.0)
     last: DataflowSolution | None = None
     best = 2**62
-    for size in (8_146_944, 14 * 10**6, 30 * 10**6):
+    for size in (8_146_944, 30 * 10**6):
         within = with_dram(instance, size)
         result = solved(within, 600.0)
         assert result.status == "optimal" and result.objective is not None and result.objective <= best, size
