@@ -25,6 +25,7 @@ FAMILY = Family(
         "C2": "no overlap",
         "C3": "memory (per tile)",
         "C4": "pins",
+        "C5": "kept out",
     },
     in_force="chipmap.instances.wafer.instance:in_force",
     merge_pins="chipmap.instances.wafer.pinning:merge_pins",

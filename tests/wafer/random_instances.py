@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from chipmap.instances.wafer import Pin, WaferInstance
+from chipmap.instances.wafer import Pin, Rectangle, WaferInstance
 from chipmap.instances.wafer.generators import explicit
 
 A = {"H": 4, "W": 4, "C": 4, "K": 4}
@@ -25,7 +25,9 @@ def made(width: int, height: int, edges: str, kernels: dict[str, dict[str, Any]]
 def variants() -> dict[str, WaferInstance]:
     """Each feature of the problem in a tiny instance."""
     pins = (Pin(kernel="b", x=0, y=0),)
-    return {**free(), "pins": made(8, 3, "ab", {"a": A, "b": B}, wire_weight=3).replace(pins=pins)}
+    two = made(8, 3, "ab", {"a": A, "b": B}, wire_weight=3)
+    fabric = two.fabric.replace(keep_out=(Rectangle(x=-1, y=1, width=3, height=9),), defects=((5, 2),))
+    return {**free(), "pins": two.replace(pins=pins), "kept out": two.replace(fabric=fabric)}
 
 
 def free() -> dict[str, WaferInstance]:
@@ -52,6 +54,12 @@ def infeasible() -> dict[str, tuple[tuple[str, ...], WaferInstance]]:
     both = (Pin(kernel="a", x=0, y=0), Pin(kernel="b", x=1, y=0))
     return {
         "pinned on each other": (("C2", "C4"), made(8, 3, "ab", {"a": A, "b": B}).replace(pins=both)),
+        "a wall between": (
+            ("C2", "C5"),
+            (walled := made(9, 2, "ab", {"a": A, "b": B})).replace(
+                fabric=walled.fabric.replace(keep_out=(Rectangle(x=4, y=0, width=2, height=2),))
+            ),
+        ),
         "a row too low for any box": (("C0", "C1"), made(30, 1, "", {"a": A})),
         "memory that only a larger fabric has": (("C1", "C3"), made(4, 3, "", {"a": A}, memory_words=8)),
         "too little room for both": (("C1", "C2"), made(5, 2, "ab", {"a": A, "b": B})),

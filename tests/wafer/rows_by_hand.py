@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from chipmap.instances.wafer.instance import Fabric, Kernel, Placement, WaferInstance, Weights
+from chipmap.instances.wafer import Fabric, Kernel, Placement, WaferInstance, Weights
 from chipmap.instances.wafer.problem import WaferProblem, conv_time, memory_k, size, wafer_problem
 
 #: Wires (producer, consumer) of small graphs.

@@ -17,7 +17,7 @@ from chipmap.heuristics.wafer.rows.kernel import INF
 from chipmap.heuristics.wafer.rows.order_kernel import anneal_order, row_wires
 from chipmap.heuristics.wafer.rows.single_row import RowProgram, best_row, path_bound, rows
 from chipmap.heuristics.wafer.rows.times import Targets, TimeTrial, search_times
-from chipmap.instances.wafer.instance import Fabric, Placement, WaferInstance, Weights
+from chipmap.instances.wafer import Fabric, Placement, WaferInstance, Weights
 from chipmap.instances.wafer.problem import TICKS, WaferProblem, depth_first_order, evaluate, size, wafer_problem
 from chipmap.kernels.annealing import seeded
 from tests.wafer.rows_by_hand import DIAMOND, PATH, TRIANGLE, conv, legal, options, table, tiny

@@ -109,8 +109,9 @@ class Sizing:
 
 
 def unreflected(problem: WaferProblem, choices: Asked) -> Asked:
-    """The choices without the symmetry of reflections where C4 tells left from right."""
-    lopsided = problem.instance.pins or problem.instance.forbidden
+    """The choices without the symmetry of reflections where C4 or C5 tells left from right."""
+    instance = problem.instance
+    lopsided = instance.pins or instance.forbidden or instance.fabric.has_holes
     return replace(choices, symmetry="none") if lopsided else choices
 
 

@@ -21,6 +21,7 @@ from chipmap.formulations.wafer.cpsat_boxes import (
     c1_inside,
     c2_no_overlap,
     c3_memory,
+    c5_kept_out,
     def_box,
     sym_reflections,
 )
@@ -41,7 +42,7 @@ from chipmap.instances.wafer.problem import wafer_problem
 class WaferCpChoices(WaferChoices):
     """What only CP-SAT can be asked for, beside :class:`chipmap.formulations.wafer.choices.WaferChoices`.
 
-    ``labels``: ``assume`` gives C1 to C4 a literal each in ``assumptions``, so that an infeasible model names
+    ``labels``: ``assume`` gives C1 to C5 a literal each in ``assumptions``, so that an infeasible model names
     those that clash.
     """
 
@@ -119,6 +120,8 @@ def add_wafer(
     state(c2_no_overlap, builder)
     if pinned(instance):
         state(c4_pins, builder)
+    if instance.fabric.has_holes:
+        state(c5_kept_out, builder)
     if choices.symmetry == "reflections" and not assume:  # it must not stand for C1
         sym_reflections(builder)
     wires = state(t2_wire, builder)

@@ -1,4 +1,4 @@
-"""Options and boxes of the kernels for CP-SAT: C0 to C3, and the symmetry of the fabric."""
+"""Options and boxes of the kernels for CP-SAT: C0 to C3, C5, and the symmetry of the fabric."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ortools.sat.python import cp_model
 from chipmap.formulations.built import Statement
 from chipmap.formulations.cpsat import LabelledModel
 from chipmap.formulations.wafer.choices import Sizing
+from chipmap.instances.wafer.holes import obstacles
 from chipmap.instances.wafer.problem import WaferProblem
 
 
@@ -27,6 +28,7 @@ class Builder(LabelledModel):
         ]
         self.width: list[Any] = []
         self.height: list[Any] = []
+        self.spans: tuple[list[Any], list[Any]] | None = None
 
     @property
     def problem(self) -> WaferProblem:
@@ -78,9 +80,36 @@ def c1_inside(builder: Builder) -> None:
 
 def c2_no_overlap(builder: Builder) -> None:
     """C2: the boxes don't overlap."""
+    builder.model.add_no_overlap_2d(*spans(builder, builder.assumption("c2_no_overlap")))
+
+
+def c5_kept_out(builder: Builder) -> None:
+    """C5: the boxes and the obstacles don't overlap; under an assumption, each box lies on a side of each obstacle."""
+    model, problem = builder.model, builder.problem
+    areas = obstacles(problem.instance.fabric)
+    if not builder.assumption("c5_kept_out"):
+        x_intervals, y_intervals = spans(builder, [])
+        x_intervals = [*x_intervals, *(model.new_fixed_size_interval_var(x, width, "") for x, _, width, _ in areas)]
+        y_intervals = [*y_intervals, *(model.new_fixed_size_interval_var(y, height, "") for _, y, _, height in areas)]
+        model.add_no_overlap_2d(x_intervals, y_intervals)
+        return
+    for v in range(problem.n):
+        x, y = builder.x[v], builder.y[v]
+        right, top = x + builder.width[v], y + builder.height[v]
+        for left, low, width, height in areas:
+            ways = [right <= left, x >= left + width, top <= low, y >= low + height]
+            literals = [builder.literal("beside") for _ in ways]
+            for way, literal in zip(ways, literals, strict=True):
+                model.add(way).only_enforce_if(literal)
+            builder.clause("c5_kept_out", literals)
+
+
+def spans(builder: Builder, assumed: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The intervals that the boxes cover in x and in y, made once; under a literal, where one is ``assumed``."""
+    if builder.spans is not None:
+        return builder.spans
     x_intervals: list[Any] = []
     y_intervals: list[Any] = []
-    assumed = builder.assumption("c2_no_overlap")
     for v in range(builder.problem.n):
         for start, sizes, intervals, end in (
             (builder.x[v], builder.width[v], x_intervals, "right"),
@@ -93,7 +122,8 @@ def c2_no_overlap(builder: Builder) -> None:
                 intervals.append(builder.model.new_optional_interval_var(start, sizes, side, assumed[0], name))
             else:
                 intervals.append(builder.model.new_interval_var(start, sizes, _end(builder, stop, name), name))
-    builder.model.add_no_overlap_2d(x_intervals, y_intervals)
+    builder.spans = x_intervals, y_intervals
+    return builder.spans
 
 
 def _end(builder: Builder, stop: Any, name: str) -> cp_model.IntVar:

@@ -18,7 +18,7 @@ from chipmap.family import Scope
 from chipmap.formulations.built import Built
 from chipmap.formulations.wafer.choices import Sizing
 from chipmap.formulations.wafer.cpsat import WaferCpChoices, built, variables_of
-from chipmap.formulations.wafer.cpsat_boxes import Builder, c0_domain, c1_inside, c2_no_overlap, def_box
+from chipmap.formulations.wafer.cpsat_boxes import Builder, c0_domain, c1_inside, c2_no_overlap, c5_kept_out, def_box
 from chipmap.formulations.wafer.cpsat_pins import c4_pins
 from chipmap.formulations.wafer.cpsat_terms import cut_pairwise, t1_time, t2_wire, t3_adapters
 from chipmap.formulations.wafer.options import Option, channels, option_of
@@ -108,6 +108,8 @@ def _builder(problem: WaferProblem, placements: list[Placement], menu: Menu, tau
     builder.statement(c1_inside, builder)
     if pinned(problem.instance):
         builder.statement(c4_pins, builder)
+    if problem.instance.fabric.has_holes:
+        builder.statement(c5_kept_out, builder)
     return builder
 
 

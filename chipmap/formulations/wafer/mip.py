@@ -22,7 +22,7 @@ from chipmap.formulations.wafer.mip_boxes import (
     def_box,
     sym_reflections,
 )
-from chipmap.formulations.wafer.mip_pins import c4_pins
+from chipmap.formulations.wafer.mip_pins import c4_pins, c5_kept_out
 from chipmap.formulations.wafer.mip_terms import (
     cut_pairwise,
     cut_triangles,
@@ -78,6 +78,8 @@ def add_wafer(block: pyo.Block, instance: WaferInstance, choices: WaferChoices =
         state(c2_no_overlap, block, made)
         if pinned(instance):
             state(c4_pins, block, made)
+        if instance.fabric.has_holes:
+            state(c5_kept_out, block, made)
         if choices.symmetry == "reflections":
             sym_reflections(block, made)
         _terms(block, made, choices)

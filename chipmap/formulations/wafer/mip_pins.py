@@ -1,4 +1,4 @@
-"""Pins, forbidden tiles and groups of kernels in the MIP: C4."""
+"""Pins, forbidden tiles, groups of kernels and tiles that are kept free in the MIP: C4 and C5."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pyomo.environ as pyo
 
 from chipmap.deadline import look
 from chipmap.formulations.wafer.choices import Sizing
+from chipmap.instances.wafer.holes import obstacles
 
 #: A row: expression <= 0.
 Row = Any
@@ -21,7 +22,7 @@ def c4_pins(block: pyo.Block, made: Sizing) -> None:
     instance = made.problem.instance
     at = {name: v for v, name in enumerate(made.problem.names)}
     rows = block.c4_pins = pyo.Constraint(pyo.Any)
-    block.c4_ways = pyo.Var(pyo.Any, domain=pyo.Binary, dense=False)
+    ways = block.c4_ways = pyo.Var(pyo.Any, domain=pyo.Binary, dense=False)
     boxes = [_box(block, v) for v in range(made.problem.n)]
     for i, pin in enumerate(instance.pins):
         v = at[pin.kernel]
@@ -32,27 +33,40 @@ def c4_pins(block: pyo.Block, made: Sizing) -> None:
     for i, one in enumerate(instance.forbidden):
         x, y, right, top = boxes[at[one.kernel]]
         for j, r in enumerate(one.rectangles):
-            ways = [[right - r.x], [r.x + r.width - x], [top - r.y], [r.y + r.height - y]]
-            _one_of(block, made, ("forbidden", i, j), ways)
+            _one_of((rows, ways), made, ("forbidden", i, j), _beside((x, y, right, top), (r.x, r.y, r.width, r.height)))
     for g, group in enumerate(instance.together):
         for i, name in enumerate(group[1:], start=1):
             pairs = [(boxes[at[name]], boxes[at[other]]) for other in group[:i]]
-            _one_of(block, made, ("together", g, i), [way for a, b in pairs for way in _touching(a, b)])
+            _one_of((rows, ways), made, ("together", g, i), [way for a, b in pairs for way in _touching(a, b)])
     for g, group in enumerate(instance.apart):
         for i, name in enumerate(group):
             for j, other in enumerate(group[:i]):
-                ways = _not_touching(boxes[at[name]], boxes[at[other]])
-                _one_of(block, made, ("apart", g, i, j), ways)
+                _one_of((rows, ways), made, ("apart", g, i, j), _not_touching(boxes[at[name]], boxes[at[other]]))
 
 
-def _one_of(block: pyo.Block, made: Sizing, key: tuple[Any, ...], ways: list[list[Row]]) -> None:
-    """All rows of one of the ways at least."""
-    rows, most = block.c4_pins, _slack(made)
+def c5_kept_out(block: pyo.Block, made: Sizing) -> None:
+    """C5: each kernel is left of, right of, below or above each obstacle, by binaries as in C4."""
+    stated = (pyo.Constraint(pyo.Any), pyo.Var(pyo.Any, domain=pyo.Binary, dense=False))
+    block.c5_kept_out, block.c5_ways = stated
+    for o, area in enumerate(obstacles(made.problem.instance.fabric)):
+        for v in range(made.problem.n):
+            _one_of(stated, made, (v, o), _beside(_box(block, v), area))
+
+
+def _beside(box: tuple[Any, ...], area: tuple[int, int, int, int]) -> list[list[Row]]:
+    """Per side of an area (x, y, width, height) on which the box may lie its row."""
+    (x, y, right, top), (left, low, width, height) = box, area
+    return [[right - left], [left + width - x], [top - low], [low + height - y]]
+
+
+def _one_of(stated: tuple[Any, Any], made: Sizing, key: tuple[Any, ...], ways: list[list[Row]]) -> None:
+    """All rows of one of the ways at least; ``stated`` are rows and binaries."""
+    (rows, binaries), most = stated, _slack(made)
     for w, way in enumerate(ways):
         look()
         for i, row in enumerate(way):
-            rows[(*key, w, i)] = row <= most * (1 - block.c4_ways[(*key, w)])
-    rows[(*key, "any")] = pyo.quicksum(block.c4_ways[(*key, w)] for w in range(len(ways))) >= 1
+            rows[(*key, w, i)] = row <= most * (1 - binaries[(*key, w)])
+    rows[(*key, "any")] = pyo.quicksum(binaries[(*key, w)] for w in range(len(ways))) >= 1
 
 
 def _slack(made: Sizing) -> int:

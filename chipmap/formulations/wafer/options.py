@@ -69,7 +69,7 @@ class Limits(NamedTuple):
 
 
 def options(problem: WaferProblem, limits: Limits) -> tuple[tuple[Option, ...], ...]:
-    """For each type the options that fit the fabric, sorted by time, width and height (empty: none fits).
+    """For each type the options that have a place on the fabric, sorted by time, width and height (empty: none fits).
 
     With ``kept="all"`` labels count only where adapters have a weight, and parity where wires have one. Raises
     :class:`InputError` where the list would be too long.
@@ -105,7 +105,7 @@ def least_time(problem: WaferProblem) -> int | None:
             if not tiles:
                 return False
             area += tiles * int((problem.types == t).sum())
-        return area <= problem.width * problem.height
+        return area <= problem.free_tiles
 
     high = problem.longest
     return bisect_left(range(high), True, key=fits) if fits(high) else None
@@ -148,11 +148,7 @@ def _undominated(problem: WaferProblem, convs: IntArray, limits: Limits) -> list
     labelled = limits.kept == "all" and weights.adapter > 0
     parity = 2 if limits.kept == "all" and weights.wire > 0 else 1
     listed = sorted(
-        (
-            option
-            for option in _every(problem, convs, limits, labelled)
-            if option.width <= problem.width and option.height <= problem.height
-        ),
+        _placeable(problem, _every(problem, convs, limits, labelled)),
         key=lambda option: (option.time, *option[:2], option.rotated),
     )
     lowest: dict[tuple[object, ...], IntArray] = {}
@@ -167,6 +163,13 @@ def _undominated(problem: WaferProblem, convs: IntArray, limits: Limits) -> list
             kept.append(option)
             np.minimum(line[option.width :], option.height, out=line[option.width :])
     return kept
+
+
+def _placeable(problem: WaferProblem, every: Iterator[Option]) -> list[Option]:
+    """The options whose box has a place on the fabric."""
+    inside = [option for option in every if option.width <= problem.width and option.height <= problem.height]
+    sides = np.array([option[:2] for option in inside], dtype=np.int64).reshape(-1, 2)
+    return [option for option, fits in zip(inside, problem.fits(*sides.T).tolist(), strict=True) if fits]
 
 
 def _every(problem: WaferProblem, convs: IntArray, limits: Limits, labelled: bool) -> Iterator[Option]:

@@ -1,12 +1,11 @@
 """Family ``wafer``: kernels with free execution arguments on the fabric of a wafer-scale engine."""
 
+from chipmap.instances.wafer.fabric import Fabric, Rectangle
 from chipmap.instances.wafer.instance import (
-    Fabric,
     Forbidden,
     Kernel,
     Pin,
     Placement,
-    Rectangle,
     WaferInstance,
     WaferSolution,
     Weights,

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from chipmap.instances.pinning import pin_counts
+from chipmap.instances.wafer.fabric import Fabric
 from chipmap.instances.wafer.instance import WaferInstance, WaferSolution
 from chipmap.instances.wafer.paint import write_paint
 from chipmap.instances.wafer.problem import TICKS, conv_time, wafer_problem
@@ -33,12 +34,19 @@ def describe(instance: WaferInstance) -> dict[str, Any]:
         "edges": len(problem.edges),
         "multiplications": sum(work),
         "longest": {"name": problem.names[slowest], "steps": steps[slowest] / TICKS},
-        "fabric": msgspec.to_builtins(instance.fabric),
+        "fabric": _fabric(instance.fabric),
         "weights": msgspec.to_builtins(instance.weights),
         "protocol": instance.protocol,
         **pin_counts(instance),
         "notes": instance.notes,
     }
+
+
+def _fabric(fabric: Fabric) -> dict[str, int]:
+    """Sides and memory; of tiles that are kept free, how many areas and defects there are."""
+    found = {"width": fabric.width, "height": fabric.height, "memory_words": fabric.memory_words}
+    counts = {"keep_out": len(fabric.keep_out), "defects": len(fabric.defects)}
+    return found | {name: count for name, count in counts.items() if count}
 
 
 def files(instance: WaferInstance, solution: WaferSolution) -> dict[str, bytes]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from chipmap.instances.generator import NamedGenerator
 from chipmap.instances.wafer import networks
-from chipmap.instances.wafer.instance import Fabric, Protocol, WaferInstance, Weights
+from chipmap.instances.wafer.fabric import Fabric
+from chipmap.instances.wafer.instance import Protocol, WaferInstance, Weights
 from chipmap.instances.wafer.networks import KernelGraph
 from chipmap.records import Record
 

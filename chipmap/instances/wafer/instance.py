@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import ClassVar, Literal
 
+from chipmap.instances.wafer.fabric import MAX_NUMBER, Fabric, Rectangle
 from chipmap.records import InputError, Record, choices
 
 KernelKind = Literal["conv", "dblock", "cblock", "input", "output"]
@@ -23,18 +24,9 @@ FORMAL: dict[str, tuple[str, ...]] = {
 }
 #: How many convolutions a kernel of each kind runs: so many ``c`` and ``k`` has its placement.
 CONVOLUTIONS: dict[str, int] = {"conv": 1, "dblock": 3, "cblock": 4}
-#: Largest formal argument, fabric side and weight, and largest product H·W·C·K·R·S: beyond them 64-bit counts overflow.
-MAX_ARGUMENT = 1_000_000
-MAX_SIDE = 20_000
+#: Largest formal argument and weight, and largest product H·W·C·K·R·S: beyond them 64-bit counts overflow.
+MAX_ARGUMENT = MAX_NUMBER
 MAX_MULTIPLICATIONS = 10**14
-
-
-class Fabric(Record, frozen=True, kw_only=True):
-    """The fabric: ``width`` × ``height`` tiles with ``memory_words`` words of memory each."""
-
-    width: int = 633
-    height: int = 633
-    memory_words: int = 24_576
 
 
 class Weights(Record, frozen=True, kw_only=True):
@@ -104,15 +96,6 @@ class Pin(Record, frozen=True, kw_only=True):
     height: int | None = None
 
 
-class Rectangle(Record, frozen=True, kw_only=True):
-    """The tiles from (``x``, ``y``), its lower left corner, ``width`` to the right and ``height`` up."""
-
-    x: int
-    y: int
-    width: int
-    height: int
-
-
 class Forbidden(Record, frozen=True, kw_only=True):
     """Kernel ``kernel`` covers no tile of ``rectangles``."""
 
@@ -147,11 +130,7 @@ class WaferInstance(Record, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude."""
-        for name in ("width", "height"):
-            if not 1 <= (side := getattr(self.fabric, name)) <= MAX_SIDE:
-                raise InputError(f"is {side}", f"fabric.{name}", f"Give 1 to {MAX_SIDE:,} tiles.")
-        if not 1 <= self.fabric.memory_words <= 10**9:
-            raise InputError(f"is {self.fabric.memory_words}", "fabric.memory_words", "Give 1 to 1e9 words.")
+        self.fabric.check()
         for name in ("time", "wire", "adapter"):
             if not 0 <= (weight := getattr(self.weights, name)) <= MAX_ARGUMENT:
                 raise InputError(f"is {weight}", f"weights.{name}", f"Give 0 to {MAX_ARGUMENT:,}.")
@@ -203,9 +182,15 @@ def pinned(instance: WaferInstance) -> bool:
     return bool(instance.pins or instance.forbidden or instance.together or instance.apart)
 
 
+def special(instance: WaferInstance) -> bool:
+    """Whether there is something that rows, slicing trees and exchanges don't know: C4 or C5."""
+    return pinned(instance) or instance.fabric.has_holes
+
+
 def in_force(instance: WaferInstance) -> frozenset[str]:
-    """The labels that matter: C4 only with pins, forbidden tiles or groups."""
-    return frozenset({"C0", "C1", "C2", "C3", "T1", "T2", "T3"} | ({"C4"} if pinned(instance) else set()))
+    """The labels that matter: C4 only with pins, forbidden tiles or groups, C5 only with keep-out areas or defects."""
+    more = ({"C4"} if pinned(instance) else set()) | ({"C5"} if instance.fabric.has_holes else set())
+    return frozenset({"C0", "C1", "C2", "C3", "T1", "T2", "T3"} | more)
 
 
 def _check_pins(instance: WaferInstance, names: list[str]) -> None:
@@ -230,9 +215,7 @@ def _check_pins(instance: WaferInstance, names: list[str]) -> None:
             raise InputError(f"{what} isn't on the fabric", f"pins[{i}]", where)
     for i, one in enumerate(instance.forbidden):
         for j, r in enumerate(one.rectangles):
-            if min(r.width, r.height) < 1 or max(abs(r.x), abs(r.y), r.width, r.height) > MAX_ARGUMENT:
-                what = f"is {r.width} x {r.height} tiles at ({r.x}, {r.y})"
-                raise InputError(what, f"forbidden[{i}].rectangles[{j}]", "Give sides of at least 1 tile.")
+            r.check(f"forbidden[{i}].rectangles[{j}]")
     _check_contradictions(instance)
 
 

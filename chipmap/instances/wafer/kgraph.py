@@ -16,10 +16,10 @@ import re
 from pathlib import PurePath
 from typing import Any
 
+from chipmap.instances.wafer.fabric import MAX_SIDE
 from chipmap.instances.wafer.instance import (
     FORMAL,
     MAX_ARGUMENT,
-    MAX_SIDE,
     Fabric,
     Kernel,
     WaferInstance,
@@ -132,7 +132,7 @@ def _header(text: str, comments: list[tuple[int, str]], where: str) -> tuple[dic
     protocol, at = found.get("protocol", ("c_n", offset))
     if protocol not in ("c_n", "min_c_k"):
         raise fault(where, *position(text, at), f"protocol is {protocol[:20]!r}", "Give c_n or min_c_k.")
-    header = {"fabric": Fabric(**parts["fabric"]), "weights": Weights(**parts["weights"])}
+    header = {"fabric": Fabric().replace(**parts["fabric"]), "weights": Weights(**parts["weights"])}
     return header, found.get("test", ("", 0))[0], protocol
 
 
@@ -240,6 +240,9 @@ def write_kgraph(instance: WaferInstance) -> bytes:
         raise InputError(f"the name {instance.name!r} can't stand in a header", "name", "Give a name without spaces.")
     if pinned(instance):
         raise InputError("has pins, which a .kgraph can't hold", instance.name, "Write JSON: --out NAME.json")
+    if instance.fabric.has_holes:
+        what = "has keep-out areas or defects, which a .kgraph can't hold"
+        raise InputError(what, instance.name, "Write JSON: --out NAME.json")
     header = {key: getattr(getattr(instance, part), name) for key, (part, name, _, _) in _HEADER.items()}
     lines = ["(*", f"test={instance.name}", *(f"{key}={value}" for key, value in header.items())]
     if instance.protocol != "c_n":

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from chipmap.instances.pinning import PinFields, PinRecords, with_pins
-from chipmap.instances.wafer.instance import Forbidden, Pin, Rectangle, WaferInstance
+from chipmap.instances.wafer.fabric import Rectangle
+from chipmap.instances.wafer.instance import Forbidden, Pin, WaferInstance
 from chipmap.records import InputError
 
 _PIN = "Give x and y, and perhaps width and height, in whole tiles."

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.instances.wafer.holes import Room, room
 from chipmap.instances.wafer.instance import Kernel, Placement, WaferInstance, WaferSolution
 from chipmap.kernels import njit
 from chipmap.networks.graph import neighbours, topological
@@ -98,6 +99,22 @@ class WaferProblem:
         """For each type its convolutions [count, 7] in the order of :class:`Convolution`."""
         first = [int(np.flatnonzero(self.types == t)[0]) for t in range(int(self.types.max()) + 1)]
         return tuple(np.array(self.convs[i], dtype=np.int64) for i in first)
+
+    @cached_property
+    def room(self) -> Room | None:
+        """The free rectangles of the fabric; None where all of its tiles are free (C5)."""
+        fabric = self.instance.fabric
+        return room(fabric) if fabric.has_holes else None
+
+    def fits(self, widths: IntArray, heights: IntArray) -> NDArray[np.bool_]:
+        """Whether boxes of these sides have a place on the fabric, each alone."""
+        inside: NDArray[np.bool_] = (widths <= self.width) & (heights <= self.height)
+        return inside if self.room is None else inside & self.room.fits(widths, heights)
+
+    @property
+    def free_tiles(self) -> int:
+        """Tiles that kernels may cover."""
+        return self.width * self.height if self.room is None else self.room.tiles
 
     @cached_property
     def longest(self) -> int:

@@ -42,7 +42,7 @@ def front(problem: WaferProblem, widths: IntArray, how: IntArray) -> IntArray:
     lying = upright.copy()
     lying[:, :2], lying[:, 5] = upright[:, 1::-1], 1
     boxes = np.concatenate([upright, lying])
-    boxes = boxes[(boxes[:, 0] <= problem.width) & (boxes[:, 1] <= problem.height)]
+    boxes = boxes[problem.fits(boxes[:, 0], boxes[:, 1])]
     boxes = boxes[np.lexsort((boxes[:, 5], boxes[:, 0], boxes[:, 1]))]
     if not len(boxes):
         return boxes
@@ -54,9 +54,8 @@ def fitting(problem: WaferProblem, convs: IntArray, tau: int, memory: int) -> tu
     """The least widths by height, the arguments that give them, and the heights at which the box fits the fabric."""
     widths, how = least_widths(convs, tau, memory, max(problem.width, problem.height), 0)
     heights = np.arange(len(widths))
-    upright = (widths <= problem.width) & (heights <= problem.height)
-    lying = (widths <= problem.height) & (heights <= problem.width)
-    return widths, how, np.flatnonzero((widths > 0) & (upright | lying))
+    either = problem.fits(widths, heights) | problem.fits(heights, widths)
+    return widths, how, np.flatnonzero((widths > 0) & either)
 
 
 def least_tiles(problem: WaferProblem, convs: IntArray, tau: int, memory: int) -> int:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution, pinned
+from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution, special
 from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, wafer_problem
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import side_by_side
-from chipmap.methods.wafer import pins
+from chipmap.methods.wafer import special as specials
 from chipmap.methods.wafer.answers import answer, whole
 from chipmap.methods.wafer.greedy import exhausted, packed, sized
 from chipmap.methods.wafer.models import area, small
@@ -89,8 +89,8 @@ def auto(instance: WaferInstance, run: Run) -> Termination:
     def work() -> None:
         """The lists' links, in one lane or two."""
         problem = wafer_problem(instance)
-        if pinned(instance):
-            return pins.chain(problem, run)
+        if special(instance):
+            return specials.chain(problem, run)
         found = sized(problem, run)
         area(problem, run)
         run.checkpoint()
@@ -263,6 +263,12 @@ ADAPTERS: tuple[Link, ...] = (
     Link("rows", 0.5, _rows),
     Link("search", 0.7, _search),
     Link("adapters", 1.0, _adapters),
+)
+#: On the largest free rectangle of a fabric with obstacles (:mod:`chipmap.methods.wafer.special`).
+OPEN: tuple[Link, ...] = (
+    Link("snakes", 0.15, _snakes),
+    Link("rows", 0.3, _rows),
+    Link("search", 1.0, _search_rows),
 )
 #: Of large instances.
 LARGE: tuple[Link, ...] = (ANSWER, Link("exchanges", 0.9, _search), Link("adapters", 1.0, _adapters))

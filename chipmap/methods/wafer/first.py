@@ -9,22 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from chipmap.heuristics.wafer.pinned import floorplans
+from chipmap.heuristics.wafer.obstructed import longest
 from chipmap.heuristics.wafer.rows.greedy import TARGETS, Sized, narrowest, rows, score
-from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution, pinned
+from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution, special
 from chipmap.instances.wafer.problem import IntArray, WaferProblem, depth_first_order, wafer_problem
 from chipmap.instances.wafer.shapes import front
 from chipmap.instances.wafer.vectors import arguments, least_time, least_widths
 from chipmap.methods.wafer.sequences import Sequences, anneal
 from chipmap.run import Run
 
-SOURCE, SEQUENCES = "rows at once", "sequences at once"
+SOURCE, SEQUENCES, ONE_BY_ONE = "rows at once", "sequences at once", "one by one"
 #: Rows of equal height that are tried, and target times above the least at which rows fit.
 ROWS, ABOVE = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32), (0, 1, 2, 4, 7)
 #: Types of kernels, and convolutions times arguments, up to which all arguments are tried.
 MANY, CELLS = 200, 2_000_000
-#: Kernels up to which corners beside pins are tried.
-CORNERED = 24
 #: Boxes that are placed while sequences are annealed at the longest time.
 BOXES = 6000
 
@@ -48,8 +46,9 @@ def at_once(instance: WaferInstance, run: Run) -> None:
 
 def first(instance: WaferInstance, run: Run) -> None:
     """Report a row packing at the longest time, then the best of a few, or sequences; refused ones are forgotten."""
-    if pinned(instance):
-        _first_pinned(wafer_problem(instance), run)
+    if special(instance):
+        for placements in longest(wafer_problem(instance), run.deadline):
+            _report(run, placements, ONE_BY_ONE)
         return
     packer = _Packer(wafer_problem(instance))
     if packer.at(len(packer.targets) - 1) is None:
@@ -67,15 +66,6 @@ def first(instance: WaferInstance, run: Run) -> None:
                     for (t, name), (x, y) in zip(names, corners, strict=True)
                 ],
             )
-
-
-def _first_pinned(problem: WaferProblem, run: Run) -> None:
-    """Report floorplans that obey C4, kernel by kernel, where there are few kernels."""
-    if problem.n <= CORNERED:
-        every = arguments(max(problem.width, problem.height))
-        least = max(least_time(problem, one, every) for one in problem.type_arrays)
-        for placements in floorplans(problem, least, run.deadline):
-            _report(run, placements)
 
 
 def _report(run: Run, placements: Sequence[Placement], source: str = SOURCE) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chipmap.heuristics.wafer.bounds.single_kernel import SingleKernel, least_score, single_kernels
-from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution, pinned
+from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution, special
 from chipmap.instances.wafer.problem import WaferProblem, evaluate, wafer_problem
+from chipmap.methods.chain import Turn
 from chipmap.methods.wafer.reasons import no_floorplan
 from chipmap.records import InputError
 from chipmap.result import Termination
@@ -38,20 +39,23 @@ def sized(problem: WaferProblem, run: Run) -> list[SingleKernel]:
 def greedy(instance: WaferInstance, run: Run) -> Termination:
     """The greedy row packer (:mod:`chipmap.heuristics.wafer.rows.greedy`): a floorplan wherever rows leave room enough.
 
-    With pins (C4) kernels go one by one to corners (:mod:`chipmap.heuristics.wafer.pinned`)."""
+    With pins or obstacles (C4, C5) kernels are placed one by one (:mod:`chipmap.heuristics.wafer.obstructed`)."""
     problem = wafer_problem(instance)
-    if pinned(instance):
-        return run.attempt(lambda: cornered(problem, max(one.time for one in sized(problem, run)), run))
+    if special(instance):
+        return run.attempt(
+            lambda: cornered(problem, max(one.time for one in sized(problem, run)), Turn(run, run.deadline))
+        )
     return run.attempt(lambda: packed(problem, sized(problem, run), run))
 
 
-def cornered(problem: WaferProblem, least: int, run: Run) -> None:
-    """Report floorplans that obey C4, kernel by kernel."""
-    from chipmap.heuristics.wafer.pinned import floorplans
+def cornered(problem: WaferProblem, least: int, turn: Turn) -> None:
+    """Report floorplans that obey C4 and C5, kernel by kernel."""
+    from chipmap.heuristics.wafer.obstructed import floorplans
 
-    for placements in floorplans(problem, least, run.deadline):
-        report(problem, run, placements, "corners beside pins")
-        run.checkpoint()
+    turn.run.checkpoint()
+    for placements in floorplans(problem, least, turn.deadline):
+        report(problem, turn.run, placements, "one by one")
+        turn.deadline.check()
 
 
 def packed(problem: WaferProblem, found: Sequence[SingleKernel], run: Run) -> None:

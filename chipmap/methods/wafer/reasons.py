@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.bounds.single_kernel import no_joint_floorplan
-from chipmap.instances.wafer.instance import pinned
+from chipmap.instances.wafer.instance import in_force
 from chipmap.instances.wafer.pinned import fastest_in
 from chipmap.instances.wafer.problem import WaferProblem
 from chipmap.methods.clashes import clashing, labels_of
@@ -27,13 +27,22 @@ def no_floorplan(problem: WaferProblem, run: Run) -> Infeasibility:
     names: tuple[str, ...] = ()
     if max(problem.width, problem.height) <= SMALL_SIDE:
         names = clashing(run, lambda: build(problem.instance, {"labels": "assume"}))
-    known = ("C1", "C2", "C3", "C4") if pinned(problem.instance) else ("C1", "C2", "C3")
+    known = ("C1", "C2", "C3", *(label for label in ("C4", "C5") if label in in_force(problem.instance)))
     labels = labels_of(names) or known
+    if "C4" not in labels and "C5" in labels:
+        return _no_room_between(problem, labels)
     if "C4" not in labels:
         return no_joint_floorplan(problem, labels)
     message = f"no floorplan of the {problem.n} kernels keeps to pins, forbidden tiles and groups"
     remedy = "Leave out one of them, or enlarge the fabric (fabric.width, fabric.height)."
     return Infeasibility.of("C4", "places", (1.0, 0.0, "floorplans"), message, remedy, labels=labels)
+
+
+def _no_room_between(problem: WaferProblem, labels: tuple[str, ...]) -> Infeasibility:
+    tiles = problem.width * problem.height - problem.free_tiles
+    message = f"no floorplan of the {problem.n} kernels keeps off the {tiles} tiles of keep-out areas and defects"
+    remedy = "Leave out some of fabric.keep_out and fabric.defects, or enlarge the fabric."
+    return Infeasibility.of("C5", "fabric", (1.0, 0.0, "floorplans"), message, remedy, labels=labels)
 
 
 def impossible_pins(problem: WaferProblem, deadline: Deadline) -> list[Infeasibility]:

@@ -6,7 +6,7 @@ itself.
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -34,16 +34,16 @@ class Placed:
 
 
 def check(instance: WaferInstance, solution: WaferSolution) -> Certificate:
-    """The certificate of ``solution`` for a valid ``instance``: violations of C0 to C3, objective, terms and figures.
+    """The certificate of ``solution`` for a valid ``instance``: violations of C0 to C5, objective, terms and figures.
 
-    Objective and terms stand beside violations of C1 to C3 too; a violation of C0 leaves them undefined.
+    Objective and terms stand beside violations of C1 to C5 too; a violation of C0 leaves them undefined.
     """
     broken: dict[str, Iterable[Finding]] = {"C0": list(c0_domain(instance, solution))}
     if broken["C0"]:
         return certify(instance, solution, broken)
     placed = _placed(instance, solution)
     broken |= {"C1": c1_inside(instance, placed), "C2": c2_no_overlap(placed), "C3": c3_memory(instance, placed)}
-    broken["C4"] = c4_pins(instance, placed)
+    broken |= {"C4": c4_pins(instance, placed), "C5": c5_kept_out(instance, placed)}
     terms = {"T1": t1_time(instance, placed), "T2": t2_wire(instance, placed), "T3": t3_adapters(instance, placed)}
     figures = _figures(instance, placed)
     return certify(instance, solution, broken, objective=sum(terms.values()), terms=terms, figures=figures)
@@ -195,6 +195,25 @@ def c4_pins(instance: WaferInstance, placed: list[Placed]) -> Iterator[Finding]:
                 if length := border(boxes[name], boxes[other]):
                     what = f"kernels {other!r} and {name!r} share a border of {length} tiles: they are to be apart"
                     yield repr(name), length, "tiles", what
+
+
+def c5_kept_out(instance: WaferInstance, placed: list[Placed]) -> Iterator[Finding]:
+    """No kernel on a tile of a keep-out area, nor on a defective one (a tile named twice counts twice)."""
+    fabric = instance.fabric
+    rows: dict[int, list[int]] = {}
+    for x, y in sorted(fabric.defects):
+        rows.setdefault(x, []).append(y)
+    for p in placed:
+        b, tiles = p.box, 0
+        for r in fabric.keep_out:
+            across = min(b.x + b.width, r.x + r.width) - max(b.x, r.x)
+            up = min(b.y + b.height, r.y + r.height) - max(b.y, r.y)
+            tiles += max(0, across) * max(0, up)
+        broken = (rows[x] for x in range(b.x, b.x + b.width) if x in rows)
+        faults = sum(bisect_left(column, b.y + b.height) - bisect_left(column, b.y) for column in broken)
+        if tiles + faults:
+            what = f"kernel {p.kernel.name!r} covers {tiles} tiles of keep-out areas and {faults} defective tiles"
+            yield repr(p.kernel.name), tiles + faults, "tiles", what
 
 
 def border(a: Box, b: Box) -> int:

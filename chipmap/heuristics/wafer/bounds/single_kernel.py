@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.deadline import Deadline
-from chipmap.instances.wafer.problem import IntArray, WaferProblem
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, wafer_problem
 from chipmap.instances.wafer.shapes import fitting, least_tiles
+from chipmap.instances.wafer.special import without_holes
 from chipmap.result import Infeasibility
 
 
@@ -45,12 +46,13 @@ def single_kernels(
             low, high = (low, middle) if least_tiles(problem, convs, middle, problem.memory) else (middle, high)
         found.append(SingleKernel(high, least))
     total = sum(found[int(t)].tiles for t in problem.types)
-    if not reasons and total > problem.width * problem.height:
-        room = problem.width * problem.height
-        message = f"the {problem.n} kernels cover at least {total} tiles without overlap; the fabric has {room}"
+    if not reasons and total > (room := problem.free_tiles):
+        free = " that no area or defect takes" if problem.room else ""
+        message = f"the {problem.n} kernels cover at least {total} tiles without overlap; the fabric has {room}{free}"
         each = [int(least_tiles(problem, convs, problem.longest, ANY_MEMORY)) for convs in problem.type_arrays]
         alone = sum(each[int(t)] for t in problem.types) > room  # C1 and C2 suffice, whatever the memory
-        reasons.append(_no_room(total, room, "tiles", message, ("C1", "C2") if alone else ("C1", "C2", "C3")))
+        labels = (("C1", "C2") if alone else ("C1", "C2", "C3")) + _kept_out(problem)
+        reasons.append(_no_room(total, room, "tiles", message, labels))
     return found, reasons
 
 
@@ -65,6 +67,8 @@ def _unplaceable(problem: WaferProblem, number: int, convs: IntArray) -> Infeasi
         message = f"kernel {name!r} covers at least {large} x {small} tiles; the fabric has {fabric}"
         remedy = "Enlarge the fabric (fabric.width, fabric.height)."
         return Infeasibility.of("C1", "fabric", (*lacking, "tiles"), message, remedy, labels=("C1",))
+    if problem.room is not None and (reason := _no_free_rectangle(problem, convs, name)) is not None:
+        return reason
     words, arguments = _least_words(problem, convs)
     message = (
         f"kernel {name!r} needs at least {words:.1f} words per tile wherever it fits on the fabric of {fabric} "
@@ -74,6 +78,24 @@ def _unplaceable(problem: WaferProblem, number: int, convs: IntArray) -> Infeasi
     return Infeasibility.of(
         "C3", "memory", (words, float(problem.memory), "words"), message, *remedies, labels=("C1", "C3")
     )
+
+
+def _kept_out(problem: WaferProblem) -> tuple[str, ...]:
+    """C5, where it takes room."""
+    return () if problem.room is None else ("C5",)
+
+
+def _no_free_rectangle(problem: WaferProblem, convs: IntArray, name: str) -> Infeasibility | None:
+    """The reason where a kernel would fit a fabric without keep-out areas and defects; None where it wouldn't."""
+    bare = wafer_problem(without_holes(problem.instance))
+    tiles = least_tiles(bare, convs, problem.longest, problem.memory)
+    if not tiles:
+        return None
+    roomy = least_tiles(problem, convs, problem.longest, ANY_MEMORY)
+    message = f"no box of kernel {name!r} has a place between keep-out areas and defects, though it needs {tiles} tiles"
+    remedy = "Leave out some of fabric.keep_out and fabric.defects, or enlarge fabric.memory_words."
+    labels = ("C1", "C3", "C5") if roomy else ("C1", "C5")
+    return Infeasibility.of("C5", name, (1.0, 0.0, "boxes"), message, remedy, labels=labels)
 
 
 def _least_words(problem: WaferProblem, convs: IntArray) -> tuple[float, tuple[int, int, int]]:

@@ -1,0 +1,132 @@
+"""The chain of wafer instances with pins or obstacles (C4, C5): what knows of them, and what works without.
+
+Rows, slicing trees and exchanges know neither. With C5 alone they look for floorplans in the largest free rectangle.
+Bounds are those of the instance without C4 and C5. On a small fabric the model ends with a proof; on a large one
+neighbourhoods and reinsertion improve floorplans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from chipmap.formulations.wafer.options import least_time
+from chipmap.heuristics.wafer.board import FEW
+from chipmap.heuristics.wafer.reinsertion import improve
+from chipmap.instances.wafer.holes import obstacles
+from chipmap.instances.wafer.instance import Placement, WaferSolution
+from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, wafer_problem
+from chipmap.instances.wafer.special import easier, in_the_open
+from chipmap.methods.chain import Link, Turn, follow
+from chipmap.methods.wafer.greedy import cornered, sized
+from chipmap.methods.wafer.models import solve_floorplans
+from chipmap.methods.wafer.neighbourhoods import SOURCE, search_neighbourhoods
+from chipmap.methods.wafer.reasons import SMALL_SIDE, impossible_pins, no_floorplan
+from chipmap.records import Record
+from chipmap.run import Run
+
+REINSERTED = "reinsertion"
+#: Steps of reinsertion where the clock decides nothing; obstacles up to which CP-SAT is asked for neighbourhoods.
+STEPS, MOST_OBSTACLES = 400, 5 * FEW
+#: Rounds of reinsertion and neighbourhoods without a time limit.
+ROUNDS = 2
+
+
+def chain(problem: WaferProblem, run: Run) -> None:
+    """The links, one after the other."""
+    least = max(one.time for one in sized(problem, run))
+    run.checkpoint()
+    start = Link("one by one", 0.2, lambda problem, turn: cornered(problem, least, turn))
+    if max(problem.width, problem.height) <= SMALL_SIDE:
+        follow((start, Link("cpsat", 1.0, _model)), problem, Turn(run, run.deadline))
+        return
+    links = (
+        Link("boxes of pins", 0.2, _boxes),
+        start,
+        Link("largest free rectangle", 0.35, _in_the_open),
+        Link("bounds", 0.2, _bounds),
+        Link("cpsat", 0.4, _model),
+        Link("rounds", 1.0, _rounds),
+    )
+    follow(links, problem, Turn(run, run.deadline))
+
+
+@dataclass(frozen=True)
+class Moved(Turn):
+    """A turn on a part of the fabric: its floorplans are moved by (``x``, ``y``) tiles; its bounds aren't heard."""
+
+    x: int = 0
+    y: int = 0
+
+    def solution(self, solution: Record, source: str) -> None:
+        """Hand over a floorplan of the part."""
+        assert isinstance(solution, WaferSolution)
+        moved = (p.replace(x=p.x + self.x, y=p.y + self.y) for p in solution.placements)
+        super().solution(solution.replace(placements=tuple(moved)), source)
+
+    def bound(self, value: int, source: str) -> None:
+        """Say nothing: other floorplans may be better."""
+
+
+def _in_the_open(problem: WaferProblem, turn: Turn) -> None:
+    """The links that know no obstacles, on the largest free rectangle."""
+    from chipmap.methods.wafer.chain import OPEN, WaferChainState
+
+    part = in_the_open(problem)
+    if part is None:
+        return
+    inner = wafer_problem(part[0])
+    if least_time(inner) is not None:
+        moved = Moved(turn.run, turn.deadline, x=part[1], y=part[2])
+        follow(OPEN, WaferChainState(inner, turn.run.options.seed), moved)
+
+
+def _boxes(problem: WaferProblem, turn: Turn) -> None:
+    """A proof where a kernel can't fill the box that its pin gives."""
+    if reasons := impossible_pins(problem, turn.deadline):
+        turn.infeasible(*reasons)
+        turn.deadline.check()
+
+
+def _bounds(problem: WaferProblem, turn: Turn) -> None:
+    """Lower bounds of the instance without C4 and C5."""
+    from chipmap.heuristics.wafer.bounds.score import NoFloorplanError, bounds
+
+    try:
+        bounds(wafer_problem(easier(problem.instance)), turn.run.upper, turn.deadline, turn.bound)
+    except NoFloorplanError:
+        turn.infeasible(no_floorplan(problem, turn.run))
+        turn.deadline.check()
+
+
+def _model(problem: WaferProblem, turn: Turn) -> None:
+    """The CP-SAT model: as a whole, or, where no floorplan is known, at target times."""
+    small = max(problem.width, problem.height) <= SMALL_SIDE
+    if small or turn.run.best is None:
+        solve_floorplans(problem, turn.run, "cpsat")
+
+
+def _rounds(problem: WaferProblem, turn: Turn) -> None:
+    """Reinsertion and CP-SAT neighbourhoods in turn, of the best floorplan, until the time is used."""
+    run, seed, last = turn.run, 0, -1
+    solver = not problem.instance.fabric.has_holes or len(obstacles(problem.instance.fabric)) <= MOST_OBSTACLES
+    while run.best is not None and turn.deadline.keep_going() and (run.clocked or seed < ROUNDS):
+        _reinsert(problem, turn.share(0.3), run.options.seed + seed)
+        best = run.best.solution
+        assert isinstance(best, WaferSolution)
+        score = evaluate(problem, in_order(problem, best)).score
+        if solver and problem.n > 1 and (score != last or seed % 4 == 0):
+            end = replace(turn.deadline, until=turn.deadline.until - 0.5)
+            search_neighbourhoods(run, problem, best, end, lambda better: turn.solution(better, SOURCE), seed)
+        last, seed = score, seed + 1
+
+
+def _reinsert(problem: WaferProblem, turn: Turn, seed: int) -> None:
+    best = turn.run.best
+    assert best is not None and isinstance(best.solution, WaferSolution)
+
+    def found(placements: list[Placement]) -> None:
+        made = WaferSolution(instance=problem.instance.name, placements=tuple(placements))
+        turn.solution(made, REINSERTED)
+
+    steps = None if turn.run.clocked else STEPS
+    improve(problem, in_order(problem, best.solution), seed, steps, turn.deadline, found)
