@@ -56,8 +56,8 @@ def infeasible() -> dict[str, tuple[tuple[str, ...], WaferInstance]]:
         "pinned on each other": (("C2", "C4"), made(8, 3, "ab", {"a": A, "b": B}).replace(pins=both)),
         "a wall between": (
             ("C2", "C5"),
-            (walled := made(9, 2, "ab", {"a": A, "b": B})).replace(
-                fabric=walled.fabric.replace(keep_out=(Rectangle(x=4, y=0, width=2, height=2),))
+            (walled := made(7, 2, "ab", {"a": A, "b": B})).replace(
+                fabric=walled.fabric.replace(keep_out=(Rectangle(x=4, y=0, width=1, height=2),))
             ),
         ),
         "a row too low for any box": (("C0", "C1"), made(30, 1, "", {"a": A})),

@@ -109,6 +109,7 @@ def test_hashes_hold_and_a_kgraph_refuses_holes() -> None:
 def test_the_checker_counts_the_tiles_that_a_kernel_covers() -> None:
     instance = holed(defects=((0, 0), (1, 1), (11, 7)), keep_out=(Rectangle(x=2, y=-3, width=2, height=4),))
     found = solve(two(pins=(Pin(kernel="k1", x=0, y=0, width=6, height=4),)), method="wafer/cpsat")
+    assert found.solution is not None
     certificate = check(instance, WaferSolution.make(**found.solution))
     (broken,) = [one for one in certificate.violations if one.label == "C5"]
     assert "2 tiles of keep-out areas and 2 defective tiles" in broken.message
@@ -147,5 +148,5 @@ def test_a_large_fabric_in_two_parts_gets_a_floorplan() -> None:
     wall = (Rectangle(x=400, y=0, width=20, height=633),)
     instance = plain.replace(fabric=plain.fabric.replace(keep_out=wall))
     result = solve(instance, method="wafer/greedy")
-    assert result.objective is not None and result.bounds
+    assert result.solution is not None and result.bounds
     assert check(instance, WaferSolution.make(**result.solution)).feasible

@@ -78,8 +78,8 @@ class Board:
         """Where a box of kernel ``v`` may stand among its :meth:`areas`; ``beside`` are kernels to be in line with."""
         ends = [0, 0, self.problem.width - sides[0], self.problem.height - sides[1]]
         if window is not None:
-            left, low = max(ends[0], window.left), max(ends[1], window.low)
-            ends = [left, low, min(ends[2], window.right), min(ends[3], window.top)]
+            least = [max(ends[0], window.left), max(ends[1], window.low)]
+            ends = [*least, min(ends[2], window.right), min(ends[3], window.top)]
         if (pin := self.pins.get(v)) is not None:
             ends = [max(ends[0], pin.x), max(ends[1], pin.y), min(ends[2], pin.x), min(ends[3], pin.y)]
         x, y = (self._lines(v, axis, sides[axis], areas, beside, (ends[axis], ends[2 + axis])) for axis in (0, 1))

@@ -90,7 +90,7 @@ def auto(instance: WaferInstance, run: Run) -> Termination:
         """The lists' links, in one lane or two."""
         problem = wafer_problem(instance)
         if special(instance):
-            return specials.chain(problem, run)
+            return specials.chain(problem, run, _open)
         found = sized(problem, run)
         area(problem, run)
         run.checkpoint()
@@ -243,6 +243,11 @@ def _bounds(state: WaferChainState, turn: Turn) -> None:
     except NoFloorplanError:
         turn.infeasible(no_floorplan(state.problem, turn.run))
         turn.deadline.check()
+
+
+def _open(problem: WaferProblem, turn: Turn) -> None:
+    """Floorplans of a part of the fabric without obstacles; bounds and the run's best floorplan are of the whole."""
+    follow(OPEN, WaferChainState(problem, turn.run.options.seed), turn)
 
 
 #: A floorplan at any time, where greedy rows have found none.

@@ -7,6 +7,7 @@ neighbourhoods and reinsertion improve floorplans.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from chipmap.formulations.wafer.options import least_time
@@ -31,8 +32,8 @@ STEPS, MOST_OBSTACLES = 400, 5 * FEW
 ROUNDS = 2
 
 
-def chain(problem: WaferProblem, run: Run) -> None:
-    """The links, one after the other."""
+def chain(problem: WaferProblem, run: Run, others: Callable[[WaferProblem, Turn], None]) -> None:
+    """The links, one after the other; ``others`` look for floorplans of a problem without C4 and C5."""
     least = max(one.time for one in sized(problem, run))
     run.checkpoint()
     start = Link("one by one", 0.2, lambda problem, turn: cornered(problem, least, turn))
@@ -42,7 +43,7 @@ def chain(problem: WaferProblem, run: Run) -> None:
     links = (
         Link("boxes of pins", 0.2, _boxes),
         start,
-        Link("largest free rectangle", 0.35, _in_the_open),
+        Link("largest free rectangle", 0.35, lambda problem, turn: _in_the_open(problem, turn, others)),
         Link("bounds", 0.2, _bounds),
         Link("cpsat", 0.4, _model),
         Link("rounds", 1.0, _rounds),
@@ -67,17 +68,14 @@ class Moved(Turn):
         """Say nothing: other floorplans may be better."""
 
 
-def _in_the_open(problem: WaferProblem, turn: Turn) -> None:
+def _in_the_open(problem: WaferProblem, turn: Turn, others: Callable[[WaferProblem, Turn], None]) -> None:
     """The links that know no obstacles, on the largest free rectangle."""
-    from chipmap.methods.wafer.chain import OPEN, WaferChainState
-
     part = in_the_open(problem)
     if part is None:
         return
     inner = wafer_problem(part[0])
     if least_time(inner) is not None:
-        moved = Moved(turn.run, turn.deadline, x=part[1], y=part[2])
-        follow(OPEN, WaferChainState(inner, turn.run.options.seed), moved)
+        others(inner, Moved(turn.run, turn.deadline, x=part[1], y=part[2]))
 
 
 def _boxes(problem: WaferProblem, turn: Turn) -> None:
