@@ -39,6 +39,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "families": ("family", "families.plan_formats"),
     "networks": ("records", "deadline", "kernels", "networks"),
     "instances": ("records", "deadline", "kernels", "networks", "instances"),
+    "measuring": ("records", "deadline", "networks", "instances.measured", "measuring"),
     "validation": (
         "records",
         "family",
@@ -98,7 +99,7 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "highspy": ("solvers/*.py",),
     "gurobipy": ("solvers/*.py",),
     "cvxpy": ("formulations/*/relaxation.py",),
-    "torch": ("learned/*.py", "networks/importers/torch*.py", "plans/torch_pipeline/script/*.py"),
+    "torch": ("learned/*.py", "measuring/*.py", "networks/importers/torch*.py", "plans/torch_pipeline/script/*.py"),
     "jax": ("plans/jax/script/*.py",),
     "onnx": ("networks/importers/onnx*.py", "plans/onnx/*.py"),
     "numba": ("kernels/compiled.py", "kernels/parts.py", "kernels/records.py"),

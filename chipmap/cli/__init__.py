@@ -37,6 +37,7 @@ COMMANDS = {
     "generate": "make an instance with a generator",
     "convert": "make an instance from a published graph, change an instance's graph, or the format of a file",
     "calibrate": "latency and rate of links from measured transfers",
+    "measure": "times of a program's operations on this machine",
     "train": "pre-train a learned policy on many graphs",
     "emit": "write a run's mapping as a plan that a runtime takes",
     "adopt": "certify a plan that others made, and say how far from the best it is",

@@ -45,6 +45,11 @@ def add_pin(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pin", metavar="FILE", action="append", help=what)
 
 
+def add_costs(parser: argparse.ArgumentParser, what: str) -> None:
+    """Option --costs, several times."""
+    parser.add_argument("--costs", metavar="FILE|NAME", action="append", help=what)
+
+
 def add_family(parser: argparse.ArgumentParser) -> None:
     """Add ``--family``."""
     parser.add_argument("--family", metavar="NAME", help="take INSTANCE as a published graph, for this family")

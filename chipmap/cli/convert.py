@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from chipmap.cli.common import add_cut, add_pin, add_set, cut, pin, read_instance, say, write_file
+from chipmap.cli.common import add_costs, add_cut, add_pin, add_set, cut, pin, read_instance, say, write_file
 from chipmap.family import FAMILY_NAMES
 from chipmap.records import InputError, Record, nearest
 
@@ -40,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--branch", choices=("true", "false", "heavier"), help=what)
     what = "the system of the instance, for families that take one: a file, or a name such as het-cross-6x6"
     parser.add_argument("--system", metavar="FILE|NAME", help=what)
-    what = "costs of layers, for families that take them: a preset, or a CSV file; repeat it for several"
-    parser.add_argument("--costs", metavar="FILE|NAME", action="append", help=what)
+    what = "measured times of operations (ring, placement: a table, or a trace of torch.profiler), or costs of layers "
+    add_costs(parser, what + "(multimodel: a preset, or a table); repeat it for several")
     for name, metavar, what in (
         ("clone", "OPERATION", "give each reader of the operation a copy of it"),
         ("relay", "OPERATION[:N]", "send its tensors along N identity operations (default: one per chip)"),

@@ -21,6 +21,7 @@ from chipmap.cli.common import add_solve_options, exit_code, read_instance, rema
 from chipmap.cli.parsing import whole
 from chipmap.cli.progress import Progress
 from chipmap.family import family_of, resolve
+from chipmap.inputs.reading import Conversion
 from chipmap.inputs.settings import brief
 from chipmap.process.signals import Interrupts
 from chipmap.records import ChipmapError, InputError, Record
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_instance(parser, "instances", nargs="+")
     common.add_cut(parser)
     common.add_pin(parser)
+    common.add_costs(parser, "measured times of operations, or costs of layers, as convert takes them")
     add_solve_options(parser)
     what = "a cost of your own: a function (instance, solution) -> number, for methods that take one (ring/guided)"
     parser.add_argument("--evaluator", metavar="MODULE:FUNCTION", help=what)
@@ -63,11 +65,12 @@ def run(args: argparse.Namespace) -> int:
     if args.plot and len(args.instances) > 1:
         raise InputError("is for one instance", "--plot", "Use --out, then `chipmap plot` on each archive.")
     codes, rows, taken = [0], list[Row](), set[str]()
+    conversion = Conversion(equipment={} if args.costs is None else {"costs": args.costs})
     with Interrupts(eager=True) as interrupts, closing(Progress(args.quiet)) as progress:
         for source in progress.over(args.instances):
             try:
                 started = time.monotonic()
-                instance = common.cut(read_instance(source, args.set, args.family), args.cut)
+                instance = common.cut(read_instance(source, args.set, args.family, conversion), args.cut)
                 instance, pins = common.pin(instance, args.pin)
                 family = family_of(instance)
                 family.method(args.method, args.evaluator is not None)

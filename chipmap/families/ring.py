@@ -105,6 +105,7 @@ FAMILY = Family(
     ),
     shipped="chipmap.instances.ring.shipped:SHIPPED",
     from_graph="chipmap.instances.ring.from_graph:from_graph",
+    equip="chipmap.instances.ring.from_graph:equip",
     at_once="chipmap.methods.ring.at_once:at_once",
     first="chipmap.methods.ring.first:first",
     advice="chipmap.methods.ring.at_once:advice",

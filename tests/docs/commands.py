@@ -23,7 +23,11 @@ EXIT_CODES = {
         "proved infeasible",
         "`solve`, `bound` and `explain` of an instance without solution; `adopt` of a plan that no mapping keeps to",
     ),
-    3: ("nothing found", "no solution or no bound within the limits; `train` before any checkpoint was judged"),
+    3: (
+        "nothing found",
+        "no solution or no bound within the limits; `train` before any checkpoint was judged; "
+        "`measure` with operations that have no time yet",
+    ),
     4: (
         "the checker refuses",
         "`check`, `explain` and `adopt` of a solution that violates a constraint, results that claim something else, "

@@ -33,6 +33,7 @@ NOT_RUN = {
     "chipmap bench dataflow/serving-groups": "a sweep of many minutes: benchmarks/dataflow_serving.py reads its table",
     "chipmap bench multimodel/front-8-pipelined": "a sweep of many minutes: benchmarks/multimodel_front.py",
     "chipmap solve ring/resnet50-36 --warm-start learned": "needs the extra torch: tests/learned",
+    "chipmap measure": "needs the extra torch: tests/measuring",
     "chipmap train": "hours, and the extra torch: tests/learned",
     "$ python -m benchmarks.zoo": "needs the extra torch and a network's package: `make judges`",
     "$ dask scheduler": "servers in two terminals: tests/docs/test_tutorials.py has a cluster in one process",

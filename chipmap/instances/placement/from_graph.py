@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+from chipmap.instances.measured import times
 from chipmap.instances.optimizer import Optimizer
 from chipmap.instances.placement.instance import PlacementInstance, Task
 from chipmap.instances.placement.presets import preset
@@ -55,16 +56,27 @@ def _word(imported: ImportedGraph) -> int:
 
 
 def equip(instance: PlacementInstance, system: str = "", costs: Sequence[str] = ()) -> PlacementInstance:
-    """The instance on another system: that of a file, or of a name such as ``p100-nvlink-4``.
+    """The instance on another system: that of a file, or of a name such as ``p100-nvlink-4``; with measured times of
+    its operations from tables ``costs`` (:mod:`chipmap.instances.measured`).
 
-    Measured times of a class stay with the class of that name. Those of one class become those of the only class of
-    the new system.
+    Measured times that the instance has stay with the class of that name. Those of one class become those of the only
+    class of the new system.
     """
-    if costs:
-        remedy = "Give time_ns of each class in the instance: times of all operations, in their order."
-        raise InputError("family 'placement' takes no costs of layers", "--costs", remedy)
-    if not system:
-        return instance
+    found = _on_system(instance, system) if system else instance
+    if not costs:
+        return found
+    classes = tuple(one.name for one in found.system.classes)
+    told = times(found.graph, found.scopes, costs, classes)
+    none = (None,) * len(found.graph.operations)
+    merged = {
+        kind: tuple(old if new is None else new for old, new in zip(found.time_ns.get(kind, none), given, strict=True))
+        for kind, given in told.by_class.items()
+    }
+    notes = "; ".join(filter(None, (found.notes, told.note)))
+    return found.replace(time_ns=found.time_ns | merged, notes=notes)
+
+
+def _on_system(instance: PlacementInstance, system: str) -> PlacementInstance:
     found, measured, renamed = named(system), dict(instance.time_ns), ""
     known = {one.name for one in found.classes}
     if measured and not known & measured.keys():

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from chipmap.instances.measured import times
 from chipmap.instances.ring.instance import Label, RingInstance
 from chipmap.networks.importers.common import ImportedGraph
+from chipmap.records import InputError
 
 #: Formats measured on devices with gigabytes of memory, mostly for whole training batches: the SRAM of a chip says
 #: nothing about their tensors, so that C4 is off unless it is asked for.
@@ -32,3 +36,16 @@ def from_graph(imported: ImportedGraph, name: str) -> RingInstance:
     )
     instance.check()
     return instance
+
+
+def equip(instance: RingInstance, system: str = "", costs: Sequence[str] = ()) -> RingInstance:
+    """The instance with measured times of its operations, from tables (:mod:`chipmap.instances.measured`)."""
+    if system:
+        remedy = "Change the package: --set package.chips=36."
+        raise InputError("family 'ring' has a package, no system", "--system", remedy)
+    if not costs:
+        return instance
+    found = times(instance.graph, instance.scopes, costs, ("",))
+    given = instance.time_ns or (None,) * len(instance.graph.operations)
+    together = tuple(old if new is None else new for old, new in zip(given, found.by_class[""], strict=True))
+    return instance.replace(time_ns=together, notes="; ".join(filter(None, (instance.notes, found.note))))

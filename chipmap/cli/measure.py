@@ -1,0 +1,86 @@
+"""``chipmap measure``: times of a program's operations on this machine."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chipmap.cli.parsing import seconds, whole
+
+if TYPE_CHECKING:
+    from chipmap.measuring.passes import Measured
+    from chipmap.measuring.programs import Program
+
+EXAMPLES = (
+    "chipmap measure decoder.pt2 --out costs.csv",
+    "chipmap measure encoder.pt2 decoder.pt2 --out costs.csv --passes 9 --time-limit 1h",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Run each operation of programs that torch.export has saved, on this machine's processor (extra torch), and write
+    its time: the median over passes, with the repeat error. `--costs` of convert and solve takes the table. A table
+    that exists is gone on with, and what was measured is kept when the time is over or at Ctrl-C."""
+    parser.add_argument("programs", metavar="MODEL", nargs="+", help="a file that torch.export.save has written (.pt2)")
+    parser.add_argument("--out", metavar="FILE", required=True, help="the table (CSV)")
+    what = "how often each operation is measured, program by program in turn (default 5)"
+    parser.add_argument("--passes", metavar="N", type=whole, default=5, help=what)
+    what = "threads of an operation (default 1, which counts processor time; more count time by the clock)"
+    parser.add_argument("--threads", metavar="N", type=whole, default=1, help=what)
+    what = "the class of devices that the times are of, for systems with several (default: none)"
+    parser.add_argument("--class", metavar="NAME", dest="kind", default="", help=what)
+    what = "stop after so many seconds (or 30min; default 10min)"
+    parser.add_argument("--time-limit", metavar="S", type=seconds, default=600.0, help=what)
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure pass by pass; the table is written after each program."""
+    from chipmap.archive import write_whole
+    from chipmap.cli.common import say
+    from chipmap.deadline import Deadline
+    from chipmap.measuring.programs import Program, require
+
+    require()
+    from chipmap.measuring.passes import Clock, one_pass
+    from chipmap.measuring.table import earlier, text
+
+    until, out = Deadline.after(args.time_limit), Path(args.out)
+    found = earlier(out, args.kind)
+    programs = [Program(path) for path in args.programs]
+    clock, references = Clock(args.threads), list[float]()
+    for number in range(args.passes):
+        for program, reference in one_pass(programs, found, number, clock, until):
+            references.append(reference)
+            write_whole(out, text(found, args.kind).encode())
+            if not args.quiet:
+                say(f"pass {number + 1} of {args.passes}: {program.path}")
+        if not until.keep_going():
+            say(f"the time is over in pass {number + 1}: the same command goes on")
+            break
+    for program in programs:
+        say(*program.notes, _told(program, found[program.graph]))
+    say(f"wrote {args.out}")
+    drift = max(references) / min(references) - 1
+    say(f"the reference kernel took {drift:.1%} longer at its slowest than at its fastest")
+    return 0 if all(one.samples for program in programs for one in found[program.graph].operations.values()) else 3
+
+
+def _told(program: Program, measured: Measured) -> str:
+    """Operations, their sum beside whole passes, and the repeat error."""
+    from statistics import median
+
+    from chipmap.records import counted
+    from chipmap.records.quantities import duration
+
+    done = {name: one for name, one in measured.operations.items() if one.samples}
+    total = sum(one.ns for one in done.values())
+    parts = [f"{counted(len(done), 'operation')} of {len(program.operations)} measured, {duration(total, 4)} in all"]
+    if measured.whole:
+        parts.append(f"a whole pass takes {duration(median(measured.whole), 4)}")
+    repeats = [(one.repeat, one.ns) for one in done.values() if one.repeat is not None]
+    if repeats and total:
+        weighted = sum(repeat * ns for repeat, ns in repeats) / sum(ns for _, ns in repeats)
+        parts.append(f"repeat error {weighted:.1%} by time")
+    return f"{program.path}: {', '.join(parts)}"

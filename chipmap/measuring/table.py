@@ -1,0 +1,58 @@
+"""The table of measured times, as `chipmap measure` writes it and goes on from it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+from chipmap.measuring.passes import Measured, Operation
+from chipmap.records import InputError
+from chipmap.records.text import csv_text
+
+COLUMNS = ("graph", "operation", "module", "operator", "class", "ns", "repeat", "samples")
+
+
+def text(found: Mapping[str, Measured], kind: str) -> str:
+    """The table of all graphs: times in ns, the repeat error as a fraction, all samples."""
+    return csv_text(
+        COLUMNS,
+        (
+            (
+                graph,
+                name,
+                one.module,
+                one.kind,
+                kind,
+                f"{one.ns:.1f}",
+                "" if one.repeat is None else f"{one.repeat:.4f}",
+                ";".join(f"{sample:.1f}" for sample in one.samples),
+            )
+            for graph, measured in found.items()
+            for name, one in measured.operations.items()
+            if one.samples
+        ),
+    )
+
+
+def earlier(path: Path, kind: str) -> dict[str, Measured]:
+    """What a table of before holds; nothing where there is none. :class:`InputError` for any other file."""
+    if not path.exists():
+        return {}
+    rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"), newline=""))
+    if tuple(rows.fieldnames or ()) != COLUMNS:
+        raise InputError("is no table that `chipmap measure` has written", str(path), "Give --out another name.")
+    found: dict[str, Measured] = {}
+    for row in rows:
+        at = f"{path}: line {rows.line_num}"
+        if row["class"] != kind:
+            what = f"has times of class {row['class']!r}, not {kind!r}"
+            raise InputError(what, at, "Keep one file for each class of devices, and give --costs each of them.")
+        try:
+            samples = [float(sample) for sample in row["samples"].split(";")]
+        except (ValueError, AttributeError):
+            raise InputError("has samples that are no numbers", at, "Measure into a new file.") from None
+        measured = found.setdefault(row["graph"], Measured())
+        measured.operations[row["operation"]] = Operation(row["module"], row["operator"], samples)
+    return found

@@ -1,0 +1,102 @@
+"""`chipmap measure`: each operation of a program has a time, kept from run to run, that convert takes."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from chipmap.cli import main
+from chipmap.inputs.reading import Conversion, read
+from chipmap.instances.ring.instance import RingInstance
+
+torch = pytest.importorskip("torch", reason="needs the extra torch")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two layers, of which the first does 64 times the work of the second, and an operator that changes its input."""
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.large, self.small = torch.nn.Linear(512, 512), torch.nn.Linear(512, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.small(torch.relu_(self.large(x)))
+
+    path = tmp_path_factory.mktemp("measure") / "net.pt2"
+    torch.export.save(torch.export.export(Net().eval(), (torch.randn(256, 512),)), path)
+    return path
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_from_a_program_to_an_instance(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    costs = tmp_path / "costs.csv"
+    command = ["measure", str(program), "--out", str(costs), "--passes", "3", "--quiet"]
+    assert main(command) == 0
+    told = capsys.readouterr().err
+    assert "3 operations of 3 measured" in told and "a whole pass takes" in told and "repeat error" in told
+    measured = {row["operation"]: row for row in rows(costs)}
+    assert [row["operator"] for row in measured.values()] == ["linear", "relu_", "linear"]
+    assert [row["module"] for row in measured.values()] == ["large", "", "small"]
+    times = [float(row["ns"]) for row in measured.values()]
+    assert times[0] > times[2] > 0 and times[1] > 0
+    assert all(len(row["samples"].split(";")) == 3 and float(row["repeat"]) >= 0 for row in measured.values())
+    instance = read(program, (), "ring", Conversion(equipment={"costs": [str(costs)]}))
+    assert isinstance(instance, RingInstance) and instance.time_ns is not None
+    named = dict(zip((one.name for one in instance.graph.operations), instance.time_ns, strict=True))
+    assert {name: named[name] for name in measured} == dict(zip(measured, times, strict=True))
+    assert "by the roofline" not in instance.notes
+
+
+def test_a_run_goes_on_and_keeps_what_was_measured(program: Path, tmp_path: Path) -> None:
+    costs = tmp_path / "costs.csv"
+    command = ["measure", str(program), "--out", str(costs), "--quiet", "--passes"]
+    assert main([*command, "1"]) == 0
+    first = rows(costs)
+    assert [row["repeat"] for row in first] == ["", "", ""]
+    assert main([*command, "2"]) == 0
+    later = rows(costs)
+    assert [row["samples"].split(";")[0] for row in later] == [row["samples"] for row in first]
+    assert all(len(row["samples"].split(";")) == 2 for row in later)
+    assert main([*command, "2"]) == 0
+    assert rows(costs) == later
+    assert main([*command, "3", "--class", "cpu"]) == 1
+
+
+def test_what_cannot_be_measured_is_named(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No file, another format, a file without parameters, sizes that are left open, a table of somebody else."""
+    broken, graph, foreign = tmp_path / "broken.pt2", tmp_path / "net.csv", tmp_path / "foreign.csv"
+    broken.write_bytes(program.read_bytes()[:4000])
+    graph.write_text("name,flop,bytes\na,1,1\n")
+    foreign.write_text("operation,ns\na,1\n")
+    out = str(tmp_path / "x.csv")
+    for path, target in ((tmp_path / "none.pt2", out), (graph, out), (broken, out), (program, str(foreign))):
+        assert main(["measure", str(path), "--out", target]) == 1
+        said = capsys.readouterr().err
+        assert said.count("\n") == 2 and "Traceback" not in said and "defect" not in said
+    assert foreign.read_text() == "operation,ns\na,1\n" and not Path(out).exists()
+
+
+def test_without_time_nothing_is_claimed(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    costs = tmp_path / "costs.csv"
+    assert main(["measure", str(program), "--out", str(costs), "--time-limit", "0.000001"]) == 3
+    assert "0 operations of 3 measured" in capsys.readouterr().err and rows(costs) == []
+
+
+def test_a_table_of_another_graph_is_refused(program: Path, tmp_path: Path) -> None:
+    costs = tmp_path / "costs.csv"
+    assert main(["measure", str(program), "--out", str(costs), "--passes", "1", "--quiet"]) == 0
+    net = tmp_path / "net.json"
+    assert main(["convert", str(program), "--family", "ring", "--out", str(net)]) == 0
+    plain = json.loads(net.read_text())
+    plain["graph"]["operations"][-1]["flop"] = 7
+    net.write_text(json.dumps(plain))
+    assert main(["convert", str(net), "--costs", str(costs), "--out", str(tmp_path / "a.json")]) == 1
