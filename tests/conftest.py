@@ -293,7 +293,7 @@ def wanting(reason: str) -> str:
     extra = re.search(r"needs the extra (\w+)", reason)
     if missing:
         return EXTRAS.get(missing[1], "")
-    return {"learned": "judges", "zoo": "judges"}.get(extra[1], extra[1]) if extra else ""
+    return {"learned": "judges", "torch": "judges", "zoo": "judges"}.get(extra[1], extra[1]) if extra else ""
 
 
 def lacking(reports: Iterable[pytest.TestReport | pytest.CollectReport]) -> Counter[str]:

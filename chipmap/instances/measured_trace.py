@@ -33,7 +33,7 @@ def times_of(source: Source, graph: OperationGraph) -> dict[int, float]:
     for v, operation in enumerate(graph.operations):
         if operation.role == "compute":
             places[operation.kind.rstrip("_")].append(v)
-    found = {}
+    found: dict[int, float] = {}
     for kind, of_kind in places.items():
         lasted, count = calls.get(kind, []), len(of_kind)
         if lasted and len(lasted) % count == 0:

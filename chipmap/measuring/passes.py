@@ -1,9 +1,11 @@
 """Passes of measuring: every operation of every program by turns, a reference kernel between, medians.
 
-In a pass each operation runs in :data:`BATCHES` batches of calls, each of about :data:`BATCH_NS`. The pass's time is
-the median of the batches' means. The time of an operation is the median of its passes. The repeat error is how far the
-medians of every second pass are from those of the passes between: |a - b| / ((a + b) / 2). One thread counts the
-processor time of its own, so that what else runs on the machine counts little; several count time by the clock.
+In a pass a program runs once to warm up and then up to :data:`RUNS` times, for about :data:`PASS_NS`. Each operation
+is timed where it stands in the run, so that its weights come from where they come from in use: the same call again and
+again would find them in the nearest cache. What reading the clock takes is subtracted. The pass's time is the median of
+the runs, the time of an operation the median of its passes. The repeat error is how far the medians of every second
+pass are from those of the passes between: |a - b| / ((a + b) / 2). One thread counts the processor time of its own, so
+that what else runs on the machine counts little; several count time by the clock.
 """
 
 from __future__ import annotations
@@ -11,13 +13,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
-from chipmap.deadline import Deadline
+from chipmap.deadline import Deadline, Stop
 from chipmap.measuring.programs import Program
 
-BATCHES, BATCH_NS, MOST_CALLS = 3, 700_000, 1_000
+RUNS, PASS_NS = 15, 10**9
+T = TypeVar("T")
+
 #: Rows of the square product that is timed between programs.
 REFERENCE = 384
 
@@ -69,24 +74,28 @@ class Clock:
 
         torch.set_num_threads(threads)
         self.now = time.thread_time_ns if threads == 1 else time.perf_counter_ns
+        self.own = 0
+        self.own = round(median(self.timed(_nothing)[0] for _ in range(999)))
 
-    def once(self, call: Callable[[], Any]) -> int:
-        """Nanoseconds of one call."""
+    def timed(self, call: Callable[[], T]) -> tuple[int, T]:
+        """Nanoseconds of a call, and what it returns."""
         began = self.now()
-        call()
-        return self.now() - began
+        found = call()
+        return max(0, self.now() - began - self.own), found
 
-    def mean(self, call: Callable[[], Any]) -> float:
-        """The median over batches of a call's mean time in ns; a first call warms up."""
-        first = max(1, self.once(call))
-        calls = max(1, min(MOST_CALLS, BATCH_NS // first))
-        found = []
-        for _ in range(BATCHES if calls > 1 else 1):
-            began = self.now()
-            for _ in range(calls):
-                call()
-            found.append((self.now() - began) / calls)
-        return median(found)
+    def often(self, call: Callable[[], Any]) -> float:
+        """The median of some calls in ns; a first one warms up."""
+        first, _ = self.timed(call)
+        return median(self.timed(call)[0] for _ in range(_runs(first)))
+
+
+def _nothing() -> None:
+    """A call whose time is the clock's."""
+
+
+def _runs(ns: int) -> int:
+    """How many runs of so many nanoseconds a pass has."""
+    return max(1, min(RUNS, PASS_NS // max(1, ns)))
 
 
 def one_pass(
@@ -94,19 +103,40 @@ def one_pass(
 ) -> Iterator[tuple[Program, float]]:
     """Time each operation once more that has ``number`` samples or fewer, program by program, until the time is over.
 
-    Yields each program as it is done, with the ns of the reference kernel before it.
+    Yields each program as it is done, with the ns of the reference kernel before it. A pass that the time ends keeps
+    nothing of the program that it is in.
     """
     import torch
 
     square = torch.randn(REFERENCE, REFERENCE)
     for program in programs:
-        reference = clock.mean(lambda: torch.mm(square, square))
         measured = found.setdefault(program.graph, Measured())
+        reference = clock.often(partial(torch.mm, square, square))
         with torch.no_grad():
-            for one in program.run():
-                operation = measured.operations.setdefault(one.name, Operation(one.module, one.kind))
-                if len(operation.samples) <= number and until.keep_going():
-                    operation.samples.append(clock.mean(one.call))
+            for name, ns in _pass_of(program, clock, until).items():
+                operation = measured.operations.setdefault(name, Operation(*program.operations[name]))
+                if len(operation.samples) <= number:
+                    operation.samples.append(ns)
             if until.keep_going():
-                measured.whole.append(clock.mean(program.whole()))
+                measured.whole.append(clock.often(program.whole()))
         yield program, reference
+
+
+def _pass_of(program: Program, clock: Clock, until: Deadline) -> dict[str, float]:
+    """The time of each operation in one pass; nothing if the time is over before its end."""
+    timed: dict[str, list[int]] = {name: [] for name in program.operations}
+
+    def timer(name: str, call: Callable[[], T]) -> T:
+        until.check()
+        ns, value = clock.timed(call)
+        timed[name].append(ns)
+        return value
+
+    try:
+        program.run(timer)
+        first = sum(lasted[0] for lasted in timed.values() if lasted)
+        for _ in range(_runs(first)):
+            program.run(timer)
+    except Stop:
+        return {}
+    return {name: float(median(lasted[1:])) for name, lasted in timed.items() if lasted}

@@ -6,8 +6,9 @@ has the operation's name, so that its time is that operation's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -29,14 +30,18 @@ def require() -> None:
         )
 
 
-@dataclass(frozen=True)
-class Timed:
-    """An operation about to run: its name, module and kind, and a call that computes its results once more."""
+def register(modules: list[str]) -> None:
+    """Import modules, which may register operators. Raises :class:`InputError` for one that can't be imported."""
+    for name in modules:
+        try:
+            import_module(name)
+        except Exception as error:  # it is the user's
+            what = f"{name!r} can't be imported: {type(error).__name__}: {error}"
+            raise InputError(what, "--import", "Name a module of this Python.") from None
 
-    name: str
-    module: str
-    kind: str
-    call: Callable[[], Any]
+
+#: Runs an operation (its name, a call that computes its results) and returns the results.
+Timer = Callable[[str, Callable[[], Any]], Any]
 
 
 class Program:
@@ -60,6 +65,7 @@ class Program:
         }
         self.notes: list[str] = []
         self.inputs = self._inputs()
+        self.last_read = self._last_read()
 
     def _inputs(self) -> list[Any]:
         """What the program is called with: the example that it was exported with, else numbers of the right shapes."""
@@ -90,21 +96,19 @@ class Program:
         self.notes.append("the file has no example inputs: floats are random, whole numbers 0 or 1")
         return made
 
-    def run(self) -> Iterator[Timed]:
-        """Run the program. Each operation is handed out before it runs, so that it can be timed; then it runs once."""
+    def run(self, timer: Timer) -> None:
+        """Run the program once; ``timer`` runs its operations."""
         import torch
 
         held = self._held()
-        last = self._last_uses()
         for node in self.exported.graph.nodes:
             if node.op == "get_attr":
                 held[node.name] = _attribute(self.exported.graph_module, node.target)
             elif node.op == "call_function":
                 args, fields = torch.fx.node.map_arg((node.args, node.kwargs), lambda one: held[one.name])
-                if node.name in self.operations:
-                    yield Timed(node.name, *self.operations[node.name], _call(node.target, args, fields))
-                held[node.name] = node.target(*args, **fields)
-            for name in last.get(node.name, ()):
+                call = partial(node.target, *args, **fields)
+                held[node.name] = timer(node.name, call) if node.name in self.operations else call()
+            for name in self.last_read.get(node.name, ()):
                 held.pop(name, None)
 
     def whole(self) -> Callable[[], Any]:
@@ -128,7 +132,7 @@ class Program:
                 found[spec.arg.name] = self.exported.constants.get(spec.target)
         return found
 
-    def _last_uses(self) -> dict[str, list[str]]:
+    def _last_read(self) -> dict[str, list[str]]:
         """Node -> the nodes that none behind it reads."""
         last: dict[str, str] = {}
         for node in self.exported.graph.nodes:
@@ -152,19 +156,13 @@ def _loaded(path: str) -> Any:
     try:
         return torch.export.load(path)
     except Exception:  # PyTorch raises what it likes
-        what = "can't be run here: PyTorch can't load it with its parameters"
-        raise InputError(what, path, "Save it again: torch.export.save(program, FILE) keeps its parameters.") from None
+        what = "can't be run here: PyTorch can't load it with its parameters and operators"
+        remedy = (
+            "Save it again: torch.export.save(program, FILE) keeps its parameters. Where a module registers operators "
+        )
+        raise InputError(what, path, remedy + "that it calls, name it: --import MODULE.") from None
     finally:
         log.setLevel(level)
-
-
-def _call(target: Callable[..., Any], args: Any, fields: Any) -> Callable[[], Any]:
-    """The call; one that changes its arguments changes copies of them, so that the program's values stay."""
-    import torch
-
-    if getattr(getattr(target, "_schema", None), "is_mutable", False):
-        args, fields = torch.utils._pytree.tree_map_only(torch.Tensor, torch.clone, (args, fields))
-    return lambda: target(*args, **fields)
 
 
 def _attribute(module: Any, path: str) -> Any:

@@ -31,7 +31,6 @@ def text(found: Mapping[str, Measured], kind: str) -> str:
             )
             for graph, measured in found.items()
             for name, one in measured.operations.items()
-            if one.samples
         ),
     )
 

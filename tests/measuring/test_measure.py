@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,12 +20,12 @@ torch = pytest.importorskip("torch", reason="needs the extra torch")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two layers, of which the first does 64 times the work of the second, and an operator that changes its input."""
 
-    class Net(torch.nn.Module):
+    class Net(torch.nn.Module):  # type: ignore[name-defined,misc]
         def __init__(self) -> None:
             super().__init__()
             self.large, self.small = torch.nn.Linear(512, 512), torch.nn.Linear(512, 8)
 
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def forward(self, x: Any) -> Any:
             return self.small(torch.relu_(self.large(x)))
 
     path = tmp_path_factory.mktemp("measure") / "net.pt2"
@@ -82,6 +83,8 @@ def test_what_cannot_be_measured_is_named(program: Path, tmp_path: Path, capsys:
         assert main(["measure", str(path), "--out", target]) == 1
         said = capsys.readouterr().err
         assert said.count("\n") == 2 and "Traceback" not in said and "defect" not in said
+    assert main(["measure", str(program), "--out", out, "--import", "no_such_module"]) == 1
+    assert "'no_such_module' can't be imported" in capsys.readouterr().err
     assert foreign.read_text() == "operation,ns\na,1\n" and not Path(out).exists()
 
 
