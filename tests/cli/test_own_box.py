@@ -31,7 +31,7 @@ def test_every_machine_is_a_system(name: str) -> None:
 def test_names_of_systems() -> None:
     assert [len(preset(name, 4).devices) for name in PRESETS] == [4] * len(PRESETS)
     h100 = system("h100-sxm-8")
-    assert (len(h100.devices), h100.devices[0].memory_bytes) == (8, 80 * 10**9)
+    assert (len(h100.devices), h100.devices[0].memory_bytes) == (8, 81_559 * 2**20)
     with pytest.raises(InputError, match="no file and no system is called 'h100-smx'"):
         system("h100-smx")
 
@@ -95,7 +95,7 @@ def test_a_box_names_shipped_machines(chipmap: Command, tmp_path: Path) -> None:
         "a100-40gb": MACHINES["a100-40gb"].chip.flop_per_ns,
         "cpu": 500,
     }
-    assert [one.memory_bytes for one in box.devices] == [80 * 10**9, 40 * 10**9, 16 * 10**9, 256 * 2**30]
+    assert [one.memory_bytes for one in box.devices] == [81_559 * 2**20, 40_960 * 2**20, 16 * 10**9, 256 * 2**30]
     table = tmp_path / "mine.csv"
     table.write_text("name,flop,bytes,inputs\na,2GFLOP,1MiB,\nb,1GFLOP,1MiB,a\nc,1GFLOP,1MiB,a\n")
     for line in (

@@ -13,8 +13,8 @@ import pytest
 from chipmap.formulations.dataflow import cpsat as cp_model
 from chipmap.formulations.dataflow import mip as mip_model
 from chipmap.instances.dataflow import DataflowInstance
-from chipmap.instances.dataflow.batch import in_flight, waited_hops
-from chipmap.instances.dataflow.instance import BatchPlan, DataflowSolution, Degrees
+from chipmap.instances.dataflow.batch import in_flight, passes_held, waited_hops
+from chipmap.instances.dataflow.instance import INTERLEAVED, BatchPlan, DataflowSolution, Degrees, Schedule
 from chipmap.instances.dataflow.plans import allowed_plans, settled
 from chipmap.instances.dataflow.problem import batch_factor, dataflow_problem
 from chipmap.methods.dataflow.bounds import bounds
@@ -75,24 +75,27 @@ def test_bubble_against_dram(method: Any) -> None:
     assert run_of(interleaved(layer, "ax", dram_bytes=3999), method).best is None
 
 
-def order(stages: int, chunks: int, rounds: int, stage: int) -> list[Pass]:
+def order(stages: int, chunks: int, rounds: int, stage: int, ahead_of: int = 2) -> list[Pass]:
     """(forward?, chunk, micro-batch) in the order in which a stage runs them: some forward passes, then one backward
     pass after each, then what is left."""
     passes = range(rounds * chunks)
     group = stages * chunks
     ahead = [(True, k % group // stages, k // group * stages + k % stages) for k in passes]
     back = [(False, chunks - 1 - k % group // stages, k // group * stages + k % stages) for k in passes]
-    warm = min(len(passes), 2 * (stages - stage - 1) + (chunks - 1) * stages)
+    warm = min(len(passes), ahead_of * (stages - stage - 1) + (chunks - 1) * stages)
     found = ahead[:warm]
     for one, other in zip(ahead[warm:], back, strict=False):
         found += [one, other]
     return found + back[len(passes) - warm :]
 
 
-def simulated(stages: int, chunks: int, rounds: int, hop: float) -> tuple[float, int]:
-    """When all is done, and how many passes the first stage holds at most: forward ones take 1, backward ones 2."""
-    todo = [order(stages, chunks, rounds, s) for s in range(stages)]
-    clock, held, most = [0.0] * stages, [0] * stages, 0
+def simulated(
+    stages: int, chunks: int, rounds: int, hop: float, ahead_of: int = 2, lengths: list[int] | None = None
+) -> tuple[float, list[int]]:
+    """When all is done, and how many passes each stage holds at most: forward ones take 1, backward ones 2, or so many
+    times the ``lengths`` of chunks."""
+    todo = [order(stages, chunks, rounds, s, ahead_of) for s in range(stages)]
+    clock, held, most = [0.0] * stages, [0] * stages, [0] * stages
     done: dict[tuple[bool, int, int], float] = {}
     while any(todo):
         before = len(done)
@@ -107,9 +110,10 @@ def simulated(stages: int, chunks: int, rounds: int, hop: float) -> tuple[float,
                     ready = done[needs] + hop if needs in done else -1.0
                 if ready < 0:
                     break
-                clock[s] = done[forward, place, micro] = max(clock[s], ready) + (1 if forward else 2)
+                took = (1 if forward else 2) * (lengths[place] if lengths else 1)
+                clock[s] = done[forward, place, micro] = max(clock[s], ready) + took
                 held[s] += 1 if forward else -1
-                most = max(most, held[0])
+                most[s] = max(most[s], held[s])
                 todo[s].pop(0)
         assert len(done) > before
     return max(clock), most
@@ -118,14 +122,16 @@ def simulated(stages: int, chunks: int, rounds: int, hop: float) -> tuple[float,
 @pytest.mark.parametrize(
     ("stages", "chunks", "rounds"), [(2, 2, 4), (4, 2, 8), (4, 3, 12), (4, 3, 4), (3, 2, 3), (2, 3, 8)]
 )
-def test_the_schedule_itself(stages: int, chunks: int, rounds: int) -> None:
+@pytest.mark.parametrize("schedule", ["interleaved", "interleaved-lean"])
+def test_the_schedule_itself(stages: int, chunks: int, rounds: int, schedule: str) -> None:
     """The page's table is what an event-by-event run of the schedule takes, and holds on its first stage."""
     degrees = Degrees(pipeline=stages, dimensions=("pipeline",))
-    instance = interleaved({"a": ONE}, "", sizes=[stages], layers=stages * chunks, batch=rounds, degrees=degrees)
-    problem = dataflow_problem(instance, degrees, 1, chunks)
+    given = {"sizes": [stages], "layers": stages * chunks, "batch": rounds, "degrees": degrees, "schedule": schedule}
+    problem = dataflow_problem(interleaved({"a": ONE}, "", **given), degrees, 1, chunks)
     for hop in (0.0, 0.25, 0.5):
-        span, held = simulated(stages, chunks, rounds, hop)
-        assert held == chunks * in_flight(problem.instance, degrees)
+        span, held = simulated(stages, chunks, rounds, hop, 2 if schedule == "interleaved" else 1)
+        assert held == [passes_held(problem.instance, degrees, s) for s in range(stages)]
+        assert held[0] == chunks * in_flight(problem.instance, degrees)
         # a layer takes 3, a chunk is a layer; a transfer there and one back
         by_formula = 3 * batch_factor(problem) + Fraction(2 * hop) * waited_hops(problem.instance, degrees)
         assert span == by_formula, hop
@@ -183,7 +189,7 @@ def with_launches(instance: DataflowInstance, random: Random) -> DataflowInstanc
     return instance.replace(system=instance.system.replace(chip=chip))
 
 
-def random_interleaved(random: Random) -> DataflowInstance | None:
+def random_interleaved(random: Random, schedule: Schedule) -> DataflowInstance | None:
     """A random instance with features of all kinds whose chunks are to be chosen, or given; None where it can't be, or
     has too many mappings."""
     instance = random.choice((mixed_instance, outside_instance, outside_instance, tiny_instance))(random)
@@ -192,7 +198,7 @@ def random_interleaved(random: Random) -> DataflowInstance | None:
         return None
     layers = random.choice((4, 4, 8))
     samples = random.choice((task.micro_batch, task.micro_batch, None))
-    task = task.replace(schedule="interleaved", micro_batch=samples, batch=random.choice((4, 8)))
+    task = task.replace(schedule=schedule, micro_batch=samples, batch=random.choice((4, 8)))
     instance = instance.replace(task=task, mode="physical", workload=instance.workload.replace(layers=layers))
     if random.random() < 0.3:
         instance = instance.replace(task=task.replace(chunks=random.choice((1, 2))))
@@ -207,7 +213,7 @@ def random_interleaved(random: Random) -> DataflowInstance | None:
 def test_every_method_is_brute_force(block: int) -> None:
     tried: Counter[int | None] = Counter()
     for seed in range(40 * block, 40 * block + 40):
-        instance = random_interleaved(Random(seed))
+        instance = random_interleaved(Random(seed), INTERLEAVED[seed % 2])
         if instance is None:
             continue
         optimum, mapping = agreed(instance, seed, (bounds,))

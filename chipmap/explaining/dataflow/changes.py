@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.instance import INTERLEAVED, DataflowInstance
 from chipmap.instances.dataflow.plans import allowed_degrees, offered_keeps
 from chipmap.records import InputError
 
@@ -247,7 +247,7 @@ def _choices(instance: DataflowInstance) -> Iterator[DataflowTrial]:
         free.append(("shard", "what replicas share out chosen", "C6", None))
     if offered_keeps(instance) != (None,):
         free.append(("keep", "how long layouts are kept chosen", "C0", None))
-    if task.schedule == "interleaved":
+    if task.schedule in INTERLEAVED:
         free.append(("chunks", "the chunks of a stage chosen", "C0", None))
     for field, what, label, value in free:
         if getattr(task, field) != value:

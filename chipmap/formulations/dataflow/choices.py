@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 from chipmap.family import Scope
 from chipmap.instances.dataflow.instance import (
+    INTERLEAVED,
     BatchPlan,
     DataflowInstance,
     DataflowSolution,
@@ -17,6 +18,7 @@ from chipmap.instances.dataflow.instance import (
 )
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, held_degrees, useful_plans
 from chipmap.instances.dataflow.problem import compute_ticks, dataflow_problem
+from chipmap.instances.dataflow.uneven import even_layers, with_layers
 from chipmap.records import InputError
 
 
@@ -24,9 +26,10 @@ from chipmap.records import InputError
 class DataflowChoices:
     """How a model is stated.
 
-    ``degrees``, ``micro_batch``, ``chunks``, ``recompute``, ``shard``, ``keep``: those that the model is for (None: the
-    task's, or of all that there are those with the least compute). ``order``: ``prefix`` numbers the partitions in use
-    without a gap, ``free`` lets any be empty. ``upper``: cutoff, only mappings whose batch takes <= upper ticks.
+    ``degrees``, ``micro_batch``, ``chunks``, ``recompute``, ``shard``, ``keep``, ``stage_layers``: those that the model
+    is for (None: the task's, or of all that there are those with the least compute; equally many layers, or nearly).
+    ``order``: ``prefix`` numbers the partitions in use without a gap, ``free`` lets any be empty. ``upper``: cutoff,
+    only mappings whose batch takes <= upper ticks.
     ``given``: only mappings with the degrees and schemes of this one, and where stages share out kernels with its
     stages: what the intra-chip pass leaves to choose.
     """
@@ -37,6 +40,7 @@ class DataflowChoices:
     recompute: Recompute | None = None
     shard: Shard | None = None
     keep: Keep | None = None
+    stage_layers: tuple[int, ...] | None = None
     order: Literal["prefix", "free"] = "prefix"
     upper: int | None = None
     given: DataflowSolution | None = None
@@ -44,7 +48,8 @@ class DataflowChoices:
     @property
     def plan(self) -> BatchPlan:
         """How the batch is to be run."""
-        return BatchPlan(self.micro_batch, self.chunks, self.recompute, self.shard, self.keep)
+        own = self.micro_batch, self.chunks, self.recompute, self.shard, self.keep
+        return BatchPlan(*own, self.stage_layers)
 
 
 class Settled(NamedTuple):
@@ -81,9 +86,12 @@ def settle(instance: DataflowInstance, choices: DataflowChoices) -> Settled:
     if not pairs:
         names = {"micro_batch": "micro-batches", "chunks": "chunks", "recompute": "recomputations"}
         names |= {"shard": "parts that replicas share out", "keep": "times for which layouts are kept"}
+        names |= {"stage_layers": "numbers of layers"}
         field, each = next((name, one) for name, one in zip(names, asked, strict=True) if one is not None)
         raise InputError(f"{each} is not among the {names[field]} that the task allows", field, "Use allowed_plans.")
     degrees, plan = min(pairs, key=lambda pair: compute_ticks(dataflow_problem(instance, pair[0], *pair[1])))
+    if instance.task.stage_layers is None and plan.stage_layers is None:
+        plan = plan._replace(stage_layers=even_layers(instance, degrees, plan))
     phase = {kernel.name: kernel.phase for kernel in instance.workload.kernels}
     wires = [*instance.workload.edges, *(instance.workload.carries if instance.task.across_layers else ())]
     returns = any(phase[u] == "backward" and phase[v] == "forward" for u, v in wires)
@@ -93,7 +101,7 @@ def settle(instance: DataflowInstance, choices: DataflowChoices) -> Settled:
 
 
 def _one_chunk(instance: DataflowInstance) -> int | None:
-    return (instance.task.chunks or 1) if instance.task.schedule == "interleaved" else None
+    return (instance.task.chunks or 1) if instance.task.schedule in INTERLEAVED else None
 
 
 def _plans(instance: DataflowInstance, degrees: Degrees, asked: BatchPlan) -> list[BatchPlan]:
@@ -101,4 +109,6 @@ def _plans(instance: DataflowInstance, degrees: Degrees, asked: BatchPlan) -> li
     if asked == BatchPlan():
         return useful_plans(instance, degrees)
     found = allowed_plans(instance, degrees)
+    if asked.stage_layers is not None:
+        found = [with_layers(instance, degrees, plan, asked.stage_layers) for plan in found]
     return [plan for plan in found if all(a in (None, b) for a, b in zip(asked, plan, strict=True))]

@@ -35,6 +35,7 @@ from chipmap.formulations.dataflow.cpsat_terms import (
     c2_sram,
     c6_dram,
     def_launched,
+    def_longest,
     t1_compute,
     t2_memory,
     t3_network,
@@ -47,8 +48,15 @@ from chipmap.formulations.dataflow.cpsat_terms import (
 from chipmap.formulations.dataflow.cpsat_tiles import Shares, c7_tiles, t1_compute_shared
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches
-from chipmap.instances.dataflow.problem import BESIDE, batch_factor, dataflow_problem, steps
+from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches, waited_hops
+from chipmap.instances.dataflow.problem import (
+    BESIDE,
+    DataflowProblem,
+    batch_factor,
+    chunk_factor,
+    dataflow_problem,
+    steps,
+)
 from chipmap.records import InputError
 
 #: Labels that live in variable domains only.
@@ -98,6 +106,7 @@ class DataflowCpVariables:
     dram: list[Any]
     assumptions: dict[str, Any]
     step: Any = None
+    longest: Any = None
 
 
 def encode(v: DataflowCpVariables, solution: DataflowSolution) -> list[tuple[Any, float]] | None:
@@ -131,7 +140,8 @@ def build(instance: DataflowInstance, choices: DataflowCpChoices | Mapping[str, 
     variables = add_dataflow(model, instance, chosen)
     factor, fixed = variables.factor, variables.tables.fixed
     if fixed is not None or not factor:
-        model.minimize(variables.layer if variables.step is None else variables.step)
+        paced = variables.layer if variables.longest is None else variables.longest
+        model.minimize(paced if variables.step is None else variables.step)
         model.proto.objective.scaling_factor = float(factor)
         model.proto.objective.offset = float((fixed or 0) / factor) if factor else 0.0
     else:
@@ -151,14 +161,23 @@ def _batch(variables: DataflowCpVariables) -> Any:
     most = {field: least + sum(amount for *_, amount in more) for field, (least, more) in fields.items()}
     most["after"] += sum(max(map(max, t.converts)) for t in tables.exchanges.handed)
     instance, degrees = tables.problem.instance, tables.problem.degrees
-    rounds = instance.task.parts * (degrees.pipeline + micro_batches(instance, degrees))
+    rounds = waited_hops(instance, degrees) + 1 + instance.task.parts * micro_batches(instance, degrees)
     after = most["after"] + layers_per_stage(instance, degrees) * most["summed"]
-    largest = factor.numerator * tables.longest + factor.denominator * (rounds * most["hop"] + after)
+    longest = tables.problem.longest
+    paced = tables.longest if longest is None else longest.ticks(tables.longest)
+    largest = factor.numerator * paced + factor.denominator * (rounds * most["hop"] + after)
     if largest >= LARGEST_OBJECTIVE:
         what = f"the batch could take {float(largest):.3g} picoseconds, too many for CP-SAT's 64 bits"
         raise InputError(what, "task.batch", "Use the method dataflow/auto or dataflow/mip, or a smaller batch.")
-    beside = variables.transfers + variables.gradients + variables.optimizer - tables.problem.filled
-    return factor.numerator * variables.layer + factor.denominator * beside
+    beside = variables.transfers + variables.gradients + variables.optimizer
+    beside += tables.problem.ends_after - tables.problem.filled
+    chunk = variables.layer if variables.longest is None else variables.longest
+    return factor.numerator * chunk + factor.denominator * beside
+
+
+def _factor(problem: DataflowProblem) -> Fraction:
+    """How many times a layer, or the longest chunk, the batch takes."""
+    return batch_factor(problem) if problem.longest is None else chunk_factor(problem)
 
 
 def add_dataflow(
@@ -191,6 +210,7 @@ def add_dataflow(
     step = state.where(bool(made.stages), t7_stage, builder, time, made.most(choices.upper))
     if step is not None:
         state(t5_transfers_stages, tensors, step)
+    longest = def_longest(builder, layer)
     left = def_launched(builder, time)
     terms = {"T1": state(t1_compute, builder, left), "T2": state(t2_memory, tensors, left, sram)}
     terms["T3"] = state(t3_network, tensors, left)
@@ -209,8 +229,8 @@ def add_dataflow(
         inside=tensors.inside,
         time=time,
         layer=layer,
-        factor=Fraction(steps(made.problem)) if made.stages else batch_factor(made.problem),
-        transfers=state(t5_transfers, builder, layer),
+        factor=Fraction(steps(made.problem)) if made.stages else _factor(made.problem),
+        transfers=state(t5_transfers, builder, layer, longest),
         gradients=state(t6_gradients, tensors),
         optimizer=state(t8_step, builder),
         terms=terms,
@@ -218,5 +238,6 @@ def add_dataflow(
         shares=shares.share,
         dram=state(c6_dram_stages if made.stages else c6_dram, tensors),
         step=step,
+        longest=longest,
         assumptions=builder.assumptions,
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from chipmap.formulations.dataflow.cpsat_assignment import Builder, Parts, def_several, total
 from chipmap.formulations.dataflow.cpsat_tensors import Tensors
+from chipmap.formulations.dataflow.tables_uneven import kept_by, stages_held
 from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches, waited_hops
 
 
@@ -56,9 +57,9 @@ def c2_sram(tensors: Tensors) -> list[Any]:
     return sums
 
 
-def outside(builder: Builder, field: str) -> Any:
-    """Σ of a column of options over all copies."""
-    least, more = builder.tables.outside(field)
+def outside(builder: Builder, field: str, stage: int = 0) -> Any:
+    """Σ of a column of options over all copies; of ``kept`` that of the k-th of stages that differ."""
+    least, more = kept_by(builder.tables, stage) if stage else builder.tables.outside(field)
     return least + total([(amount, builder.s[i, o]) for i, o, amount in more])
 
 
@@ -85,6 +86,9 @@ def c6_dram(tensors: Tensors) -> list[Any]:
                 held += amount * sum(lives)
         sums.append(held)
         builder.enforce("c6_dram", builder.model.add(held <= capacity))
+        for stage in range(1, stages_held(tables)):
+            other = held - outside(builder, "kept") + outside(builder, "kept", stage)
+            builder.enforce("c6_dram", builder.model.add(other <= capacity))
     return sums
 
 
@@ -194,7 +198,20 @@ def t4_layer(builder: Builder, time: list[Any], most: int | None) -> Any:
     return layer
 
 
-def t5_transfers(builder: Builder, layer: Any) -> Any:
+def def_longest(builder: Builder, layer: Any) -> Any:
+    """Picoseconds of the chunk that takes longest, at least those of each that may (T7, stages with unequal numbers of
+    layers); None where all are alike."""
+    longest, most = builder.tables.problem.longest, builder.tables.longest
+    if longest is None:
+        return None
+    top = max(count * most + more for count, more in longest.pairs)
+    chunk = builder.integer(0, max(top, longest.ticks(builder.tables.shortest)), "longest")
+    for count, more in longest.pairs:
+        builder.model.add(chunk >= count * layer + more)
+    return chunk
+
+
+def t5_transfers(builder: Builder, layer: Any, longest: Any = None) -> Any:
     """T5: (PP·v-1) · hop + m · ``slower`` picoseconds, slower >= v · hop - a stage's layers (equation 7); v chunks per
     stage."""
     tables = builder.tables
@@ -205,7 +222,8 @@ def t5_transfers(builder: Builder, layer: Any) -> Any:
         least, more = tables.outside("hop")
         parts = instance.task.parts
         slower = builder.integer(0, parts * (least + sum(amount for *_, amount in more)), "slower")
-        builder.model.add(slower >= parts * hop - layers_per_stage(instance, degrees) * layer)
+        stage = layers_per_stage(instance, degrees) * layer if longest is None else parts * longest
+        builder.model.add(slower >= parts * hop - stage)
         transfers = transfers + int(micro_batches(instance, degrees)) * slower
     return transfers
 

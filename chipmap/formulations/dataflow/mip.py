@@ -37,6 +37,7 @@ from chipmap.formulations.dataflow.mip_terms import (
     c2_sram,
     c6_dram,
     def_launched,
+    def_longest,
     t1_compute,
     t2_memory,
     t3_network,
@@ -49,7 +50,7 @@ from chipmap.formulations.dataflow.mip_terms import (
 from chipmap.formulations.dataflow.mip_tiles import c7_tiles, t1_compute_shared
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow.problem import batch_factor, dataflow_problem, steps
+from chipmap.instances.dataflow.problem import batch_factor, chunk_factor, dataflow_problem, steps
 
 #: Labels that live in variable domains only.
 BY_DOMAIN: tuple[str, ...] = ("C8",)
@@ -155,6 +156,7 @@ def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
     state.where(bool(made.stages), t7_stage, block, made, scale, made.most(choices.upper))
     if made.stages:
         state(t5_transfers_stages, block, made, scale)
+    def_longest(block, made, scale)
     state(t5_transfers, block, made, scale)
     state(t6_gradients, block, made, scale)
     state(t8_step, block, made)
@@ -164,10 +166,13 @@ def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
         each, rule=lambda _, term: scale * pyo.quicksum(k * each[term][c] for c, k in enumerate(often))
     )
     block.time_unit = pyo.Param(initialize=scale)
-    rounds = (
-        steps(made.problem) * scale * block.step if made.stages else float(batch_factor(made.problem)) * block.layer
-    )
-    beside = block.transfers + block.gradients + block.optimizer - made.problem.filled
+    if made.problem.longest is not None:
+        rounds = float(chunk_factor(made.problem)) * block.longest
+    elif made.stages:
+        rounds = steps(made.problem) * scale * block.step
+    else:
+        rounds = float(batch_factor(made.problem)) * block.layer
+    beside = block.transfers + block.gradients + block.optimizer - made.problem.filled + made.problem.ends_after
     block.cost = pyo.Expression(expr=rounds + beside)
     if made.fixed is None and choices.upper is not None:
         whole = unit(choices.upper)

@@ -11,6 +11,7 @@ from chipmap.formulations.dataflow.mip_assignment import def_several, several, w
 from chipmap.formulations.dataflow.mip_exchanges import amounts
 from chipmap.formulations.dataflow.mip_tensors import Cell, counted, made_upto, paired, read_upto
 from chipmap.formulations.dataflow.tables import Tables
+from chipmap.formulations.dataflow.tables_uneven import kept_by, stages_held
 from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches, waited_hops
 
 
@@ -57,9 +58,9 @@ def def_cached(block: pyo.Block, tables: Tables, held: Any, unit: int) -> None:
     block.def_room = pyo.Constraint(expr=held + block.stored <= tables.problem.sram / unit)
 
 
-def outside(block: pyo.Block, tables: Tables, field: str, unit: int = 1) -> Any:
-    """Σ of a column of options over all copies, in units."""
-    least, more = tables.outside(field)
+def outside(block: pyo.Block, tables: Tables, field: str, unit: int = 1, stage: int = 0) -> Any:
+    """Σ of a column of options over all copies, in units; of ``kept`` that of the k-th of stages that differ."""
+    least, more = tables.outside(field) if not stage else kept_by(tables, stage)
     return least / unit + pyo.quicksum(amount / unit * block.s[i, o] for i, o, amount in more)
 
 
@@ -80,9 +81,9 @@ def c6_dram(block: pyo.Block, tables: Tables, unit: int) -> None:
                     alive.setdefault((i, m, c), []).append(_lives(block, tables, e, m, c))
     counts = counted(block, "alive", tables, alive)
 
-    def held(c: int) -> Any:
+    def held(c: int, stage: int = 0) -> Any:
         parts = [
-            outside(block, tables, "kept"),
+            outside(block, tables, "kept", stage=stage),
             *amounts(block.exchanged.rest),
             *amounts(block.exchanged.held.get(c, ())),
         ]
@@ -92,6 +93,11 @@ def c6_dram(block: pyo.Block, tables: Tables, unit: int) -> None:
     slots = range(tables.count)
     block.dram = pyo.Expression(slots, rule=lambda _, c: held(c))
     block.c6_dram = pyo.Constraint(slots, rule=lambda _, c: block.dram[c] / unit <= capacity / unit)
+    others = range(1, stages_held(tables))
+    block.dram_uneven = pyo.Expression(slots, others, rule=lambda _, c, k: held(c, k))
+    block.c6_dram_uneven = pyo.Constraint(
+        slots, others, rule=lambda b, c, k: b.dram_uneven[c, k] / unit <= capacity / unit
+    )
 
 
 def _lives(block: pyo.Block, tables: Tables, e: int, m: int, c: int) -> Any:
@@ -185,6 +191,19 @@ def t4_layer(block: pyo.Block, tables: Tables, unit: int, most: int | None) -> N
         block.t4_layer = pyo.Constraint(expr=total <= most / unit)
 
 
+def def_longest(block: pyo.Block, tables: Tables, unit: int) -> None:
+    """``longest``: picoseconds of the chunk that takes longest, at least those of each that may (T7, where
+    stages have unequal numbers of layers)."""
+    longest = tables.problem.longest
+    if longest is None:
+        return
+    chunk = block.chunk = pyo.Var(bounds=(0, None))
+    block.longest = pyo.Expression(expr=unit * chunk)
+    rows = block.def_longest = pyo.Constraint(pyo.Any)
+    for count, more in longest.pairs:
+        rows[count, more] = chunk >= count / unit * block.layer + more / unit
+
+
 def t5_transfers(block: pyo.Block, tables: Tables, unit: int) -> None:
     """T5: ``transfers`` = (PP·v-1) · hop + m · ``slower``, picoseconds; slower >= v · hop - a stage's layers
     (equation 7); v chunks per stage."""
@@ -193,6 +212,8 @@ def t5_transfers(block: pyo.Block, tables: Tables, unit: int) -> None:
     block.transfers = pyo.Expression(expr=waited_hops(instance, degrees) * block.hop)
     if tables.slower:
         stage = layers_per_stage(instance, degrees) / unit * block.layer
+        if tables.problem.longest is not None:
+            stage = instance.task.parts / unit * block.longest
         block.slower = pyo.Var(bounds=(0, None))
         sent = instance.task.parts * outside(block, tables, "hop", unit)
         block.t5_transfers = pyo.Constraint(expr=block.slower >= sent - stage)

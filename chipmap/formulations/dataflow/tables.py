@@ -25,21 +25,18 @@ from chipmap.formulations.dataflow.tables_slots import (
 )
 from chipmap.formulations.dataflow.tables_tensors import Tensor, stored_as, tensor_of
 from chipmap.instances.dataflow.alike import Alike, alike
-from chipmap.instances.dataflow.batch import layers_per_stage, runs, waited_hops
+from chipmap.instances.dataflow.batch import runs, waited_hops
+from chipmap.instances.dataflow.batch_time import BESIDE, batch_factor, exposed_ticks, first_layer, stage_ticks, steps
 from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.instances.dataflow.layer_handover import handovers
 from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.problem import (
-    BESIDE,
     DataflowProblem,
-    batch_factor,
     caching,
     compute_ticks,
-    exposed_ticks,
     levels,
     outside,
     resident,
-    steps,
     wires,
 )
 from chipmap.instances.dataflow.tiles import sharing
@@ -263,6 +260,8 @@ class Tables:
         factor = batch_factor(self.problem)  # 0 for degrees that don't fit
         if upper is None or not factor:
             return None
+        if self.problem.longest is not None:
+            return max(0, first_layer(self.problem, upper + 1) - 1)
         hop, after, summed = (outside(self.problem, field) for field in BESIDE)
         after += exposed_ticks(self.problem, summed) - self.problem.filled
         return floor((upper - after - waited_hops(self.problem.instance, self.problem.degrees) * hop) / factor)
@@ -280,9 +279,8 @@ class Tables:
     def slower(self) -> bool:
         """Whether a transfer between stages could take longer than a stage."""
         least, more = self.outside("hop")
-        layers = layers_per_stage(self.problem.instance, self.problem.degrees)
         most = least + sum(amount for *_, amount in more)
-        return self.problem.instance.task.parts * most > layers * self.shortest
+        return self.problem.instance.task.parts * most > stage_ticks(self.problem, self.shortest)
 
     @cached_property
     def fixed(self) -> int | None:
@@ -293,7 +291,8 @@ class Tables:
         if hop[1] or after[1] or summed[1] or self.slower or self.exchanges.handed:
             return None
         transfers = waited_hops(self.problem.instance, self.problem.degrees) * hop[0]
-        return transfers + after[0] + exposed_ticks(self.problem, summed[0]) - self.problem.filled
+        transfers += self.problem.ends_after - self.problem.filled
+        return transfers + after[0] + exposed_ticks(self.problem, summed[0])
 
     def decisions(self, solution: DataflowSolution) -> tuple[list[int], list[int], list[tuple[int, int]]] | None:
         """The slot of each copy in a mapping, its partitions numbered afresh within each phase, and its option; where

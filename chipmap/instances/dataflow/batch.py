@@ -6,6 +6,7 @@ The formulas are those of ``docs/families/dataflow.md``, C6, T5 and T6.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -20,10 +21,19 @@ from chipmap.records.decimals import exact
 
 
 def layers_per_stage(instance: DataflowInstance, degrees: Degrees) -> int:
-    """Layers of a pipeline stage; 1 where partitions reach across layers, as every layer then counts for itself, and
-    where stages share out kernels."""
+    """Layers of a pipeline stage, of the one with most; 1 where partitions reach across layers, as every layer then
+    counts for itself, and where stages share out kernels."""
     task = instance.task
+    if task.stage_layers:
+        return max(layers_of_stages(task.stage_layers, degrees.pipeline))
+    if task.uneven:  # they are free: one has a mean stage's at least
+        return -(-instance.workload.layers // degrees.pipeline)
     return 1 if task.across_layers or task.stages == "kernels" else instance.workload.layers // degrees.pipeline
+
+
+def layers_of_stages(counts: Sequence[int], stages: int) -> list[int]:
+    """Layers of each stage, of those of its chunks: stage s has the chunks s, s + PP, and so on."""
+    return [sum(counts[s::stages]) for s in range(stages)]
 
 
 def recomputed(instance: DataflowInstance) -> frozenset[str]:
@@ -50,15 +60,28 @@ def micro_batches(instance: DataflowInstance, degrees: Degrees) -> Fraction:
     return Fraction(instance.task.batch, degrees.data * instance.task.samples)
 
 
+def passes_held(instance: DataflowInstance, degrees: Degrees, stage: int = 0) -> int:
+    """Forward passes through a chunk whose saved tensors a stage holds, of the batch's m · v: PP - s in stage s;
+    interleaved (v-1) · PP + 2 (PP-1-s) + 1, or (v-1) · PP + PP - s where backward passes begin early."""
+    chunks, behind = instance.task.parts, degrees.pipeline - 1 - stage
+    twice = instance.task.schedule == "interleaved" and chunks > 1
+    ahead = (chunks - 1) * degrees.pipeline + (2 * behind if twice else behind) + 1
+    return min(int(micro_batches(instance, degrees)) * chunks, ahead)
+
+
 def in_flight(instance: DataflowInstance, degrees: Degrees) -> Fraction:
-    """Micro-batches whose saved tensors the first stage holds: min(m, PP), interleaved min(m, PP + (PP-1)/v)."""
-    ahead = Fraction(degrees.pipeline - 1, instance.task.parts) if instance.task.parts > 1 else Fraction(0)
-    return min(micro_batches(instance, degrees), degrees.pipeline + ahead)
+    """Micro-batches whose saved tensors the first stage holds: :func:`passes_held`, in whole stages."""
+    return Fraction(passes_held(instance, degrees), instance.task.parts)
 
 
 def waited_hops(instance: DataflowInstance, degrees: Degrees) -> int:
-    """Transfers that the first micro-batch waits for: over every border between chunks, PP · v - 1."""
-    return degrees.pipeline * instance.task.parts - 1
+    """Transfers that the batch waits for: over every border between chunks, PP · v - 1; where interleaved backward
+    passes begin early also (m - PP) · v · (PP-1)/PP + PP - 2."""
+    stages, chunks = degrees.pipeline, instance.task.parts
+    borders = stages * chunks - 1
+    if instance.task.schedule != "interleaved-lean" or chunks == 1 or stages == 1:
+        return borders
+    return borders + int((micro_batches(instance, degrees) - stages) * chunks * (stages - 1) / stages) + stages - 2
 
 
 class Roles(NamedTuple):
@@ -129,8 +152,11 @@ def kept_bytes(
     parameters: Fraction,
     output: Fraction,
     here: Parts,
+    held: tuple[int, Fraction] | None = None,
 ) -> Fraction:
     """Bytes that a kernel holds in a chip's DRAM all the time, for all layers of the chip's stage.
+
+    ``held``: these layers, and passes through one of them whose saved tensors are there (None: the first stage's).
 
     ``parameters`` and ``output`` are those of one layer on one chip, which has the shares ``here``; parameters of
     forward kernels with what :func:`~chipmap.instances.dataflow.replicas.held_words` says. The first stage has
@@ -138,14 +164,15 @@ def kept_bytes(
     as many waiting for them. In decode steps what is fetched is the KV cache, of every sample of the replica.
     """
     layers = layers_per_stage(instance, degrees)
-    bytes_per_layer = cache_bytes(instance, degrees, kernel, here)
+    layers, passes = held or (layers, layers * in_flight(instance, degrees))
+    total = cache_bytes(instance, degrees, kernel, here) * layers
     if kernel.name in kept_for_backward(instance):
-        bytes_per_layer += output * in_flight(instance, degrees)
+        total += output * passes
     elif instance.task.schedule == "zb-h1" and kernel.name in roles(instance).updated_by:
-        bytes_per_layer += output * (in_flight(instance, degrees) - 1)
-    if kernel.phase != "forward":
-        return bytes_per_layer * layers
-    return bytes_per_layer * layers + parameters * held_words(instance, degrees.alike(scheme), layers)
+        total += output * (passes - layers)
+    if kernel.phase != "forward" or not layers:
+        return total
+    return total + parameters * held_words(instance, degrees.alike(scheme), layers)
 
 
 def parameter_bytes(kernel: Kernel, instance: DataflowInstance, weights: Fraction, here: Parts) -> Fraction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chipmap.instances.optimizer import WIDTHS
-from chipmap.records import InputError
+from chipmap.records import InputError, counted
 
 #: A ``DataflowInstance``, whose module asks this one.
 Instance = Any
@@ -28,7 +28,7 @@ def check_schedule(instance: Instance) -> None:
     """Raise :class:`InputError` where chunks are given without a schedule that has them, or that can't have them, and
     where a schedule can't be."""
     task = instance.task
-    if task.schedule != "interleaved" and task.chunks is not None:
+    if not task.schedule.startswith("interleaved") and task.chunks is not None:
         what = f"is {task.chunks}, but a stage is one part of the network in schedule {task.schedule}"
         raise InputError(what, "task.chunks", "Set task.schedule to interleaved, or leave chunks out.")
     if task.schedule == "1f1b":
@@ -49,6 +49,73 @@ def check_schedule(instance: Instance) -> None:
         reasons["a kernel reads what a weight update makes, which can't be late then"] = read
     for reason in (reason for reason, holds in reasons.items() if holds):
         raise InputError(f"is {task.schedule}, but {reason}", "task.schedule", "Set it to 1f1b.")
+
+
+def check_uneven(instance: Instance) -> None:
+    """Raise :class:`InputError` where stages can't have unequal numbers of layers, or not those that are given."""
+    task, workload = instance.task, instance.workload
+    if not task.uneven:
+        if workload.first or workload.last:
+            what = "has kernels, but stages have equally many layers"
+            raise InputError(what, "workload.first" if workload.first else "workload.last", UNEVEN)
+        return
+    reasons = _why_even(instance)
+    if task.stage_layers and (min(task.stage_layers) < 0 or sum(task.stage_layers) != workload.layers):
+        what = f"are {sum(task.stage_layers)} layers of {workload.layers}"
+        raise InputError(what, "task.stage_layers", "Give the layers of each chunk, or null.")
+    for reason in reasons:
+        raise InputError(f"is given, but {reason}", "task.stage_layers", "Leave it out.")
+
+
+UNEVEN = "Set task.stage_layers to null."
+
+
+def _why_even(instance: Instance) -> list[str]:
+    """Why the stages of a pipeline must have equally many layers; nothing where they needn't."""
+    task = instance.task
+    reasons = {
+        "costs are counted in mode dfmodel": instance.mode == "dfmodel",
+        "stages share out kernels": task.stages == "kernels",
+        "partitions reach across layers": task.across_layers,
+        "updates run late (task.schedule zb-h1)": task.schedule == "zb-h1",
+        "kernels share tiles (task.utilisation is null)": task.utilisation is None,
+        "sums run behind the backward pass (task.overlap_gradients)": task.overlap_gradients,
+        "layouts are kept (task.keep)": task.keep not in (None, "none"),
+    }
+    return [reason for reason, holds in reasons.items() if holds]
+
+
+def check_divided(instance: Instance, degrees: Any, where: str) -> None:
+    """Raise :class:`InputError` unless stages, and their chunks, divide the layers, or may have unequal numbers of them
+    and no more chunks than a mean stage has layers."""
+    task, layers, stages = instance.task, instance.workload.layers, degrees.pipeline
+    said, chunks, most = counted(stages, "stage"), task.chunks or 1, -(-layers // stages)
+    if task.uneven:
+        if task.stage_layers and len(task.stage_layers) % stages:
+            what = f"names {counted(len(task.stage_layers), 'chunk')}, no multiple of {said}"
+            raise InputError(what, "task.stage_layers", "Give the layers of each chunk of each stage.")
+        if chunks > most:
+            what = f"{said} of {chunks} chunks are too many for {counted(layers, 'layer')}"
+            raise InputError(what, f"{where}.pipeline", f"Set task.chunks to null, or to at most {most}.")
+        return
+    if task.stages == "layers" and layers % stages:
+        divisors = ", ".join(str(d) for d in range(1, layers + 1) if layers % d == 0)
+        other = f", or {free}" if (free := unequal(instance)) else ""
+        remedy = (
+            f"Divisors: {divisors}. Or set workload.layers to {most * stages}{other}, or take a network with as many"
+        )
+        remedy += " chips."
+        raise InputError(f"{said} don't divide {counted(layers, 'layer')}", f"{where}.pipeline", remedy)
+    if chunks > 1 and layers % (stages * chunks):
+        what = f"{said} of {chunks} chunks don't divide {counted(layers, 'layer')}"
+        raise InputError(what, f"{where}.pipeline", "Set task.chunks to null, or to a divisor of a stage's layers.")
+
+
+def unequal(instance: Instance) -> str:
+    """The remedies where stages don't divide the layers, as ``task.stage_layers to null``; empty where none helps."""
+    kernels = stages_of_kernels(instance)
+    free = "" if _why_even(instance) else "task.stage_layers to null"
+    return ", or ".join(one for one in (free, kernels) if one)
 
 
 def check_optimizer(instance: Instance) -> None:

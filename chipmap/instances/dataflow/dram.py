@@ -30,6 +30,8 @@ def dram_bytes(
     kept = [0] * (max(stage_of) + 1)
     for option, stage in zip(options, at, strict=True):
         kept[stage] += option.kept
+    if options[0].kept_by:  # stages of unequal numbers of layers: of all the one that keeps most
+        kept[0] = max(kept[0], *(sum(each) for each in zip(*(option.kept_by for option in options), strict=True)))
     found = [kept[stage] for stage in stage_of]
     there: dict[int, set[int]] = defaultdict(set)
     for u, v in tensors:

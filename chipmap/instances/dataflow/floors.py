@@ -17,6 +17,7 @@ from chipmap.instances.dataflow.problem import (
     DataflowProblem,
     batch_factor,
     caching,
+    chunk_factor,
     compute_ticks,
     resident,
     steps,
@@ -103,7 +104,15 @@ def plain_floor(instance: DataflowInstance, degrees: Degrees, plan: BatchPlan, b
     layer /= exact(task.utilisation or 1) * degrees.tensor
     if task.stages == "kernels":
         return floor(steps(nothing) * layer / degrees.pipeline)
+    if at.task.uneven:
+        return floor(chunk_factor(nothing) * _even_chunk(at, degrees, layer))
     return floor(layer * batch_factor(nothing)) - (filled_ticks(at, degrees) if bubble else 0)
+
+
+def _even_chunk(instance: DataflowInstance, degrees: Degrees, layer: Fraction) -> Fraction:
+    """Picoseconds that some chunk's layers take at least."""
+    counts = instance.task.stage_layers or [-(-instance.workload.layers // (degrees.pipeline * instance.task.parts))]
+    return layer * max(counts)
 
 
 def _peak_ns(instance: DataflowInstance) -> Fraction:

@@ -69,6 +69,8 @@ class Setting(Task, frozen=True, kw_only=True):
             where = where.replace(chip=where.chip.replace(sram_bytes=self.sram_bytes))
         if self.dram_bytes is not None:
             where = where.replace(memory=where.memory.replace(capacity_bytes=self.dram_bytes))
+        if workload.last and not self.uneven:
+            own["stage_layers"] = None  # what the ends take belongs to two stages alone
         formats = {name: own[name] for name in ("weight_format", "activation_format", "cache_format")}
         return DataflowInstance.make(
             name=self.name or f"{generator}-{'x'.join(str(one.size) for one in where.network)}",

@@ -12,17 +12,20 @@ from typing import ClassVar, Literal, Self
 import msgspec
 
 from chipmap.instances.dataflow.batch_checks import (
+    check_divided,
     check_keep,
     check_optimizer,
     check_recompute,
     check_schedule,
     check_shard,
     check_stages,
+    check_uneven,
     stages_of_kernels,
 )
 from chipmap.instances.dataflow.degrees import PARALLELISMS as PARALLELISMS
 from chipmap.instances.dataflow.degrees import Degrees as Degrees
 from chipmap.instances.dataflow.degrees import Parallelism as Parallelism
+from chipmap.instances.dataflow.migrated import migrated
 from chipmap.instances.dataflow.pins import Forbidden as Forbidden
 from chipmap.instances.dataflow.pins import Pin as Pin
 from chipmap.instances.dataflow.pins import check_pins
@@ -41,7 +44,9 @@ from chipmap.records import InputError, Record, counted, kept
 CostMode = Literal["physical", "dfmodel"]
 Purpose = Literal["training", "prefill", "decode"]
 Stages = Literal["layers", "kernels"]
-Schedule = Literal["1f1b", "interleaved", "zb-h1"]
+Schedule = Literal["1f1b", "interleaved", "interleaved-lean", "zb-h1"]
+#: Schedules in which a stage is several chunks of the network.
+INTERLEAVED: tuple[Schedule, ...] = ("interleaved", "interleaved-lean")
 #: Micro-batches that a solve chooses from at most: the divisors of a batch.
 MOST_MICRO_BATCHES = 100
 
@@ -66,15 +71,17 @@ class Task(Record, frozen=True, kw_only=True):
     of a phase (page, C5). ``schemes`` pins the sharding of the kernels that it names. ``stages`` says what the stages
     of a pipeline share out: equal numbers of whole layers, or the kernels of all layers, as the mapping likes (page,
     "Stages of kernels"). ``schedule`` is the order in which a stage of layers runs micro-batches: one forward, one
-    backward; interleaved, where a stage is ``chunks`` parts of the network (null: as many as is best); or with weight
-    updates late, where a stage would wait (``zb-h1``) (page, "Schedules of a pipeline"). ``shard`` is what replicas
-    share out: the
-    optimiser's state (ZeRO-1), its gradients too (ZeRO-2), or weights as well (ZeRO-3, FSDP; true), or none of these
+    backward; interleaved, where a stage is ``chunks`` parts of the network (null: as many as is best), or the same with
+    fewer passes ahead (``interleaved-lean``); or with weight updates late, where a stage would wait (``zb-h1``) (page,
+    "Schedules of a pipeline"). ``shard`` is what replicas share out: the optimiser's state (ZeRO-1), its gradients too
+    (ZeRO-2), or weights as well (ZeRO-3, FSDP; true), or none of these
     (false); null: what is best. ``optimizer_step`` counts what the step moves through DRAM (page, "Training").
     ``expert_load``: where chips have experts of their own, the tokens of the fullest one over the mean (page,
     "Parallelism"). ``overlap_gradients``: sums over replicas run behind the last micro-batch's backward pass (page,
     "Training"). ``keep`` says until when a layout that a reader paid for is there for later readers: the end of its
-    partition, of its phase, or of the step; null: what is best (page, "Exchanges").
+    partition, of its phase, or of the step; null: what is best (page, "Exchanges"). ``stage_layers`` are the layers of
+    each chunk of the pipeline, in the order of the network; null: as is best; empty: equally many (page, "Uneven
+    stages").
     """
 
     LATER_FIELDS: ClassVar[tuple[str, ...]] = (
@@ -96,6 +103,7 @@ class Task(Record, frozen=True, kw_only=True):
         "pins",
         "forbidden",
         "apart",
+        "stage_layers",
     )
 
     purpose: Purpose = "training"
@@ -129,6 +137,7 @@ class Task(Record, frozen=True, kw_only=True):
     pins: tuple[Pin, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
     apart: tuple[tuple[str, ...], ...] = ()
+    stage_layers: tuple[int, ...] | None = ()
 
     @property
     def state_per_parameter(self) -> int | None:
@@ -161,7 +170,7 @@ class Task(Record, frozen=True, kw_only=True):
     @property
     def parts(self) -> int:
         """Chunks of a stage. Raises :class:`InputError` where they are still to be chosen."""
-        if self.schedule != "interleaved":
+        if self.schedule not in INTERLEAVED:
             return 1
         if self.chunks is None:
             raise InputError("isn't chosen yet", "task.chunks", "Give it, or take the instance `settled` on one.")
@@ -170,7 +179,12 @@ class Task(Record, frozen=True, kw_only=True):
     @property
     def plan(self) -> BatchPlan:
         """How the batch is run, all of it chosen."""
-        return BatchPlan(self.samples, self.parts, self.recomputed, self.sharded, self.keep)
+        return BatchPlan(self.samples, self.parts, self.recomputed, self.sharded, self.keep, self.stage_layers or None)
+
+    @property
+    def uneven(self) -> bool:
+        """Whether stages may have unequal numbers of layers."""
+        return self.stage_layers != ()
 
 
 class DataflowInstance(Record, frozen=True, kw_only=True):
@@ -245,6 +259,7 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
         if task.stages == "kernels":
             check_stages(self)
         check_schedule(self)
+        check_uneven(self)
         check_shard(self)
         check_keep(self)
         if task.degrees is not None:
@@ -280,7 +295,7 @@ def divides_experts(instance: DataflowInstance) -> bool:
 
 def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "task.degrees") -> None:
     """Raise :class:`InputError` unless ``degrees`` fit the network's dimensions and the layers and batch."""
-    network, layers, task = instance.system.network, instance.workload.layers, instance.task
+    network, task = instance.system.network, instance.task
     if len(degrees.dimensions) != len(network):
         what = f"names {counted(len(degrees.dimensions), 'dimension')}, the network has {len(network)}"
         remedy = "Say for each dimension whether it is tensor, pipeline or data."
@@ -297,17 +312,8 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
             shape = " x ".join(str(dimension.size) for dimension in network)
             remedy = f"Give {held}, or other dimensions: the network is {shape}."
             raise InputError(what, f"{where}.{field}", remedy)
-    if task.stages == "layers" and layers % degrees.pipeline:
-        divisors = ", ".join(str(d) for d in range(1, layers + 1) if layers % d == 0)
-        what = f"{counted(degrees.pipeline, 'stage')} don't divide {counted(layers, 'layer')}"
-        whole = f"workload.layers to {-(-layers // degrees.pipeline) * degrees.pipeline}"
-        kernels = f", or {staged}" if (staged := stages_of_kernels(instance)) else ""
-        remedy = f"Divisors: {divisors}. Or set {whole}{kernels}, or take a network with as many chips."
-        raise InputError(what, f"{where}.pipeline", remedy)
+    check_divided(instance, degrees, where)
     chunks = task.chunks or 1
-    if chunks > 1 and layers % (degrees.pipeline * chunks):
-        what = f"{counted(degrees.pipeline, 'stage')} of {chunks} chunks don't divide {counted(layers, 'layer')}"
-        raise InputError(what, f"{where}.pipeline", "Set task.chunks to null, or to a divisor of a stage's layers.")
     if task.stages == "layers" and task.across_layers and degrees.pipeline > 1:
         what = f"is {degrees.pipeline}, but partitions reach across layers"
         kernels = f"{staged}, or " if (staged := stages_of_kernels(instance)) else ""
@@ -337,26 +343,6 @@ def divisors(number: int) -> tuple[int, ...]:
     return (*low, *(number // one for one in reversed(low) if one * one != number))
 
 
-def migrated(data: bytes | str) -> bytes | str:
-    """An instance of ``dataflow/1`` as one of ``dataflow/2``, other data as they are.
-
-    The older version had micro-batches of 1 where none were given; now these are to be chosen.
-    """
-    text = data.encode() if isinstance(data, str) else data
-    if b"dataflow/1" not in text:
-        return data
-    try:
-        plain = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return data  # whoever reads it says what is wrong
-    if not isinstance(plain, dict) or plain.get("schema") != "dataflow/1":
-        return data
-    task = plain.get("task", {})
-    if isinstance(task, dict):
-        plain["task"] = {"micro_batch": 1, **task}
-    return msgspec.json.encode({**plain, "schema": "dataflow/2"})
-
-
 class DataflowSolution(Record, frozen=True, kw_only=True):
     """A mapping: degrees, a sharding scheme and a partition per kernel, and how a batch is run.
 
@@ -365,9 +351,18 @@ class DataflowSolution(Record, frozen=True, kw_only=True):
     ``schemes`` and ``partitions`` have an entry per kernel of the layer (the same in every layer), or, where partitions
     reach across layers, one per layer and kernel (layer by layer). Partitions are numbered in the order in which they
     run. Where stages share out kernels, ``stages`` has the stage of each partition number, from 0 on (empty: all 0).
+    ``stage_layers`` are the layers of each chunk, where they aren't equally many.
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("stages", "micro_batch", "chunks", "recompute", "shard", "keep")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = (
+        "stages",
+        "micro_batch",
+        "chunks",
+        "recompute",
+        "shard",
+        "keep",
+        "stage_layers",
+    )
 
     schema: Literal["dataflow-solution/1"] = "dataflow-solution/1"
     instance: str = ""
@@ -380,11 +375,13 @@ class DataflowSolution(Record, frozen=True, kw_only=True):
     recompute: Recompute | None = None
     shard: Shard | None = None
     keep: Keep | None = None
+    stage_layers: tuple[int, ...] = ()
 
     @property
     def plan(self) -> BatchPlan:
         """How its batch is run, as far as it says."""
-        return BatchPlan(self.micro_batch, self.chunks, self.recompute, self.shard, self.keep)
+        several = self.stage_layers or None
+        return BatchPlan(self.micro_batch, self.chunks, self.recompute, self.shard, self.keep, several)
 
 
 def small(instance: DataflowInstance) -> bool:

@@ -153,7 +153,7 @@ def _memory(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, t
 def _resident(problem: DataflowProblem, solution: DataflowSolution) -> frozenset[int]:
     """The partitions whose weights stay in SRAM: those beside which their chip runs no other."""
     alone = layers_per_stage(problem.instance, problem.degrees) == 1 and problem.instance.mode == "physical"
-    if not alone or problem.instance.system.chip.streams:
+    if not alone or problem.instance.system.chip.streams or problem.instance.task.uneven:
         return frozenset()
     used = sorted(set(solution.partitions))
     stage = dict(zip(used, (solution.stages[p] for p in used), strict=True)) if solution.stages else {}

@@ -70,6 +70,11 @@ def _hbm(rate: float, gigabytes: int) -> Memory:
     return Memory(name="HBM", bytes_per_ns=rate, capacity_bytes=gigabytes * GB)
 
 
+def _told(rate: float, mebibytes: int) -> Memory:
+    """With the bytes that the device itself tells of: "80 GB" of an A100 are 80 GiB."""
+    return Memory(name="HBM", bytes_per_ns=rate, capacity_bytes=mebibytes * MIB)
+
+
 def _tensor_cores(tf32: float, half: float, eight: float | None, int8: float, **more: float) -> dict[str, float]:
     found = {"tf32": tf32, "bf16": half, "fp16": half, "int8": int8, **more}
     return found if eight is None else {**found, "fp8": eight}
@@ -90,12 +95,14 @@ _ISCA = "SRAM: Jouppi et al., TPU v4, ISCA 2023"
 
 #: The machines by name.
 MACHINES: dict[str, Machine] = {
-    "a100-40gb": _nvlink(_A100, _hbm(1555.0, 40), 8, 300.0, 25.0, f"{_NV}: A100 (2021), DGX A100"),
-    "a100-80gb": _nvlink(_A100, _hbm(2039.0, 80), 8, 300.0, 25.0, f"{_NV}: A100 (2021), DGX A100"),
-    "h100-sxm": _nvlink(_H100, _hbm(3350.0, 80), 8, 450.0, 50.0, f"{_NV}: H100 (2023), H100 white paper, DGX H100"),
+    "a100-40gb": _nvlink(_A100, _told(1555.0, 40_960), 8, 300.0, 25.0, f"{_NV}: A100 (2021), DGX A100"),
+    "a100-80gb": _nvlink(_A100, _told(2039.0, 81_920), 8, 300.0, 25.0, f"{_NV}: A100 (2021), DGX A100"),
+    "h100-sxm": _nvlink(
+        _H100, _told(3350.0, 81_559), 8, 450.0, 50.0, f"{_NV}: H100 (2023), H100 white paper, DGX H100"
+    ),
     "h800-sxm": _nvlink(
         _H100.replace(name="H800"),
-        _hbm(3350.0, 80),
+        _told(3350.0, 81_559),
         8,
         200.0,
         50.0,

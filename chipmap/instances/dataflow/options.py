@@ -53,6 +53,7 @@ from chipmap.instances.dataflow.sizes import (
     statistics_bytes,
 )
 from chipmap.instances.dataflow.tiles import least_area, shares
+from chipmap.instances.dataflow.uneven import Held, with_more
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.records.decimals import exact
 
@@ -69,9 +70,8 @@ class Option(NamedTuple):
     part of it) the latter alone; ``dram`` moves its output once. ``kept`` bytes stay in DRAM, ``waits`` are those of
     the output while it waits there (both 0 without a capacity); ``hop`` is sent to the next stage per micro-batch,
     ``gradient`` summed over replicas per batch, or ``summed`` per layer where that runs behind the backward pass,
-    ``step`` spent on the optimiser's step; ``link`` sends the output from
-    a stage to the next where stages share out kernels. ``weights``: bytes of them in SRAM. ``cache``: bytes of its KV
-    cache, which may stay in SRAM.
+    ``step`` spent on the optimiser's step; ``link`` sends the output from a stage to the next where stages share out
+    kernels. ``weights``, ``cache``: bytes of these in SRAM. ``kept_by``: those kept in other stages of unequal ones.
     """
 
     scheme: Scheme
@@ -91,6 +91,7 @@ class Option(NamedTuple):
     link: int = 0
     step: int = 0
     summed: int = 0
+    kept_by: tuple[int, ...] = ()
 
     @property
     def spared(self) -> int:
@@ -141,18 +142,21 @@ class _Shared(NamedTuple):
     summed: int
 
 
-def all_options(instance: DataflowInstance, degrees: Degrees) -> tuple[tuple[Option, ...], ...]:
-    """The options of every kernel; those that differ in nothing but their names have the same, and so have plans that
-    differ in how long layouts are kept alone."""
+def all_options(
+    instance: DataflowInstance, degrees: Degrees, held: tuple[Held, ...] = ()
+) -> tuple[tuple[Option, ...], ...]:
+    """The options of every kernel, alike where only names differ, and for plans that differ in ``keep``."""
     task, made = instance.task, shared_by_plans(instance).setdefault("all options", {})
-    at = degrees, task.samples, task.chunks, task.recompute, task.shard
+    at = degrees, task.samples, task.chunks, task.recompute, task.shard, task.stage_layers
     if at not in made:
-        made[at] = _all_options(instance, degrees)
+        made[at] = with_more(_all_options(instance, degrees, held), held)
     found: tuple[tuple[Option, ...], ...] = made[at]
     return found
 
 
-def _all_options(instance: DataflowInstance, degrees: Degrees) -> tuple[tuple[Option, ...], ...]:
+def _all_options(
+    instance: DataflowInstance, degrees: Degrees, held: tuple[Held, ...]
+) -> tuple[tuple[Option, ...], ...]:
     known: dict[tuple[object, ...], tuple[Option, ...]] = {}
     found, role, pinned = [], roles(instance), instance.task.schemes
     ahead = in_flight(instance, degrees).as_integer_ratio()
@@ -162,7 +166,7 @@ def _all_options(instance: DataflowInstance, degrees: Degrees) -> tuple[tuple[Op
         apart = name in role.added, bool(kernel.parameters_of), name in role.handed
         key = kind, pinned.get(name), *own, *apart
         if key not in known:
-            known[key] = _Options(instance, degrees, kernel, (kind, *apart), ahead).listed()
+            known[key] = _Options(instance, degrees, kernel, (kind, *apart), ahead, held).listed()
         found.append(known[key])
     return tuple(found)
 
@@ -196,15 +200,17 @@ class _Options:
         kernel: Kernel,
         kind: tuple[int, bool, bool, bool],
         ahead: tuple[int, int],
+        stages: tuple[Held, ...],
     ) -> None:
-        self.instance, self.degrees, self.kernel = instance, degrees, kernel
+        self.instance, self.degrees, self.kernel, self.stages = instance, degrees, kernel, stages
         self.known: dict[tuple[object, ...], Any] = shared_by_plans(instance).setdefault("options", {})
         self.role, self.layers = roles(instance), layers_per_stage(instance, degrees)
-        self.of, self.replicas, self.limited = (*kind, instance.task.samples), shared(instance, degrees), False
+        self.of = *kind, instance.task.samples, instance.task.stage_layers
+        self.replicas, self.limited = shared(instance, degrees), False
         self.added = kind[1]
         if instance.system.memory.capacity_bytes is not None:
             late = instance.task.schedule == "zb-h1" and kernel.name in self.role.updated_by
-            self.limited, self.held = True, (kernel.name in self.role.kept, late, *ahead)
+            self.limited, self.held = True, (kernel.name in self.role.kept, late, *ahead, stages)
 
     def listed(self) -> tuple[Option, ...]:
         """One for each scheme."""
@@ -220,6 +226,7 @@ class _Options:
         alone = self._once(self._alone, scheme, degrees.tensor, degrees.expert)
         sent = self._once(self._sent, scheme, degrees, self.role.carried.get(kernel.name, 0))
         replicas = self._once(self._over_replicas, scheme, degrees, self.replicas)
+        by = self._once(self._kept, scheme, degrees, self.replicas, *self.held) if limited else (0,)
         return Option(
             scheme=scheme,
             compute=alone.compute,
@@ -229,7 +236,7 @@ class _Options:
             output=math.ceil(alone.output),
             dram=alone.dram,
             buffer=alone.buffer,
-            kept=self._once(self._kept, scheme, degrees, self.replicas, *self.held) if limited else 0,
+            kept=by[0],
             waits=math.ceil(alone.output) if limited and waits_in_dram(self.instance, kernel) else 0,
             hop=sent.hop,
             gradient=replicas.gradient,
@@ -238,6 +245,7 @@ class _Options:
             link=sent.link,
             step=replicas.step,
             summed=replicas.summed,
+            kept_by=by[1:],
         )
 
     def _once(self, of: Callable[[Scheme], Value], scheme: Scheme, *by: object) -> Value:
@@ -297,11 +305,13 @@ class _Options:
             summed=ticks_of(layer_sums_ns(instance, degrees, kernel, scheme, output)),
         )
 
-    def _kept(self, scheme: Scheme) -> int:
+    def _kept(self, scheme: Scheme) -> tuple[int, ...]:
         instance, degrees, kernel = self.instance, self.degrees, self.kernel
         alone = self._once(self._alone, scheme, degrees.tensor, degrees.expert)
-        held = alone.parameters, alone.output, alone.here
-        return math.ceil(kept_bytes(instance, degrees, kernel, scheme, *held))
+        own = alone.parameters, alone.output, alone.here
+        stages: list[tuple[int, Fraction] | None] = [(one.layers, one.passes) for one in self.stages]
+        stages = stages or [None]
+        return tuple(math.ceil(kept_bytes(instance, degrees, kernel, scheme, *own, held)) for held in stages)
 
     def _cache(self, scheme: Scheme) -> int:
         instance, degrees = self.instance, self.degrees

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from chipmap.instances.dataflow.instance import (
+    INTERLEAVED,
     PARALLELISMS,
     SHARDS,
     BatchPlan,
@@ -70,8 +71,12 @@ def allowed_plans(instance: DataflowInstance, degrees: Degrees) -> list[BatchPla
     """
     task, stage = instance.task, max(1, instance.workload.layers // degrees.pipeline)
     chunks: tuple[int | None, ...] = (task.chunks,)
-    if task.schedule == "interleaved" and task.chunks is None:
-        chunks = divisors(stage)
+    if task.schedule in INTERLEAVED and task.chunks is None:
+        most = -(-instance.workload.layers // degrees.pipeline)
+        chunks = divisors(stage) if not task.uneven else tuple(range(1, most + 1))
+    if task.stage_layers:
+        chunks = tuple(one for one in chunks if (one or 1) * degrees.pipeline == len(task.stage_layers))
+    layers = (instance.workload.layers,) if task.stage_layers is None and degrees.pipeline == 1 else None
     again: tuple[Recompute | None, ...] = (None,)
     if task.recompute is None:
         again = ("none", "selective", "full") if task.selective else ("none", "full")
@@ -82,7 +87,7 @@ def allowed_plans(instance: DataflowInstance, degrees: Degrees) -> list[BatchPla
     if task.keep is None and (degrees.tensor > 1 or degrees.expert > 1):
         keeps = offered_keeps(instance)
     return [
-        BatchPlan(each, parts, which, what, how_long)
+        BatchPlan(each, parts, which, what, how_long, layers if (parts or 1) == 1 else None)
         for each in allowed_micro_batches(instance, degrees)
         for parts in chunks
         if parts in (None, 1) or task.batch // (degrees.data * each) % degrees.pipeline == 0
@@ -105,7 +110,7 @@ def offered_keeps(instance: DataflowInstance) -> tuple[Keep | None, ...]:
 def _offered_keeps(instance: DataflowInstance) -> tuple[Keep | None, ...]:
     task, workload = instance.task, instance.workload
     fixed = instance.mode == "dfmodel" or instance.asked[2] or task.stages == "kernels" or task.across_layers
-    fixed = fixed or task.schedule == "zb-h1"
+    fixed = fixed or task.schedule == "zb-h1" or task.uneven
     phase = {kernel.name: kernel.phase for kernel in workload.kernels}
     read: dict[str, list[str]] = {}
     for u, v in workload.edges:
@@ -141,9 +146,10 @@ def settled(
     recompute: Recompute | None = None,
     shard: Shard | None = None,
     keep: Keep | None = None,
+    stage_layers: tuple[int, ...] | None = None,
 ) -> DataflowInstance:
     """``instance`` with this plan as the task's (None: the task's own), not checked; kept with it."""
-    task, plan = instance.task, BatchPlan(micro_batch, chunks, recompute, shard, keep)
+    task, plan = instance.task, BatchPlan(micro_batch, chunks, recompute, shard, keep, stage_layers)
     changes: dict[str, object] = plan._asdict()
     changes = {field: value for field, value in changes.items() if value not in (None, getattr(task, field))}
     if not changes:

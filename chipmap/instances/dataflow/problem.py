@@ -7,24 +7,32 @@ that sums of them are exact in all models.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.instances.dataflow.added import Added, added_products
-from chipmap.instances.dataflow.batch import (
-    layers_per_stage,
-    micro_batches,
-    runs,
-    waited_hops,
-)
+from chipmap.instances.dataflow.batch_time import BESIDE as BESIDE
+from chipmap.instances.dataflow.batch_time import batch_factor as batch_factor
+from chipmap.instances.dataflow.batch_time import batch_ticks as batch_ticks
+from chipmap.instances.dataflow.batch_time import caching as caching
+from chipmap.instances.dataflow.batch_time import chunk_factor as chunk_factor
+from chipmap.instances.dataflow.batch_time import compute_ticks as compute_ticks
+from chipmap.instances.dataflow.batch_time import exposed_ticks as exposed_ticks
+from chipmap.instances.dataflow.batch_time import first_layer as first_layer
+from chipmap.instances.dataflow.batch_time import layer_ticks as layer_ticks
+from chipmap.instances.dataflow.batch_time import layers_ticks as layers_ticks
+from chipmap.instances.dataflow.batch_time import outside as outside
+from chipmap.instances.dataflow.batch_time import resident as resident
+from chipmap.instances.dataflow.batch_time import stage_ticks as stage_ticks
+from chipmap.instances.dataflow.batch_time import steps as steps
+from chipmap.instances.dataflow.batch_time import sums_outside as sums_outside
+from chipmap.instances.dataflow.batch_time import total_ticks as total_ticks
 from chipmap.instances.dataflow.instance import (
+    INTERLEAVED,
     BatchPlan,
     DataflowInstance,
     DataflowSolution,
@@ -41,6 +49,7 @@ from chipmap.instances.dataflow.resting import Use, parameter_uses
 from chipmap.instances.dataflow.sharding import reads_operand
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.tiles import Shares, shares, thinned
+from chipmap.instances.dataflow.uneven import End, Held, Longest, longest, stages_held
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.networks.graph import neighbours, topological
 from chipmap.records import InputError, kept
@@ -48,8 +57,6 @@ from chipmap.records.decimals import exact
 
 #: Picoseconds and bytes of a layer stay below this, so that sums over layers fit 64 bits.
 LARGEST = 2**40 * 10**3
-#: Columns of options that count beside T4, once per batch.
-BESIDE = ("hop", "after", "summed")
 IntArray = NDArray[np.int64]
 
 
@@ -61,7 +68,9 @@ class DataflowProblem:
     ``distance`` [m] how many levels a tensor waits on chip (its consumer's level minus its producer's, levels counted
     by the longest path from a source). Sums of gradients run at least ``behind`` picoseconds of a layer's backward pass
     (0: they come after it), and updates fill ``filled`` picoseconds of the batch's bubble. Without ``bubble`` its
-    pipeline is always full, which no mapping is: what the bubble costs (``chipmap explain``).
+    pipeline is always full, which no mapping is: what the bubble costs (``chipmap explain``). Where stages may have
+    unequal numbers of layers, ``longest`` says which chunks may take longest, and the network's ends take
+    ``ends_after`` picoseconds per batch.
     """
 
     instance: DataflowInstance
@@ -72,6 +81,8 @@ class DataflowProblem:
     behind: int = 0
     filled: int = 0
     bubble: bool = True
+    longest: Longest | None = None
+    ends_after: int = 0
 
     @property
     def n(self) -> int:
@@ -89,23 +100,38 @@ class DataflowProblem:
         return ticks_of(exact(self.instance.system.chip.launch_ns))
 
     @property
+    def layers_free(self) -> bool:
+        """Whether a stage's number of layers is still open: what takes least is a lower bound then."""
+        return self.longest is not None and self.longest.chunks > 0
+
+    @property
     def plan(self) -> BatchPlan:
         """How the batch is run."""
         task = self.instance.task
         again = task.recompute if isinstance(task.recompute, str) else None
         shard = task.shard if isinstance(task.shard, str) else None
-        return BatchPlan(task.samples, task.chunks, again, shard, task.keep)
+        return BatchPlan(task.samples, task.chunks, again, shard, task.keep, task.stage_layers or None)
 
     def mapping(self, schemes: Iterable[Scheme], partitions: Sequence[int], stages: Sequence[int]) -> DataflowSolution:
         """The mapping at these degrees and by this plan."""
+        plan, schemes = self.plan._asdict(), tuple(schemes)
+        plan["stage_layers"] = plan["stage_layers"] or self._shared_out(schemes, partitions)
         return DataflowSolution(
             instance=self.instance.name,
             degrees=self.degrees,
-            schemes=tuple(schemes),
+            schemes=schemes,
             partitions=tuple(partitions),
             stages=tuple(stages),
-            **self.plan._asdict(),
+            **plan,
         )
+
+    def _shared_out(self, schemes: tuple[Scheme, ...], partitions: Sequence[int]) -> tuple[int, ...]:
+        """Layers of each chunk that suit a mapping, where they are free; none where they are equally many."""
+        if self.longest is None:
+            return ()
+        from chipmap.instances.dataflow.free_layers import shared_out_for  # which is made of problems
+
+        return shared_out_for(self, schemes, partitions)
 
     @cached_property
     def shares(self) -> tuple[tuple[Shares, ...], ...]:
@@ -190,19 +216,28 @@ def dataflow_problem(
     recompute: Recompute | None = None,
     shard: Shard | None = None,
     keep: Keep | None = None,
+    stage_layers: tuple[int, ...] | None = None,
 ) -> DataflowProblem:
     """The arrays of ``instance`` at ``degrees`` and by this plan (None: the task's, or the only useful one), kept
     with the instance, as instances never change. The problem's instance has this plan as the task's."""
-    instance = settled(instance, micro_batch, chunks, recompute, shard, keep)
+    instance = settled(instance, micro_batch, chunks, recompute, shard, keep, stage_layers)
     task = instance.task
     unsettled = None in (task.micro_batch, task.recompute, task.shard)
-    if unsettled or (task.chunks is None and task.schedule == "interleaved"):
+    if unsettled or (task.chunks is None and task.schedule in INTERLEAVED):
         plan, *others = useful_plans(instance, degrees)
         instance = instance if others else settled(instance, *plan)
     found: dict[Degrees, DataflowProblem] = kept(instance, "_problems", lambda _: {})
     if degrees not in found:
         edges, distance = _tensors(instance)
-        options = all_options(instance, degrees)
+        ends: tuple[End, End] = (End(), End())
+        decide: Longest | None = None
+        held: tuple[Held, ...] = ()
+        if instance.task.uneven:
+            from chipmap.instances.dataflow.ends import ends_of  # which is made of problems
+
+            ends = ends_of(instance, degrees)
+            decide, held = longest(instance, degrees, ends), stages_held(instance, degrees, ends)
+        options = all_options(instance, degrees, held)
         _refuse_overflow(instance, options)
         found[degrees] = DataflowProblem(
             instance=instance,
@@ -212,6 +247,8 @@ def dataflow_problem(
             distance=distance,
             behind=behind_ticks(instance, degrees),
             filled=filled_ticks(instance, degrees),
+            longest=decide,
+            ends_after=sum(one.after for one in ends) if degrees.pipeline == 1 else max(one.after for one in ends),
         )
     return found[degrees]
 
@@ -231,7 +268,7 @@ def _tensors(instance: DataflowInstance) -> tuple[IntArray, IntArray]:
 def _refuse_overflow(instance: DataflowInstance, options: Sequence[Sequence[Option]]) -> None:
     """Raise :class:`InputError` where a kernel takes so many picoseconds or bytes that sums could pass 64 bits."""
     for kernel, choice in zip(instance.workload.kernels, options, strict=True):
-        largest = max(value for option in choice for value in option[1:])
+        largest = max(value for option in choice for value in (*option[1:-1], *option.kept_by))
         if largest > LARGEST:
             what = f"kernel {kernel.name!r} takes {largest:.3g} picoseconds or bytes on one chip"
             raise InputError(what, "workload.kernels", f"Numbers of a kernel must stay below {LARGEST:.3g}.")
@@ -256,140 +293,3 @@ def wires(problem: DataflowProblem, layers: int) -> list[tuple[int, int]]:
         back = workload.kernels[u].phase == "backward"
         found += [((k + back) * n + u, (k + 1 - back) * n + v) for k in range(layers - 1)]
     return found
-
-
-def total_ticks(problem: DataflowProblem, layer: int, chosen: Sequence[int] | None = None) -> int:
-    """The time of the whole batch from that of one layer (of all layers where partitions reach across), picoseconds.
-
-    ``chosen`` are the numbers of the kernels' options (all layers' in a row where partitions reach across). Without
-    them T5, T6 and T8 are the least that options allow: exact where there is nothing to choose, else a lower bound.
-    """
-    return batch_ticks(problem, layer, *(outside(problem, field, chosen) for field in BESIDE))
-
-
-def outside(problem: DataflowProblem, field: str, chosen: Sequence[int] | None = None) -> int:
-    """Σ of a column of options over all kernels of a layer (of all layers where partitions reach across); ``after``
-    with what parameters take until they rest (:attr:`DataflowProblem.uses`)."""
-    layers = problem.instance.mapped_layers
-    columns = [[getattr(option, field) for option in options] for options in problem.options]
-    uses = problem.uses if field == "after" else ()
-    if chosen is None:
-        return layers * (sum(map(min, columns)) + sum(int(one.after.min()) for one in uses))
-    own = sum(column[o] for column, o in zip(columns * layers, chosen, strict=True))
-    at = [chosen[k * problem.n : (k + 1) * problem.n] for k in range(layers)] if uses else []
-    return own + sum(int(one.after[copy[one.owner], copy[one.user]]) for copy in at for one in uses)
-
-
-def sums_outside(problem: DataflowProblem, most: int = 1000) -> set[tuple[int, ...]] | None:
-    """Every sum of the columns :data:`BESIDE` that mappings have; None for more than ``most`` of them."""
-    layers, nothing = problem.instance.mapped_layers, (0,) * len(BESIDE)
-    sums = {nothing}
-    for options in problem.options * layers:
-        own = {tuple(getattr(option, field) for field in BESIDE) for option in options}
-        if own != {nothing}:
-            sums = {tuple(map(add, one, other)) for one in sums for other in own}
-        if len(sums) > most:
-            return None
-    for use in problem.uses * layers:
-        more = {int(x) for x in use.after.flat}
-        sums = {tuple(x + y * (f == "after") for f, x in zip(BESIDE, one, strict=True)) for one in sums for y in more}
-        if len(sums) > most:
-            return None
-    return sums
-
-
-def exposed_ticks(problem: DataflowProblem, summed: int) -> int:
-    """Picoseconds by which sums of gradients make the batch longer, ``summed`` = g of each of a stage's L layers, the
-    first L - 1 of them behind a backward pass of b: g + (L-1) · max(0, g - b)."""
-    layers = layers_per_stage(problem.instance, problem.degrees)
-    return summed + (layers - 1) * max(0, summed - problem.behind)
-
-
-def batch_ticks(problem: DataflowProblem, layer: int, hop: int, after: int, summed: int) -> int:
-    """Picoseconds of the batch: T4 · :func:`batch_factor` + T5 + T6 + T8, the columns :data:`BESIDE` summed up, less
-    what updates fill of the bubble.
-
-    T5 = (PP·v-1) · hop + m · max(0, v · hop - layers per stage · T4): the first micro-batch waits for every transfer, a
-    later one only where transfers take longer than a stage, with its v chunks, computes (equation 7).
-    """
-    instance, degrees = problem.instance, problem.degrees
-    slower = max(0, instance.task.parts * hop - layers_per_stage(instance, degrees) * layer)
-    transfers = waited_hops(instance, degrees) * hop + micro_batches(instance, degrees) * slower
-    beside = after + exposed_ticks(problem, summed) - problem.filled
-    return math.ceil(layer * batch_factor(problem) + transfers) + beside
-
-
-def layer_ticks(problem: DataflowProblem, batch: float, hop: int, after: int, summed: int) -> float:
-    """The least T4 with which the batch takes ``batch`` picoseconds, unrounded: :func:`batch_ticks` the other way."""
-    instance, degrees, factor = problem.instance, problem.degrees, batch_factor(problem)
-    layers, rounds = layers_per_stage(instance, degrees), micro_batches(instance, degrees)
-    rest = batch + problem.filled - after - exposed_ticks(problem, summed) - waited_hops(instance, degrees) * hop
-    longest = rest / float(factor)
-    if degrees.pipeline == 1:
-        return longest
-    return min(longest, (rest - float(rounds) * instance.task.parts * hop) / float(factor - rounds * layers))
-
-
-def first_layer(problem: DataflowProblem, ticks: int) -> int:
-    """The least time of a layer, in picoseconds, with which the whole batch takes ``ticks`` or more."""
-    low, high = 0, ticks + 1
-    while low < high:
-        middle = (low + high) // 2
-        if total_ticks(problem, middle) >= ticks:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-def compute_ticks(problem: DataflowProblem) -> int:
-    """A lower bound in ticks: every kernel's least compute, one after the other, and what no choice avoids.
-
-    Where stages share out kernels: the longest kernel, or an equal share of all, for each step.
-    """
-    instance = problem.instance
-    layers = instance.mapped_layers
-    if instance.task.stages == "kernels":
-        each = [min(option.compute for option in options) for options in problem.options]
-        return steps(problem) * max(*each, -(-layers * sum(each) // problem.degrees.pipeline), 0)
-    pairs = zip(runs(instance), problem.options, strict=True)
-    least = sum(again * min(option.compute for option in options) for again, options in pairs)
-    return total_ticks(problem, layers * least)
-
-
-def resident(problem: DataflowProblem) -> bool:
-    """Whether a chip could run nothing but one partition, so that weights might stay in SRAM (mode ``physical``)."""
-    instance = problem.instance
-    phases = {kernel.phase for kernel in instance.workload.kernels}
-    alone = layers_per_stage(instance, problem.degrees) == 1 and len(phases) == 1
-    return alone and instance.mode == "physical" and not instance.system.chip.streams
-
-
-def caching(problem: DataflowProblem) -> bool:
-    """Whether a KV cache might stay in SRAM besides: where it could fit with the weights; not in stages of kernels."""
-    if problem.instance.task.stages == "kernels":
-        return False
-    layers = problem.instance.mapped_layers
-    least = layers * sum(min(option.weights + option.cache for option in options) for options in problem.options)
-    caches = any(option.cache for options in problem.options for option in options)
-    return caches and least <= problem.sram and resident(problem)
-
-
-def batch_factor(problem: DataflowProblem) -> Fraction:
-    """How many times a layer's time the whole batch takes.
-
-    Layers per stage · (1 + (PP-1) / (m · max(layers per stage - 1, 1))) · m in mode ``dfmodel``, with m micro-batches
-    per replica; the bubble is (PP-1)/(v · m) in mode ``physical``, v chunks per stage.
-    """
-    instance, degrees = problem.instance, problem.degrees
-    rounds = micro_batches(instance, degrees)
-    published = max(instance.workload.layers // degrees.pipeline - 1, 1)
-    spread = published if instance.mode == "dfmodel" else instance.task.parts
-    bubble = 1 + Fraction((degrees.pipeline - 1) * problem.bubble) / (rounds * spread)
-    return layers_per_stage(instance, degrees) * bubble * rounds
-
-
-def steps(problem: DataflowProblem) -> int:
-    """Steps of a batch where stages share out kernels: one for each micro-batch, and PP - 1 until the last stage has
-    the first one."""
-    return int(micro_batches(problem.instance, problem.degrees)) + (problem.degrees.pipeline - 1) * problem.bubble

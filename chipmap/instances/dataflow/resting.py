@@ -177,7 +177,16 @@ def _use_ticks(
     found = np.zeros((3, len(schemes[0]), len(schemes[1])), dtype=np.int64)
     for i, s in enumerate(schemes[0]):
         for j, t in enumerate(schemes[1]):
-            key = owner, s, user, t, degrees, shared(instance, degrees), instance.task.samples
+            key = (
+                owner,
+                s,
+                user,
+                t,
+                degrees,
+                shared(instance, degrees),
+                instance.task.samples,
+                instance.task.stage_layers,
+            )
             if key not in known:
                 known[key] = _taken(instance, degrees, (owner, s), (user, t), limited)
             found[:, i, j] = known[key]

@@ -199,7 +199,16 @@ class Workload(Record, frozen=True, kw_only=True):
     those of kernels that the layer hasn't are passed over.
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("weight_format", "activation_format", "cache_format", "counted", "axes")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = (
+        "weight_format",
+        "activation_format",
+        "cache_format",
+        "counted",
+        "axes",
+        "first",
+        "last",
+        "end_edges",
+    )
 
     name: str
     kernels: tuple[Kernel, ...]
@@ -213,6 +222,9 @@ class Workload(Record, frozen=True, kw_only=True):
     cache_format: Format = ""
     counted: Counted = "tokens"
     axes: dict[str, Axes] = {}
+    first: tuple[Kernel, ...] = ()
+    last: tuple[Kernel, ...] = ()
+    end_edges: tuple[tuple[str, str], ...] = ()
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude; a cycle names its kernels."""

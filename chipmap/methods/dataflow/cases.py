@@ -12,18 +12,17 @@ from typing import NamedTuple
 
 from chipmap.deadline import Stop, look
 from chipmap.instances.dataflow.floors import first_ticks, lacks_sram, plain_floor
+from chipmap.instances.dataflow.free_layers import fits_free
 from chipmap.instances.dataflow.instance import (
     BatchPlan,
     DataflowInstance,
     DataflowSolution,
     Degrees,
-    Keep,
-    Recompute,
-    Shard,
 )
 from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, useful_plans
 from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, outside
+from chipmap.instances.dataflow.uneven import MOST_WAYS, each_way, even_layers, ways
 from chipmap.records import InputError
 from chipmap.run import Run
 
@@ -42,8 +41,9 @@ class DegreesCase(NamedTuple):
     bound: int
 
     @property
-    def at(self) -> tuple[Degrees, int | None, int | None, Recompute | None, Shard | None, Keep | None]:
-        """The degrees and the plan: micro-batch, chunks, recomputation, what replicas share out, keep."""
+    def at(self) -> tuple[object, ...]:
+        """The degrees and the plan: micro-batch, chunks, recomputation, what replicas share out, keep,
+        layers of chunks."""
         return self.problem.degrees, *self.plan
 
     @property
@@ -83,11 +83,15 @@ class Choices:
     Those without room for what rests in DRAM, or for a kernel in SRAM, have no mapping and are dropped. ``left`` are
     the bounds of choices that are left out, as their micro-batches make numbers too large to count. Where the largest
     micro-batch is best, smaller ones stand in for it if it is too large. Without ``bubble`` all are as if their
-    pipelines were always full.
+    pipelines were always full. Where numbers of layers are free, those with ``relaxed`` come first of which
+    :meth:`free` is told; then each way to share layers out.
     """
 
-    def __init__(self, instance: DataflowInstance, handovers: bool = False, bubble: bool = True) -> None:
+    def __init__(
+        self, instance: DataflowInstance, handovers: bool = False, bubble: bool = True, relaxed: bool = False
+    ) -> None:
         self.instance, self.handovers, self.left = instance, handovers, list[int]()
+        self._relaxed, self._least_of = relaxed, dict[object, int | None]()
         self.bubble = bubble
         self.refusal: InputError | None = None
         self._heap: list[tuple[int, int, int, Callable[[], Iterator[_Entry]] | DegreesCase]] = []
@@ -151,10 +155,35 @@ class Choices:
             return
         if has_no_room(case.problem):
             return
-        if self.handovers:
+        if case.problem.layers_free:
+            if self._relaxed:
+                yield _Entry(case.bound, CASE, case)
+            yield _Entry(case.bound, PLAN, lambda: self._each_way(case))
+        elif self.handovers:
             yield _Entry(case.bound, STATED, lambda: self._handed(case))
         else:
             yield _Entry(case.bound, CASE, case)
+
+    def free(self, case: DegreesCase, least: int | None) -> list[int]:
+        """Note the ``least`` ticks of any numbers of layers (None: no mapping); the bounds of what isn't tried then."""
+        self._least_of[case.at] = least
+        every = ways(case.problem.instance, case.problem.degrees) <= MOST_WAYS
+        return [] if least is None or every else [least]
+
+    def _each_way(self, case: DegreesCase) -> Iterator[_Entry]:
+        """A choice for each way to share out layers, or for a few of too many."""
+        instance, degrees = case.problem.instance, case.problem.degrees
+        least = self._least_of.get(case.at, case.bound)
+        if least is None:
+            return
+        every = ways(instance, degrees) <= MOST_WAYS
+        if not every and not self._relaxed:
+            self.left.append(case.bound)
+        some = each_way(instance, degrees) if every else [even_layers(instance, degrees, case.plan)]
+        for counts in some:
+            plan = case.plan._replace(stage_layers=counts)
+            floor = max(least, plain_floor(self.instance, degrees, plan, self.bubble))
+            yield _Entry(floor, PLAN, self._stating(degrees, plan))
 
     def _handed(self, case: DegreesCase) -> Iterator[_Entry]:
         for one in map(case_of, handover_cases(case.problem)):
@@ -247,6 +276,14 @@ def solve_each(
 def most_labels(run: Run, share: float) -> int:
     """The labels that a program may make in this share of the time limit."""
     return int(LABELS_PER_SECOND * share * (run.options.time_limit or SECONDS))
+
+
+def report(problem: DataflowProblem, run: Run, mapping: DataflowSolution, source: str, ticks: int) -> None:
+    """Report a mapping of a problem that takes so many ticks; where layers were free, if it fits with those chosen."""
+    if not problem.layers_free:
+        run.solution(mapping, source, claimed=ticks)
+    elif fits_free(problem, mapping):
+        run.solution(mapping, source)
 
 
 def mapping_of(

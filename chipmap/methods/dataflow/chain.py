@@ -12,7 +12,9 @@ from chipmap.deadline import Stop
 from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.program import Program
+from chipmap.instances.dataflow.dram import fits_dram
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.problem import (
     DataflowProblem,
     caching,
@@ -30,6 +32,7 @@ from chipmap.methods.dataflow.cases import (
     has_no_room,
     least_demanding,
     mapping_of,
+    report,
     solve_each,
 )
 from chipmap.methods.dataflow.first import each_degrees, first_mappings
@@ -100,7 +103,9 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
         return run.upper
     best = min(chains, key=lambda chain: total_ticks(problem, chain.ticks, chain.chosen))
     ticks = total_ticks(problem, best.ticks, best.chosen)
-    run.solution(mapping_of(problem, best.chosen, best.partitions), "program over ideals", claimed=ticks)
+    if problem.options[0][0].kept_by and not fits_dram(problem, best.chosen, best.partitions):
+        raise TooWideError("stages of unequal numbers of layers need DRAM in different ways")
+    report(problem, run, mapping_of(problem, best.chosen, best.partitions), "program over ideals", ticks)
     return ticks
 
 
@@ -117,7 +122,11 @@ def _each_degrees(state: DataflowChainState, turn: Turn) -> None:
 def _program(state: DataflowChainState, _: Turn) -> None:
     """The exact program, for every choice of degrees and every case of the hand-over between layers."""
     instance, run, left_over = state.instance, state.run, state.left_over
-    todo, too_wide, listed = Choices(instance, handovers=True), dict[Degrees, str](), set[tuple[object, ...]]()
+    todo, too_wide, listed = (
+        Choices(instance, handovers=True, relaxed=True),
+        dict[Degrees, str](),
+        set[tuple[object, ...]](),
+    )
     if todo.least is None:
         run.infeasible(no_degrees(instance))
         return
@@ -132,6 +141,8 @@ def _program(state: DataflowChainState, _: Turn) -> None:
         run.bound(min(all_bounds(case.bound, *others)), FLOOR)
         if case.at in listed:
             return []
+        if case.problem.layers_free:
+            return todo.free(case, _or_none(case.problem, run))
         try:
             if degrees in too_wide:
                 raise TooWideError(too_wide[degrees])
@@ -139,7 +150,7 @@ def _program(state: DataflowChainState, _: Turn) -> None:
         except TooWideError as error:
             too_wide[degrees] = str(error)
             listed.add(case.at)
-            left_over.append((case_of(dataflow_problem(instance, *case.at)), str(error)))
+            left_over.append((case_of(dataflow_problem(instance, degrees, *case.plan)), str(error)))
             return []
         except UnfitError as error:
             left_over.append((DegreesCase(case.problem, error.bound), str(error)))
@@ -160,6 +171,15 @@ def _program(state: DataflowChainState, _: Turn) -> None:
         run.bound(min(bounds), "program over ideals")
     else:
         _no_mapping(state)
+
+
+def _or_none(problem: DataflowProblem, run: Run) -> int | None:
+    """As :func:`solve_degrees` in all cases of the hand-over; the bound of the kernels where the program gives up."""
+    try:
+        each = [solve_degrees(one, run) for one in handover_cases(problem)]
+    except TooWideError:
+        return case_of(problem).bound
+    return min((one for one in each if one is not None), default=None)
 
 
 def _wide_graphs(state: DataflowChainState, _: Turn) -> None:

@@ -181,7 +181,7 @@ def _least_kept(problem: DataflowProblem) -> Iterator[tuple[int, ...]]:
 
 def _report(ticks: int, case: DataflowProblem, chain: Chain, run: Run) -> None:
     if run.upper is None or ticks < run.upper:
-        claimed = None if _stays(case, chain) else ticks
+        claimed = None if _stays(case, chain) or case.layers_free else ticks
         run.solution(mapping_of(case, chain.chosen, chain.partitions), SOURCE, claimed=claimed)
 
 

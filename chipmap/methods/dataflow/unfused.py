@@ -8,7 +8,7 @@ from chipmap.heuristics.dataflow.unfused.elimination import CELLS
 from chipmap.heuristics.dataflow.unfused.program import Found, UnfusedProgram
 from chipmap.heuristics.dataflow.unfused.relaxed import descend, relaxed
 from chipmap.instances.dataflow.problem import DataflowProblem, total_ticks
-from chipmap.methods.dataflow.cases import mapping_of
+from chipmap.methods.dataflow.cases import mapping_of, report
 from chipmap.run import Run
 
 SOURCE = "elimination of kernels"
@@ -75,4 +75,4 @@ def _relaxed(program: UnfusedProgram, cells: int, deadline: Deadline) -> Found:
 
 def _report(problem: DataflowProblem, found: Found, run: Run) -> None:
     if found.ticks is not None and (run.upper is None or found.ticks < run.upper):
-        run.solution(mapping_of(problem, found.chosen, found.partitions), SOURCE, claimed=found.ticks)
+        report(problem, run, mapping_of(problem, found.chosen, found.partitions), SOURCE, found.ticks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
+from chipmap.instances.dataflow.instance import INTERLEAVED, DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.sharding import schemes
 from chipmap.instances.dataflow.workload import Kernel, Scheme
@@ -50,7 +50,9 @@ def _chunks(instance: DataflowInstance, solution: DataflowSolution) -> tuple[tup
     """The chunks of the pipeline, and how many a stage has."""
     layers, pipeline = instance.workload.layers, solution.degrees.pipeline
     if instance.task.stages == "layers":
-        parts = (solution.chunks or instance.task.chunks or 1) if instance.task.schedule == "interleaved" else 1
+        parts = (solution.chunks or instance.task.chunks or 1) if instance.task.schedule in INTERLEAVED else 1
+        if given := solution.stage_layers or instance.task.stage_layers:
+            return chunks_of(given), parts
         return even(layers, pipeline, parts), parts
     size = len(instance.workload.kernels)
     held = [0] * pipeline
@@ -119,7 +121,7 @@ def pinned(instance: DataflowInstance, plan: LayerPlan, where: str) -> tuple[Dat
         elif value is not None and _chosen(task, field) != value:
             what = f"says {field} {value}, the instance {_chosen(task, field)}"
             raise InputError(what, where, f"Leave it to the plan: --set task.{field}=null")
-    changes |= _parts(instance, plan, where)
+    changes |= _parts(instance, plan, where) | _unequal(instance, plan, where)
     degrees, more = _degrees(instance, plan, where)
     notes += more
     changes["degrees"] = degrees
@@ -139,9 +141,10 @@ def lifted(solution: DataflowSolution, of: DataflowInstance) -> DataflowSolution
     task, plan = of.task, solution.plan
     return solution.replace(
         micro_batch=plan.micro_batch or task.micro_batch,
-        chunks=plan.chunks or (task.chunks if task.schedule == "interleaved" else None),
+        chunks=plan.chunks or (task.chunks if task.schedule in INTERLEAVED else None),
         recompute=plan.recompute or (task.recomputed if task.recompute is not None else None),
         shard=plan.shard or (task.sharded if task.shard is not None else None),
+        stage_layers=plan.stage_layers or task.stage_layers or (),
     )
 
 
@@ -160,19 +163,31 @@ def _even(instance: DataflowInstance, plan: LayerPlan, where: str) -> None:
         raise InputError(what, where, f"Judge it at its layers: --set workload.layers={plan.layers}")
     each = sorted({chunk.count("t") for chunk in plan.chunks})
     ends = plan.chunks[0][:1] == "E" and plan.chunks[-1][-1:] == "L"
-    if len(each) > 1 or not ends:
+    if (len(each) > 1 and not instance.task.uneven) or not ends:
         what = f"has stages of {each[0]} to {each[-1]} layers: stages of layers have equally many here (C0)"
-        remedy = "Adopt it for a graph of the network, where layers needn't be alike: family ring or placement."
+        remedy = "Judge it so: --set task.stage_layers=null. Or adopt it for a graph of the network (ring, placement)."
         raise InputError(what, where, remedy)
     if instance.task.stages == "kernels" and plan.stages > 1:
         what = "says the stages of layers, which can't be pinned where stages share out kernels"
         raise InputError(what, where, "Set task.stages to layers and task.across_layers to false.")
 
 
+def _unequal(instance: DataflowInstance, plan: LayerPlan, where: str) -> dict[str, Any]:
+    """The layers of each chunk where they may be unequal, as a change of the task."""
+    given = instance.task.stage_layers
+    if not instance.task.uneven or not plan.chunks:
+        return {}
+    counts = tuple(chunk.count("t") for chunk in plan.chunks)
+    if given not in (None, counts):
+        what = f"has chunks of {', '.join(map(str, counts))} layers, the instance others"
+        raise InputError(what, where, "Leave it to the plan: --set task.stage_layers=null")
+    return {"stage_layers": counts}
+
+
 def _parts(instance: DataflowInstance, plan: LayerPlan, where: str) -> dict[str, Any]:
     """The chunks of a stage, as a change of the task."""
     task = instance.task
-    if task.schedule != "interleaved":
+    if task.schedule not in INTERLEAVED:
         if plan.parts > 1:
             what = f"has {plan.parts} parts of each stage, but schedule {task.schedule} has one"
             raise InputError(what, where, "Judge it so: --set task.schedule=interleaved")

@@ -53,7 +53,7 @@ def candidates(instance: DataflowInstance) -> Iterator[DataflowSolution]:
     partitions, in_order = _partitions(instance), [_in_order(instance)]
     for degrees in _degrees(instance):
         for plan, schemes in product(_plans(instance, degrees), product(*_schemes(instance))):
-            each, chunks, again, shard, keep = plan
+            each, chunks, again, shard, keep, layers = plan
             for numbers in partitions if _kept(instance, keep) == "none" else in_order:
                 for stages in _stages(instance, degrees, numbers):
                     yield DataflowSolution(
@@ -67,6 +67,7 @@ def candidates(instance: DataflowInstance) -> Iterator[DataflowSolution]:
                         recompute=again,
                         shard=shard,
                         keep=keep,
+                        stage_layers=layers,
                     )
 
 
@@ -85,6 +86,7 @@ class _Plan(NamedTuple):
     recompute: Recompute | None
     shard: Shard | None
     keep: Keep | None
+    layers: tuple[int, ...] = ()
 
 
 def _plans(instance: DataflowInstance, degrees: Degrees) -> list[_Plan]:
@@ -95,22 +97,33 @@ def _plans(instance: DataflowInstance, degrees: Degrees) -> list[_Plan]:
     if task.recompute is None:
         kinds = ["none", "selective", "full"] if task.selective else ["none", "full"]
     for each in _micro_batches(instance, degrees):
-        if task.schedule != "interleaved":
+        if not task.schedule.startswith("interleaved"):
             found.append((each, None))
             continue
         rounds, wanted = task.batch // (degrees.data * each), range(1, instance.workload.layers + 1)
         for chunks in wanted if task.chunks is None else [task.chunks]:
             shared = instance.workload.layers % (degrees.pipeline * chunks) == 0
+            if task.stage_layers != ():
+                shared = (chunks - 1) * degrees.pipeline < instance.workload.layers
             if shared and (chunks == 1 or rounds % degrees.pipeline == 0):
                 found.append((each, chunks))
     apart: list[Shard | None] = ["none", "optimizer", "gradients", "weights"] if task.shard is None else [None]
     return [
-        _Plan(*one, kind, shard, keep)
+        _Plan(*one, kind, shard, keep, layers)
         for one in found
+        for layers in _layers(instance, degrees.pipeline * (one[1] or 1))
         for kind in kinds
         for shard in apart
         for keep in _keeps(instance, degrees, kind)
     ]
+
+
+def _layers(instance: DataflowInstance, chunks: int) -> list[tuple[int, ...]]:
+    """The layers of so many chunks: those of the task, all there are, or nothing where they are equally many."""
+    given, layers = instance.task.stage_layers, instance.workload.layers
+    if given is not None:
+        return [given] if len(given) in (0, chunks) else []
+    return [one for one in product(range(layers + 1), repeat=chunks) if sum(one) == layers]
 
 
 def _keeps(instance: DataflowInstance, degrees: Degrees, again: Recompute | None) -> list[Keep | None]:
@@ -120,7 +133,7 @@ def _keeps(instance: DataflowInstance, degrees: Degrees, again: Recompute | None
         instance.mode == "physical" and task.stages == "layers" and not (task.across_layers or present.fuses(instance))
     )
     recomputed = (again or task.recompute) not in (False, "none")
-    free = free and task.schedule != "zb-h1" and not recomputed
+    free = free and task.schedule != "zb-h1" and not recomputed and task.stage_layers == ()
     alone = degrees.tensor == degrees.expert == 1 or len(set(makers)) == len(makers)
     if task.keep is not None or not free or alone:
         return [None]
@@ -162,7 +175,10 @@ def _degrees(instance: DataflowInstance) -> Iterator[Degrees]:
         degrees = Degrees(**held, dimensions=uses)
         if task.degrees is not None and degrees != task.degrees:
             continue
-        stages = instance.workload.layers % degrees.pipeline == 0 and not (task.across_layers and degrees.pipeline > 1)
+        equal = task.stage_layers == ()
+        stages = (not equal or instance.workload.layers % degrees.pipeline == 0) and not (
+            task.across_layers and degrees.pipeline > 1
+        )
         if (stages or task.stages == "kernels") and _plans(instance, degrees):
             yield degrees
 

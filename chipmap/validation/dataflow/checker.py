@@ -15,7 +15,7 @@ from chipmap.certificate import Certificate
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.records import counted
 from chipmap.validation.certify import Finding, certify
-from chipmap.validation.dataflow import exchanges, facts, pins, plans, present, training
+from chipmap.validation.dataflow import exchanges, facts, pins, plans, present, training, uneven
 from chipmap.validation.dataflow.figures import figures_of, headline, hop
 from chipmap.validation.dataflow.mapping import Mapping, mapping_of
 from chipmap.validation.dataflow.times import Times, held, inside, longest_transfer, steps, times_of
@@ -62,6 +62,10 @@ def batch(mapping: Mapping, terms: dict[str, int]) -> int:
     instance, degrees = mapping.instance, mapping.solution.degrees
     if instance.task.stages == "kernels":
         return steps(mapping) * terms["T7"] + terms["T5"]
+    if instance.task.stage_layers:
+        passes = instance.task.batch // (degrees.data * instance.task.samples) * (instance.task.chunks or 1)
+        every = (passes + degrees.pipeline - 1) * uneven.longest_chunk(mapping, terms["T4"])
+        return every + terms["T5"] + terms["T6"] + terms["T8"]
     stage = facts.stage_layers(instance, degrees)
     filled = rounds = Fraction(instance.task.batch, degrees.data * instance.task.samples)
     if instance.mode == "dfmodel":
@@ -99,7 +103,8 @@ def c0_domain(instance: DataflowInstance, solution: DataflowSolution) -> Iterato
     if "expert" in degrees.dimensions and not any("E" in kernel.schemes for kernel in workload.kernels):
         yield "degrees", 1, "dimensions", "replicas share experts, but no kernel may be divided by them"
     layered = task.stages == "layers"
-    if degrees.pipeline < 1 or (layered and workload.layers % max(1, degrees.pipeline)):
+    equal = layered and task.stage_layers == ()
+    if degrees.pipeline < 1 or (equal and workload.layers % max(1, degrees.pipeline)):
         message = f"{counted(degrees.pipeline, 'stage')} don't divide {counted(workload.layers, 'layer')}"
         yield "pipeline", 1, "stages", message
     if layered and task.across_layers and degrees.pipeline > 1:
@@ -107,6 +112,7 @@ def c0_domain(instance: DataflowInstance, solution: DataflowSolution) -> Iterato
         yield "pipeline", degrees.pipeline - 1, "stages", message
     yield from plans.wrong_micro_batch(instance, solution)
     yield from plans.wrong_chunks(instance, solution)
+    yield from uneven.wrong_layers(instance, solution)
     if wrong := plans.wrong_recomputation(instance, solution):
         yield "recompute", 1, "kernels", wrong
     if wrong := plans.wrong_shard(instance, solution):
@@ -274,8 +280,11 @@ def t5_transfers(mapping: Mapping, times: Times) -> int:
     if instance.task.stages == "kernels":
         return steps(mapping) * max(0, longest_transfer(mapping) - slowest)
     sent, rounds = hop(mapping), instance.task.batch // (degrees.data * instance.task.samples)
-    chunks = instance.task.chunks or 1
-    return (degrees.pipeline * chunks - 1) * sent + rounds * max(0, chunks * sent - slowest)
+    chunks, stages = instance.task.chunks or 1, degrees.pipeline
+    waits = stages * chunks - 1
+    if instance.task.schedule == "interleaved-lean" and min(chunks, stages) > 1:
+        waits += (rounds // stages - 1) * chunks * (stages - 1) + stages - 2
+    return waits * sent + rounds * max(0, chunks * sent - slowest)
 
 
 def t6_gradients(mapping: Mapping) -> int:
@@ -285,6 +294,8 @@ def t6_gradients(mapping: Mapping) -> int:
     updates = [mapping.end(i) for i in range(len(mapping.copies)) if mapping.kernel(i).update]
     sums = sum(training.summed(*one, instance, degrees) for one in updates)
     gathered = sum(one.ticks for one in exchanges.after(mapping))
+    if instance.task.stage_layers:
+        gathered += uneven.of_batch(mapping, "T6")
     return gathered + (training.left_over(sums, instance, degrees) if instance.task.overlap_gradients else sums)
 
 
@@ -297,9 +308,12 @@ def t8_step(mapping: Mapping) -> int:
     """Picoseconds of the batch's optimiser step, after all sums."""
     instance, degrees = mapping.instance, mapping.solution.degrees
     kernels = instance.workload.kernels
-    return sum(training.stepped(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
+    ends = uneven.of_batch(mapping, "T8") if instance.task.stage_layers else 0
+    return ends + sum(training.stepped(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
 
 
 def _slowest(mapping: Mapping, times: Times) -> int:
+    if mapping.instance.task.stage_layers:
+        return (mapping.instance.task.chunks or 1) * uneven.longest_chunk(mapping, sum(times.together.values()))
     layers = facts.stage_layers(mapping.instance, mapping.solution.degrees)
     return layers * max(sum(times.together[p] for p in stage) for stage in mapping.company.values())

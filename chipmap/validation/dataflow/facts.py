@@ -310,8 +310,9 @@ def uses(instance: DataflowInstance, degrees: Degrees, parallelism: str) -> list
 
 
 def stage_layers(instance: DataflowInstance, degrees: Degrees) -> int:
-    """Layers that a chip runs (one where each layer of ``across_layers``, or each kernel of a stage, is looked at by
-    itself)."""
+    """Layers that a chip runs, of the fullest stage; one where ``across_layers`` or stages of kernels look at each."""
+    if given := instance.task.stage_layers:
+        return max(sum(given[s :: degrees.pipeline]) for s in range(degrees.pipeline))
     alone = instance.task.across_layers or instance.task.stages == "kernels"
     return 1 if alone else instance.workload.layers // degrees.pipeline
 
@@ -353,10 +354,10 @@ def recomputed(instance: DataflowInstance) -> set[str]:
 def in_flight(instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Micro-batches of which the first stage holds what is saved: as many as there are stages, or all. Interleaved, it
     has begun (v - 1) · PP + 2 (PP - 1) + 1 of the batch's m · v passes through a chunk, a v-th of the stage, when the
-    first comes back."""
+    first comes back; PP - 1 fewer where backward passes begin early."""
     stages, chunks = degrees.pipeline, instance.task.chunks or 1
     rounds = Fraction(instance.task.batch, degrees.data * instance.task.samples)
-    if chunks == 1:
+    if chunks == 1 or instance.task.schedule == "interleaved-lean":
         return min(rounds, Fraction(stages))
     return min(rounds * chunks, Fraction((chunks - 1) * stages + 2 * (stages - 1) + 1)) / chunks
 

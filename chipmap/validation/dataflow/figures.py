@@ -6,9 +6,10 @@ Sections "Shares of the peak" of ``docs/families/dataflow-training.md`` and "Mea
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance
-from chipmap.validation.dataflow import facts, rates, tiles
+from chipmap.validation.dataflow import facts, rates, tiles, uneven
 from chipmap.validation.dataflow.mapping import Mapping
 from chipmap.validation.dataflow.once import once
 from chipmap.validation.dataflow.times import inside, steps
@@ -82,9 +83,14 @@ def _share(
 @once
 def _at_peak(instance: DataflowInstance, kinds: Sequence[str], again: frozenset[str]) -> float:
     """Nanoseconds of the batch at the peaks."""
-    kernels = [one for one in instance.workload.kernels if not kinds or one.kind in kinds]
-    at_peak = sum(facts.whole_flop(one) / rates.peak(one, instance) * (1 + (one.name in again)) for one in kernels)
-    return float(at_peak * instance.workload.layers * instance.task.batch / instance.system.chips)
+    workload = instance.workload
+    kernels = [one for one in workload.kernels if not kinds or one.kind in kinds]
+    at_peak: Fraction | int = sum(
+        facts.whole_flop(one) / rates.peak(one, instance) * (1 + (one.name in again)) for one in kernels
+    )
+    ends = [one for one in (*workload.first, *workload.last) if not kinds or one.kind in kinds]
+    at_peak = at_peak * workload.layers + sum(facts.whole_flop(one) / rates.peak(one, instance) for one in ends)
+    return float(at_peak * instance.task.batch / instance.system.chips)
 
 
 def _latency(mapping: Mapping, objective: int, terms: dict[str, int]) -> int:
@@ -94,4 +100,6 @@ def _latency(mapping: Mapping, objective: int, terms: dict[str, int]) -> int:
     if task.stages == "kernels":
         return objective // steps(mapping) * pipeline
     layers = terms["T4"] * (1 if task.across_layers else workload.layers)
+    if task.stage_layers:
+        layers += sum(uneven.ended(mapping, last).ticks for last in (False, True))
     return layers + (pipeline * (task.chunks or 1) - 1) * hop(mapping)

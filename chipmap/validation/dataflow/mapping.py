@@ -14,7 +14,7 @@ import msgspec
 from chipmap import records
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import facts, present, resting, sums, training
+from chipmap.validation.dataflow import facts, present, resting, sums, training, uneven
 from chipmap.validation.dataflow.layouts import End, change
 
 
@@ -126,8 +126,11 @@ class Mapping:
 
 def mapping_of(instance: DataflowInstance, solution: DataflowSolution) -> Mapping:
     """The mapping that a ``solution`` which obeys C0 states; how it runs the batch is the task's from here on."""
-    stated = ((field, getattr(solution, field)) for field in ("micro_batch", "chunks", "recompute", "shard", "keep"))
-    told = {field: value for field, value in stated if value is not None}
+    stated = (
+        (field, getattr(solution, field))
+        for field in ("micro_batch", "chunks", "recompute", "shard", "keep", "stage_layers")
+    )
+    told = {field: value for field, value in stated if value not in (None, ())}
     replaced = msgspec.structs.replace
     instance = records.kept(instance, f"run as {told}", lambda one: replaced(one, task=replaced(one.task, **told)))
     workload, n = instance.workload, len(instance.workload.kernels)
@@ -160,7 +163,9 @@ def in_dram(mapping: Mapping) -> dict[int, tuple[int, int]]:
     instance, degrees = mapping.instance, mapping.solution.degrees
     kernels, saved, again = instance.workload.kernels, facts.saved(instance), facts.recomputed(instance)
     rests: dict[int, int] = defaultdict(int)
-    for i, copy in enumerate(mapping.copies):
+    if instance.task.stage_layers:
+        rests[0] = max(uneven.resting(mapping, stage) for stage in range(degrees.pipeline))
+    for i, copy in enumerate(mapping.copies) if not instance.task.stage_layers else ():
         held = training.resting(kernels[copy.kernel], copy.scheme, instance, degrees)
         held += training.kept(kernels[copy.kernel], mapping.output(i), instance, degrees, saved)
         rests[mapping.stage(copy.partition)] += math.ceil(held)

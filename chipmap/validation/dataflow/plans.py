@@ -29,7 +29,7 @@ def wrong_chunks(instance: DataflowInstance, solution: DataflowSolution) -> Iter
     """A stage's chunks are those of the task, if it gives them, and share out its layers; the micro-batches of a
     replica are then shared out over the stages (C0)."""
     task, degrees = instance.task, solution.degrees
-    if task.schedule != "interleaved":
+    if not task.schedule.startswith("interleaved"):
         if solution.chunks not in (None, 1):
             message = f"a stage has {solution.chunks} chunks, but nothing is interleaved"
             yield "chunks", solution.chunks - 1, "chunks", message
@@ -40,9 +40,11 @@ def wrong_chunks(instance: DataflowInstance, solution: DataflowSolution) -> Iter
     elif task.chunks not in (None, chunks):
         message = f"a stage has {chunks} chunks, the task asks for {task.chunks}"
         yield "chunks", abs(chunks - (task.chunks or 0)), "chunks", message
-    elif chunks < 1 or instance.workload.layers % max(1, degrees.pipeline * chunks):
+    elif chunks < 1 or (task.stage_layers == () and instance.workload.layers % max(1, degrees.pipeline * chunks)):
         parts = f"{counted(degrees.pipeline, 'stage')} of {counted(chunks, 'chunk')}"
         yield "chunks", 1, "chunks", f"{parts} don't divide {counted(instance.workload.layers, 'layer')}"
+    elif chunks > 1 and (chunks - 1) * degrees.pipeline >= instance.workload.layers:
+        yield "chunks", 1, "chunks", f"{counted(chunks, 'chunk')} of a stage are more than a mean stage has layers"
     elif chunks > 1:
         samples = degrees.data * (solution.micro_batch or task.micro_batch or 1)
         rounds = task.batch // max(1, samples)

@@ -197,6 +197,7 @@ def wrong_keep(instance: DataflowInstance, solution: DataflowSolution) -> str:
         "partitions reach across layers": task.across_layers,
         "kernels are recomputed": recompute not in (None, False, "none"),
         "updates run late": task.schedule == "zb-h1",
+        "stages have layers of their own": task.stage_layers != (),
         "there is no backward phase": keep == "step" and not any(late),
     }
     for reason, holds in reasons.items():

@@ -141,7 +141,7 @@ def memory(mapping: Mapping) -> dict[int, int]:
 
 def _resident(mapping: Mapping, partition: int) -> bool:
     """Whether a chip runs nothing but this partition, whose weights then stay in its SRAM, if it holds any there."""
-    if mapping.instance.system.chip.streams:
+    if mapping.instance.system.chip.streams or mapping.instance.task.stage_layers:
         return False
     alone = len(mapping.company[mapping.stage(partition)]) == 1
     return alone and facts.stage_layers(mapping.instance, mapping.degrees) == 1

@@ -60,17 +60,20 @@ def parameters(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degre
     return facts.local_weights(kernel, scheme, instance, degrees) + table
 
 
-def resting(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
+def resting(
+    kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees, layers: int | None = None
+) -> Fraction:
     """C6: bytes that one kernel of each layer of a chip always has in DRAM, beside the outputs that are :func:`kept`.
 
     In training a parameter has a gradient of as many bytes, and its state; in mode ``dfmodel`` only the state counts.
     What is in parts, one per replica, is whole for one layer at a time: gradients until they are summed, weights while
     they are used, and those of the next layer meanwhile. A KV cache (what decode steps fetch, mode ``physical``) is
-    there for every sample that the replica serves.
+    there for every sample that the replica serves. ``layers``: those of a stage (None: as many as any has).
     """
-    task, layers = instance.task, facts.stage_layers(instance, degrees)
+    task = instance.task
+    layers = facts.stage_layers(instance, degrees) if layers is None else layers
     total = Fraction(0)
-    if kernel.phase == "forward":
+    if kernel.phase == "forward" and layers > 0:
         own, apart = parameters(kernel, scheme, instance, degrees), in_parts(scheme, instance, degrees)
         held = {"state": own / word(instance) * state(instance)} if task.purpose == "training" else {}
         if instance.mode == "physical":

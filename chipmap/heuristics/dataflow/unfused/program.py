@@ -31,7 +31,7 @@ from chipmap.heuristics.dataflow.unfused.elimination import (
 )
 from chipmap.heuristics.dataflow.unfused.running_order import least_waiting, running_order
 from chipmap.heuristics.dataflow.unfused.tables import edges_of, extra, over, own_tables, scopes, stated
-from chipmap.instances.dataflow.batch import layers_per_stage, waited_hops
+from chipmap.instances.dataflow.batch import waited_hops
 from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.problem import (
     BESIDE,
@@ -40,6 +40,7 @@ from chipmap.instances.dataflow.problem import (
     batch_factor,
     batch_ticks,
     outside,
+    stage_ticks,
     total_ticks,
 )
 
@@ -111,7 +112,7 @@ class UnfusedProgram:
         factor, after = batch_factor(self.problem), list(self._beyond(("after",)))
         weights = (factor.numerator, factor.denominator) if after else (1, 0)
         most, more = _most(self.singles), sum(int(values.max()) for _, values in after)
-        if most * weights[0] + more * weights[1] >= dense.MOST:
+        if most * weights[0] + more * weights[1] >= dense.MOST or self.problem.longest is not None:
             weights = 1, 0
         if self.large or most >= dense.MOST:
             plain = self._least((), weights)
@@ -129,7 +130,7 @@ class UnfusedProgram:
         least = all(outside(self.problem, f, chosen) == outside(self.problem, f) for f in ("hop", "summed"))
         if weights[1]:  # no mapping takes less, as later micro-batches don't wait for transfers under this one
             hop = self.problem.instance.task.parts * outside(self.problem, "hop")
-            least = least and hop <= layers_per_stage(self.problem.instance, self.problem.degrees) * layer
+            least = least and hop <= stage_ticks(self.problem, layer)
         else:
             least = least and outside(self.problem, "after", chosen) == outside(self.problem, "after")
         return found if least else found._replace(bound=bound)

@@ -10,6 +10,7 @@ from chipmap.instances.dataflow.workload import Workload
 from chipmap.instances.dataflow.workloads.backward import add_backward, add_ends
 from chipmap.instances.dataflow.workloads.divided import by_tokens
 from chipmap.instances.dataflow.workloads.layer import RMS_NORM, SOFTMAX, Count, Layer, Repeats, WordBytes
+from chipmap.instances.dataflow.workloads.staged_ends import with_staged_ends
 from chipmap.records import InputError
 
 
@@ -64,6 +65,7 @@ def llama_network(
     word_bytes: WordBytes = 2,
     rotary: bool = False,
     split_tokens: bool = False,
+    staged_ends: bool = False,
 ) -> Workload:
     """Llama layers: ``forward`` and ``prefill`` of ``tokens`` tokens, ``decode`` of as many after ``context`` others.
     Without ``tokens`` a decode step has one, the others 2,048.
@@ -73,10 +75,11 @@ def llama_network(
     gate: down(silu(gate) · up). ``dropout`` and ``cache_kernels`` add the kernels that DFModel's published inputs have
     and the model hasn't. ``rotary`` adds the rotation of queries and keys (less than 0.1 % of FLOP), ``backward`` the
     backward kernels of a forward step; ``ends`` the embedding of ``words`` words and the head that ranks them, an equal
-    part in every layer. With ``split_tokens`` chips may share out tokens, too (page, "Parallelism").
+    part in every layer, ``staged_ends`` as kernels of the pipeline's first and last stage instead. With
+    ``split_tokens`` chips may share out tokens, too (page, "Parallelism").
     """
     own = LLAMA.get(model)
-    given = (hidden, heads, kv_heads, ffn, layers, words if words is not None or ends or own else 0)
+    given = (hidden, heads, kv_heads, ffn, layers, words if words is not None or ends or staged_ends or own else 0)
     if own is None and None in given:
         missing = Llama._fields[given.index(None)]
         raise InputError("is missing", missing, "Give it, or the name of a model.")
@@ -88,12 +91,14 @@ def llama_network(
     if cache_kernels and backward:
         raise InputError("have no backward kernels", "cache_kernels", "Leave out one of the two.")
     tokens = tokens or usual_tokens(step)
+    if ends and staged_ends:
+        raise InputError("are asked for in every layer, too", "staged_ends", "Leave out ends.")
     layer = Layer(tokens)
     extras = Extras(dropout, cache_kernels, rotary)
     attention(layer, size, context if step == "decode" else 0, word_bytes, extras=extras)
     feed_forward(layer, size.hidden, size.ffn, gated, extras)
     carries = around(layer, step, size.words if ends else 0, size.layers, backward, word_bytes)
-    return Workload(
+    made = Workload(
         name=f"{model or f'llama-{size.hidden}-{size.layers}'}-{step}",
         kernels=by_tokens(layer.kernels, layer.edges) if split_tokens else tuple(layer.kernels),
         edges=tuple(layer.edges),
@@ -102,6 +107,7 @@ def llama_network(
         word_bytes=word_bytes,
         tokens=tokens,
     )
+    return with_staged_ends(made, size.hidden, size.words) if staged_ends else made
 
 
 def around(

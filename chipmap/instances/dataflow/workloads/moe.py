@@ -13,6 +13,7 @@ from chipmap.instances.dataflow.workloads.gpt import gpt_network
 from chipmap.instances.dataflow.workloads.latent import Latent, latent_attention
 from chipmap.instances.dataflow.workloads.layer import RMS_NORM, SOFTMAX, Count, Layer, Repeats, WordBytes
 from chipmap.instances.dataflow.workloads.llama import Llama, around, attention, feed_forward, usual_tokens
+from chipmap.instances.dataflow.workloads.staged_ends import with_staged_ends
 from chipmap.records import InputError
 
 #: Kernels of a dense layer's feed-forward part, which the experts replace.
@@ -85,6 +86,7 @@ def moe_network(
     word_bytes: WordBytes = 2,
     predict: Annotated[int, Meta(ge=0, le=8)] = 0,
     divide: bool = False,
+    staged_ends: bool = False,
 ) -> Workload:
     """Layers whose tokens each go to ``active`` of ``experts`` experts of ``inner`` units, and to all ``shared`` ones.
 
@@ -95,7 +97,8 @@ def moe_network(
     ``Router`` (experts × hidden) and ``Gate`` (its softmax) choose; ``Dispatch`` hands out ``active`` copies of each
     token; the experts are a stack: ``Up``, ``Gate`` and ``Down`` are products with tokens · active columns, of whose
     weights a micro-batch reads those that it is expected to use (page, "Routing"); ``Combine`` adds the outputs.
-    ``backward`` adds the backward kernels of a forward step, ``ends`` embedding and head, an equal part in every layer.
+    ``backward`` adds the backward kernels of a forward step, ``ends`` embedding and head, an equal part in every layer,
+    ``staged_ends`` as kernels of the pipeline's first and last stage instead.
     ``predict`` modules each predict one more token: a layer more, a product that makes its input of the layers' output
     and the next token's embedding, and a pass through embedding and head (with ``ends``). ``divide`` lets chips have
     experts of their own (scheme E, page "Parallelism"), with tokens split where they go to experts and come back (N).
@@ -117,7 +120,7 @@ def moe_network(
     carries = around(layer, step, size.words if ends else 0, count, backward, word_bytes, predict)
     kernels = divided(layer.kernels, size.experts, size.active) if divide else tuple(layer.kernels)
     plain = f"{model}-{step}" if size == MIXTURES[model] else f"moe-{size.experts}x{size.hidden}-{size.layers}-{step}"
-    return Workload(
+    made = Workload(
         name=f"{plain}-mtp{predict}" if predict else plain,
         kernels=kernels,
         edges=tuple(layer.edges),
@@ -126,6 +129,7 @@ def moe_network(
         word_bytes=word_bytes,
         tokens=tokens,
     )
+    return with_staged_ends(made, size.hidden, size.words) if staged_ends else made
 
 
 def _layer(size: Mixture, tokens: int, cached: int, gated: bool, word_bytes: int) -> Layer:
