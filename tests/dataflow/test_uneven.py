@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from chipmap.explaining.dataflow.spent import spent
 from chipmap.inputs.reading import generate
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.instance import Degrees
@@ -230,3 +231,13 @@ def test_layouts_of_megatron() -> None:
     assert "--pipeline-model-parallel-layout" in text and len(set(counts)) > 1
     adopted = megatron.adopt(instance, text.encode(), "plan")
     assert adopted.pinned is not None and adopted.pinned.task.stage_layers == counts  # type: ignore[attr-defined]
+
+
+def test_where_the_time_goes() -> None:
+    """The parts of the batch's time, the ends' among them, add up to it."""
+    instance = two_stages(None)
+    run = run_of(instance)
+    assert run.best is not None
+    mapping: Any = run.best.solution
+    parts = spent(instance, mapping, check(instance, mapping).terms).parts
+    assert parts == {"compute": 400_000, "ends": 400_000, "bubble": 200_000}

@@ -38,7 +38,8 @@ class Piece(NamedTuple):
 
 class BatchTimeSpent(NamedTuple):
     """The batch's picoseconds: those of ``pieces``, the longest first; the ``bubble``; what late updates fill of it;
-    T5, T6 and T8. ``rounds``: how often a chip runs a layer, for all micro-batches."""
+    T5, T6 and T8. ``rounds``: how often a chip runs a layer, for all micro-batches. ``ends``: what kernels of the
+    network's ends take in the chunk that takes longest."""
 
     pieces: tuple[Piece, ...]
     bubble: int
@@ -47,12 +48,13 @@ class BatchTimeSpent(NamedTuple):
     gradients: int
     step: int
     rounds: int
+    ends: int = 0
 
     @property
     def parts(self) -> dict[str, int]:
         """All parts by name, without those that are 0; they add up to the objective."""
         found = {name: sum(piece.by[name] for piece in self.pieces) for name in (*RESOURCES, "launch")}
-        found |= {"bubble": self.bubble, "late updates": -self.filled, "transfers": self.transfers}
+        found |= {"ends": self.ends, "bubble": self.bubble, "late updates": -self.filled, "transfers": self.transfers}
         found |= {"gradients": self.gradients, "step": self.step}
         return {name: ticks for name, ticks in found.items() if ticks}
 
@@ -68,6 +70,10 @@ def spent(instance: DataflowInstance, solution: DataflowSolution, terms: Mapping
     rounds = micro_batches(problem.instance, problem.degrees)
     staged = instance.task.stages == "kernels"
     layers = 1 if staged else layers_per_stage(problem.instance, problem.degrees)
+    ends = 0
+    if problem.longest is not None:
+        layers, ends = max(problem.longest.pairs, key=lambda pair: pair[0] * terms["T4"] + pair[1])
+        layers, ends = layers * problem.instance.task.parts, ends * int(rounds) * problem.instance.task.parts
     factor = int(rounds) * layers
     pieces = _pieces(problem, solution, factor)
     busy, transfers = sum(piece.total for piece in pieces), terms["T5"]
@@ -77,12 +83,13 @@ def spent(instance: DataflowInstance, solution: DataflowSolution, terms: Mapping
     full = _full(problem, rounds)
     return BatchTimeSpent(
         pieces=pieces,
-        bubble=-(-(busy + transfers * staged) * waiting // full),
+        bubble=-(-(busy + ends + transfers * staged) * waiting // full),
         filled=problem.filled,
         transfers=transfers,
         gradients=terms["T6"],
         step=terms["T8"],
         rounds=factor,
+        ends=ends,
     )
 
 

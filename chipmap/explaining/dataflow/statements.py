@@ -23,7 +23,8 @@ TOLD, NAMED = 6, 3
 BATCH = {"training": "iteration", "prefill": "prefill", "decode": "decode step"}
 #: The parts of the time, in words, each with its label.
 PARTS = {
-    "compute": "compute", "memory": "DRAM", "network": "network", "launch": "launches", "bubble": "the bubble",
+    "compute": "compute", "memory": "DRAM", "network": "network", "launch": "launches",
+    "ends": "the network's ends", "bubble": "the bubble",
     "late updates": "late updates in the bubble", "transfers": "transfers between stages (T5)",
     "gradients": "sums of gradients and gathers of weights (T6)", "step": "the optimiser's step (T8)",
 }  # fmt: skip
