@@ -42,6 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--system", metavar="FILE|NAME", help=what)
     what = "measured times of operations (ring, placement: a table, or a trace of torch.profiler), or costs of layers "
     add_costs(parser, what + "(multimodel: a preset, or a table); repeat it for several")
+    what = "bytes of each number, for families that take them (default: as in the graph)"
+    parser.add_argument("--word-bytes", metavar="N", help=what)
     for name, metavar, what in (
         ("clone", "OPERATION", "give each reader of the operation a copy of it"),
         ("relay", "OPERATION[:N]", "send its tensors along N identity operations (default: one per chip)"),
@@ -72,7 +74,9 @@ def run(args: argparse.Namespace) -> int:
     from chipmap.inputs.reading import Conversion, encode, read_graphs
     from chipmap.inputs.solutions import read_solution
 
-    equipment = {name: given for name in ("system", "costs") if (given := getattr(args, name)) is not None}
+    equipment = {
+        name: given for name in ("system", "costs", "word_bytes") if (given := getattr(args, name)) is not None
+    }
     conversion = Conversion(args.dim, args.unknown, say, equipment, args.branch)
     if len(args.graphs) > 1:
         instance = read_graphs(args.graphs, args.set, args.family, conversion)

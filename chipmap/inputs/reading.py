@@ -236,6 +236,9 @@ def _equipped(instance: Record, where: str, conversion: Conversion, settings: li
 
 def _no_equipment(family: Family, conversion: Conversion) -> None:
     """Refuse equipment for a family that takes none."""
+    if "word_bytes" in conversion.equipment and not family.from_graphs:
+        what = f"family {family.name!r} takes the bytes of numbers as the graph has them"
+        raise InputError(what, "--word-bytes", "Leave it out.")
     if conversion.equipment and not family.equip:
         option = f"--{next(iter(conversion.equipment))}"
         raise InputError(f"family {family.name!r} takes none", option, "Change the instance with --set.")

@@ -167,3 +167,24 @@ def test_classes_with_rates_of_their_own(tmp_path: Path) -> None:
     path.write_text(json.dumps({"chiplets": chiplets, "classes": classes}))
     with pytest.raises(InputError, match=r"class 'wide' has no rates\n.*fast: give them for all"):
         from_graphs([(u_net(), "net")], str(path))
+
+
+def test_bytes_of_numbers_are_those_of_the_costs_or_told() -> None:
+    source = "examples/encoder.onnx"
+
+    def made(**equipment: object) -> MultiInstance:
+        return read(source, family="multimodel", conversion=equipped(**equipment))
+
+    plain, one = made(costs=["scar-datacenter"]), made(costs=["scar-datacenter"], word_bytes="1")
+    assert "tensors move with more: 4 in 'encoder'; --word-bytes 1" in plain.notes
+    assert "tensors move with more" not in one.notes and "(--word-bytes)" in one.notes
+    for layer, small in zip(plain.models[0].layers, one.models[0].layers, strict=True):
+        assert small.costs == layer.costs
+        for name in ("in_bytes", "weight_bytes", "out_bytes"):
+            assert getattr(small, name) == -(-getattr(layer, name) // 4)
+    assert "tensors move with more" not in made().notes, "a roofline counts the bytes that move"
+    for asked in ("0", "9", "two"):
+        with pytest.raises(InputError, match="--word-bytes"):
+            made(word_bytes=asked)
+    with pytest.raises(InputError, match="--word-bytes"):
+        read(source, family="ring", conversion=equipped(word_bytes="1"))

@@ -17,7 +17,7 @@ from chipmap.heuristics.multimodel.bounds import least_energy, least_time
 from chipmap.heuristics.multimodel.windows.any_windows import AnyWindows, Line, bound
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, in_force
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
-from chipmap.instances.multimodel.timeline import PARTS, Span, TimelineWindow, all_energies, energies, timeline
+from chipmap.instances.multimodel.timeline import Span, TimelineWindow, all_energies, energies, timeline
 from chipmap.instances.multimodel.units import units
 from chipmap.methods.multimodel.chain import RATES, auto
 from chipmap.records import Unit, counted
@@ -54,6 +54,10 @@ def changes(instance: MultiInstance, infeasible: bool) -> list[MultimodelTrial]:
     if any(model.deadline_ns is not None for model in instance.models):
         models = tuple(model.replace(deadline_ns=None) for model in instance.models)
         found.append(MultimodelTrial("without deadlines", "", instance.replace(models=models)))
+    if (problem := multi_problem(instance)).sharing is not None or problem.power:
+        plain = {"shared_dram_bytes_per_ns": None, "shared_link_bytes_per_ns": None, "static_watts": 0.0}
+        free = instance.replace(module=instance.module.replace(**plain))
+        found.append(MultimodelTrial("without shared rates and static power", "", free))
     if "C5" in in_force(instance):
         module = instance.module
         module = module.replace(chiplets=tuple(chiplet.replace(sram_bytes=None) for chiplet in module.chiplets))
@@ -130,7 +134,11 @@ class _Work(Explaining[MultimodelTrial]):
         one, span, models = window.slowest, window.slowest.slowest, self.instance.models
         model, weights = models[one.model], sum(span.weights for span in one.spans)
         text = f"Window {window.number} takes {in_unit(window.time, S)} ({share(window.time, total)} of T1), "
-        text += f"set by {model.name!r}, layers {one.spans[0].segment[1]} to {one.spans[-1].segment[2]} in "
+        if window.shared > one.latency:
+            text += f"set by its bytes at the shared rates. The slowest model takes {in_unit(one.latency, S)}: "
+        else:
+            text += "set by "
+        text += f"{model.name!r}, layers {one.spans[0].segment[1]} to {one.spans[-1].segment[2]} in "
         text += f"{counted(len(one.spans), 'segment')}: {in_unit(weights, S)} for weights"
         first = sum(span.time for span in one.spans)
         text += f", {in_unit(first, S)} for the first mini-batch"
@@ -167,8 +175,8 @@ class _Work(Explaining[MultimodelTrial]):
         for one in (one for window in windows for one in window.ranges):
             owners[one.model] = owners.get(one.model, 0) + sum(energies(self.problem, one).values())
         words = {"compute": "compute", "NoP": "transfers between chiplets (NoP)", "DRAM": "activations (DRAM)",
-                 "weights": "weights (DRAM)"}  # fmt: skip
-        text = "; ".join(f"{words[part]} {in_unit(parts[part], J)} ({share(parts[part], total)})" for part in PARTS)
+                 "weights": "weights (DRAM)", "static": "static power"}  # fmt: skip
+        text = "; ".join(f"{words[part]} {in_unit(parts[part], J)} ({share(parts[part], total)})" for part in parts)
         figures = {f"{part.lower()}_pj": amount for part, amount in parts.items()}
         self.say("energy", f"T2 is spent on {text}", "T2", **figures)
         names = [

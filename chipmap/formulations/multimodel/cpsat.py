@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -16,9 +17,10 @@ from chipmap.family import Scope
 from chipmap.formulations.built import Built, Statement, stated
 from chipmap.formulations.cpsat import LabelledModel
 from chipmap.formulations.multimodel.choices import Decisions, MultiChoices, places
+from chipmap.formulations.multimodel.shared import Flow, most_coefficient, shared_in_cpsat
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, in_force
 from chipmap.instances.multimodel.pinned import pinned
-from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, watts
+from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, static_power, watts
 from chipmap.records import InputError
 
 #: Sums must stay below it.
@@ -77,7 +79,10 @@ def add_multimodel(
 
     Raises :class:`InputError` where T1 · T2 of an EDP instance may pass 64 bits.
     """
-    builder = Builder(model, multi_problem(instance), prefix, choices.labels == "assume")
+    problem = multi_problem(instance)
+    if max(static_power(instance) * problem.most_time, most_coefficient(problem)) > LARGEST:
+        raise _too_large(problem)
+    builder = Builder(model, problem, prefix, choices.labels == "assume")
     state = Statement()
     for function in (c0_domain, c3_path, c1_chain, c2_apart, c5_memory, t1_latency):
         state(function, builder)
@@ -115,6 +120,7 @@ class Builder(LabelledModel):
         self.bottleneck: dict[tuple[int, int], Any] = {}
         self.latency: dict[tuple[int, int], Any] = {}
         self.segment: dict[tuple[int, int, int], Any] = {}
+        self.shared: dict[int, Any] = {}
         self.time: Any = 0
         self.energy: Any = 0
 
@@ -198,7 +204,7 @@ def c5_memory(builder: Builder) -> None:
 
 
 def t1_latency(builder: Builder) -> None:
-    """T1 = Σ T[w], T[w] = max Lat[m, w] over m, M[m, w] = max t[m, w, c] over c, in ns.
+    """T1 = Σ T[w], T[w] = max Lat[m, w] over m and V[w] where shared, M[m, w] = max t[m, w, c] over c, in ns.
 
     Equal, not just at least: a user's constraints on them speak of the schedule's own times.
     """
@@ -214,7 +220,11 @@ def t1_latency(builder: Builder) -> None:
             own = builder.latency[m, w] = builder.integer(0, problem.most_time, f"latency[{m},{w}]")
             model.add(own == _latency(builder, m, w))
         window = builder.integer(0, problem.most_time, f"window[{w}]")
-        model.add_max_equality(window, [builder.latency[m, w] for m in models])
+        if problem.sharing is not None:
+            flow = Flow(builder.x, builder.start, builder.end, builder.move)
+            builder.shared[w] = shared_in_cpsat(builder, problem, problem.sharing, flow, w)
+        shared = [builder.shared[w]] if w in builder.shared else []
+        model.add_max_equality(window, [*(builder.latency[m, w] for m in models), *shared])
         builder.window.append(window)
     builder.time = builder.integer(0, problem.most_time, "time")
     model.add(sum(builder.window) == builder.time)
@@ -269,7 +279,7 @@ def cut_layer(builder: Builder) -> None:
 
 
 def t2_energy(builder: Builder) -> None:
-    """T2: layers with their weights, reads, writes and transfers, in pJ."""
+    """T2: layers with their weights, reads, writes and transfers, and static energy of T1, in pJ."""
     problem, parts = builder.problem, []
     for m, k, w, c in places(problem):
         model = problem.models[m]
@@ -279,11 +289,18 @@ def t2_energy(builder: Builder) -> None:
         for d in builder.near(c) if k < model.layers - 1 else ():
             parts.append(int(model.send_energy[k]) * builder.move[m, k, w, c, d])
     builder.energy = builder.integer(0, problem.most_energy, "energy")
+    if power := static_power(problem.instance):
+        static = builder.integer(0, problem.most_energy, "static")
+        builder.model.add(1000 * static >= power * builder.time)
+        builder.model.add(1000 * static <= power * builder.time + 999)
+        parts.append(static)
     builder.model.add(sum(parts) == builder.energy)
 
 
 def c4_limits(builder: Builder) -> None:
-    """C4: T1 and T2 below their limits. A deadline: Σ_{v < w} T[v] + Lat[m, w] <= it, where the last layer is in w."""
+    """C4: T1 and T2 below their limits. A deadline: Σ_{v < w} T[v] + Lat[m, w] <= it, where the last layer is in w.
+
+    Where there is a shared time, Σ_{v < w} T[v] + V[w] <= it as well."""
     problem, task = builder.problem, builder.problem.instance.task
     asked = (("latency", builder.time, task.latency_limit_ns), ("energy", builder.energy, task.energy_limit_pj))
     for what, total, limit in asked:
@@ -291,9 +308,9 @@ def c4_limits(builder: Builder) -> None:
             builder.enforce(f"c4_limits_{what}", builder.model.add(total <= limit))
     for m, (given, model) in enumerate(zip(problem.instance.models, problem.models, strict=True)):
         for w in range(problem.windows) if given.deadline_ns is not None else ():
-            done = sum(builder.window[:w]) + builder.latency[m, w]
-            for c in range(problem.chiplets):
-                row = builder.model.add(done <= given.deadline_ns)
+            ends = [builder.latency[m, w], *([builder.shared[w]] if w in builder.shared else [])]
+            for c, end in product(range(problem.chiplets), ends):
+                row = builder.model.add(sum(builder.window[:w]) + end <= given.deadline_ns)
                 literals = [builder.x[m, model.layers - 1, w, c], *builder.assumption(f"c4_limits_deadline_{m}")]
                 row.only_enforce_if(literals)
 
@@ -324,6 +341,8 @@ def _cost(builder: Builder) -> Any:
     if task.objective in ("latency", "energy"):
         return builder.time if task.objective == "latency" else builder.energy
     most = problem.objective(problem.most_time, problem.most_energy)
+    if most > LARGEST and (problem.sharing is not None or static_power(problem.instance)):
+        raise _too_large(problem)
     cost = builder.integer(0, min(most, LARGEST), "cost")
     if task.objective == "weighted":
         rate = watts(problem.instance)

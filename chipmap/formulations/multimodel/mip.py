@@ -19,9 +19,11 @@ from chipmap.deadline import look
 from chipmap.family import Scope
 from chipmap.formulations.built import Built, Statement, require_empty, stated, unit
 from chipmap.formulations.multimodel.choices import Decisions, MultiChoices, places
+from chipmap.formulations.multimodel.shared import Flow, stated_loads
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, in_force
 from chipmap.instances.multimodel.pinned import pinned
-from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, watts
+from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, static_power, watts
+from chipmap.instances.multimodel.sharing import Sharing
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,9 @@ def add_multimodel(block: pyo.Block, instance: MultiInstance, choices: MultiMipC
     """Fill the empty ``block`` with the MIP of ``instance``, without an Objective.
 
     Afterwards the block has the binaries ``x[m, l, w, c]`` (layer l of model m runs in window w on chiplet c), and the
-    linear expressions ``terms["T1"]`` (ns; exact or above), ``terms["T2"]`` (pJ) and ``cost`` (ticks; for ``edp`` the
-    weighted sum of :class:`MultiMipChoices`). ``statement`` has the labels that it states. Raises :class:`InputError`
-    for a block in use.
+    linear expressions ``terms["T1"]`` (ns; exact or above, but not rounded up where chiplets share), ``terms["T2"]``
+    (pJ) and ``cost`` (ticks; for ``edp`` the weighted sum of :class:`MultiMipChoices`). ``statement`` has the labels
+    that it states. Raises :class:`InputError` for a block in use.
     """
     require_empty(block, "add_multimodel")
     problem, state = multi_problem(instance), Statement()
@@ -194,7 +196,10 @@ def c5_memory(block: pyo.Block, problem: MultiProblem) -> None:
 
 
 def t1_latency(block: pyo.Block, problem: MultiProblem) -> Any:
-    """T1 = Σ T[w]; T[w] >= Σ_c t[m, w, c] + weights + (q - 1) · M[m, w] and M[m, w] >= t[m, w, c], in ns."""
+    """T1 = Σ T[w]; T[w] >= Σ_c t[m, w, c] + weights + (q - 1) · M[m, w] and M[m, w] >= t[m, w, c], in ns.
+
+    T[w] >= V[w] where chiplets share (:func:`def_shared`).
+    """
     windows, chiplets, scale = range(problem.windows), range(problem.chiplets), block.time_unit
     models = range(len(problem.models))
     most = problem.most_time / scale
@@ -214,7 +219,26 @@ def t1_latency(block: pyo.Block, problem: MultiProblem) -> Any:
         for c in chiplets:
             look()
             slowest[m, w, c] = block.segment[m, w, c] <= block.bottleneck[m, w]
+    if problem.sharing is not None:
+        def_shared(block, problem, problem.sharing)
+        block.t1_shared = pyo.Constraint(windows, rule=lambda b, w: b.shared[w] <= b.window[w])
     return scale * pyo.quicksum(block.window[w] for w in windows)
+
+
+def def_shared(block: pyo.Block, problem: MultiProblem, sharing: Sharing) -> None:
+    """V[w] >= the window's bytes over the rate of DRAM, and each channel's over that of a link, not rounded up.
+
+    Whole numbers so far from 1 would mislead a MIP solver: its tolerances are those of small ones.
+    """
+    block.shared = pyo.Var(range(problem.windows), bounds=(0, problem.most_time / block.time_unit))
+    rows = block.def_shared = pyo.Constraint(pyo.Any)
+    flow = Flow(block.x, block.start, block.end, block.move)
+    for w in range(problem.windows):
+        for name, load, rate in stated_loads(problem, sharing, flow, w):
+            look()
+            scale = unit(rate.denominator * sharing.bytes + rate.numerator)
+            time = rate.numerator * block.time_unit / scale * block.shared[w]
+            rows[w, name] = rate.denominator / scale * load <= time
 
 
 def _time(block: pyo.Block, problem: MultiProblem, m: int, k: int, w: int, c: int) -> Any:
@@ -261,7 +285,7 @@ def cut_layer(block: pyo.Block, problem: MultiProblem) -> None:
 
 
 def t2_energy(block: pyo.Block, problem: MultiProblem) -> Any:
-    """T2: layers with their weights, reads, writes and transfers, in pJ."""
+    """T2: layers with their weights, reads, writes and transfers, and static energy of T1 (not rounded up), in pJ."""
     parts, scale = [], block.energy_unit
     for m, k, w, c in places(problem):
         model = problem.models[m]
@@ -270,13 +294,16 @@ def t2_energy(block: pyo.Block, problem: MultiProblem) -> Any:
         parts.append(int(model.write_energy[k, c]) / scale * block.end[m, k, w, c])
         for d in problem.neighbours[c] if k < model.layers - 1 else ():
             parts.append(int(model.send_energy[k]) / scale * block.move[m, k, w, c, d])
+    if power := static_power(problem.instance):
+        parts += [power / 1000 * block.time_unit / scale * block.window[w] for w in range(problem.windows)]
     return scale * pyo.quicksum(parts)
 
 
 def c4_limits(block: pyo.Block, problem: MultiProblem) -> None:
     """C4: T1 and T2 within their limits; Σ_{v < w} T[v] + Lat[m, w] <= deadline, unless the model ended before w.
 
-    There it is at most ``most_time``, if every T[w] is as small as it can be.
+    Where chiplets share, V[w] stands for Lat[m, w] once more. After that window the row's left side is at most
+    ``most_time``, if every T[w] is as small as it can be.
     """
     task, rows = problem.instance.task, pyo.Constraint(pyo.Any)
     block.c4_limits = rows
@@ -296,6 +323,8 @@ def c4_limits(block: pyo.Block, problem: MultiProblem) -> None:
             later = pyo.quicksum(block.runs[m, model.layers - 1, v] for v in range(w, problem.windows))
             limit = given.deadline_ns / scale + late / scale * (1 - later)
             rows[m, w] = before + block.latency[m, w] <= limit
+            if problem.sharing is not None:
+                rows[m, w, "shared"] = before + block.shared[w] <= limit
 
 
 def c6_pins(block: pyo.Block, problem: MultiProblem) -> None:

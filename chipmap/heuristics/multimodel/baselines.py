@@ -34,8 +34,12 @@ def whole_models(problem: MultiProblem, chiplets: Sequence[int] | None = None) -
                     continue
                 own, cost = latency(problem, [segment]), energy(problem, [segment])
                 before = slowest[w] if w < len(windows) else 0
-                time = sum(slowest) + max(0, own - before)
-                ways.append((problem.objective(time, total + cost), time, total + cost, w, segment, max(before, own)))
+                length = max(own, before)
+                if problem.sharing is not None:
+                    beside = windows[w] if w < len(windows) else []
+                    length = max(length, problem.sharing.time([*beside, segment]))
+                time = sum(slowest) + length - before
+                ways.append((problem.value(time, total + cost), time, total + cost, w, segment, length))
         if not ways:
             return None
         _, _, total, w, segment, longest = min(ways)

@@ -7,7 +7,8 @@ Let w(l) be the least time of layer l on any chiplet (:class:`chipmap.instances.
   of which a window has at most one per chiplet.
 - A chiplet runs one segment in a window and is busy for q · t of it, so that all windows last at least all work shared
   out evenly over the chiplets.
-- Energy is a sum over layers.
+- Energy is a sum over layers, and static energy rises with T1.
+- All first inputs, last outputs and weights pass DRAM, and the module's own channels from or to it.
 """
 
 from __future__ import annotations
@@ -28,15 +29,18 @@ def least_latency(problem: MultiProblem, model: ModelCosts) -> int:
 def least_time(problem: MultiProblem) -> int:
     """A lower bound on T1 in ns."""
     work = sum(model.q * int(model.time.min(axis=1).sum()) for model in problem.models)
-    return max(-(-work // problem.chiplets), *(least_latency(problem, model) for model in problem.models))
+    shared = problem.sharing.least if problem.sharing is not None else 0
+    return max(shared, -(-work // problem.chiplets), *(least_latency(problem, model) for model in problem.models))
 
 
 def least_energy(problem: MultiProblem) -> int:
-    """A lower bound on T2 in pJ: each layer with its weights, the first read and the last write, each at its least."""
-    return sum(
+    """A lower bound on T2 in pJ: each layer with its weights, the first read and the last write, each at its least, and
+    static energy of the least T1."""
+    own = sum(
         int(model.run_energy.min(axis=1).sum()) + int(model.read_energy[0].min()) + int(model.write_energy[-1].min())
         for model in problem.models
     )
+    return problem.powered(least_time(problem), own)
 
 
 def least_objective(problem: MultiProblem) -> int:

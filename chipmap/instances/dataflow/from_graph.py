@@ -6,7 +6,6 @@ without one, or of which nothing is known to be computed apart, runs whole on ev
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -19,6 +18,7 @@ from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workload import Kernel, Scheme, Workload
 from chipmap.networks.graph import Loops, Operation, OperationGraph
 from chipmap.networks.importers.common import ImportedGraph
+from chipmap.networks.words import stored, word_bytes
 from chipmap.records import InputError
 from chipmap.records.decimals import exact
 
@@ -54,11 +54,11 @@ def from_graph(imported: ImportedGraph, name: str, fuse: bool = True) -> Dataflo
             [graph.operations[v] for v in cone],
             sum(flop[v] for v in cone),
             written[end],
-            _stored(graph, read, cone),
+            stored(graph, read, cone),
         )
         for end, cone in sorted(members.items())
     )
-    copies = sum(_stored(graph, read, cone) for cone in members.values()) - graph.stored_bytes(read)
+    copies = sum(stored(graph, read, cone) for cone in members.values()) - graph.stored_bytes(read)
     edges = _edges(graph, last)
     kernels = by_heads(kernels, edges)
     loops = {graph.operations[end].name: _loops([graph.operations[v] for v in cone]) for end, cone in members.items()}
@@ -71,7 +71,7 @@ def from_graph(imported: ImportedGraph, name: str, fuse: bool = True) -> Dataflo
             name=graph.name,
             kernels=kernels,
             edges=edges,
-            word_bytes=_word(imported, read),
+            word_bytes=word_bytes(imported, read) or WORD_BYTES,
             counted="samples",
             axes=axes,
         ),
@@ -200,35 +200,6 @@ def _remarks(
 def _flop(operation: Operation, time_ns: float | None, rate: Fraction) -> int:
     """Those of the operation, or of ``time_ns`` nanoseconds at ``rate`` of them each."""
     return operation.flop if time_ns is None else round(exact(time_ns) * rate)
-
-
-def _word(imported: ImportedGraph, read: Sequence[Sequence[int]]) -> int:
-    """Bytes of a number: as most parameters of products have it, else most of what products make, else the average
-    parameter.
-    """
-    graph, totals = imported.graph, imported.totals
-    weights: Counter[int] = Counter()
-    results: Counter[int] = Counter()
-    written = graph.written_bytes()
-    for v, operation in enumerate(graph.operations):
-        loops = operation.loops
-        if loops is None or not loops.inner or operation.moved_bytes is not None:
-            continue
-        stored = _stored(graph, read, [v])
-        if loops.weights:
-            weights[stored // (loops.outer * loops.rows * loops.inner)] += stored
-        results[written[v] // (loops.outer * loops.rows * loops.columns)] += written[v]
-    words = [word for count in (weights, results) for word, _ in count.most_common() if 1 <= word <= 8]
-    if totals is not None and totals.numbers:
-        words.append(max(1, round(totals.bytes / totals.numbers)))
-    return words[0] if words else WORD_BYTES
-
-
-def _stored(graph: OperationGraph, read: Sequence[Sequence[int]], cone: Sequence[int]) -> int:
-    """Bytes of parameters and constants that the operations of a kernel read, their own and those with several
-    readers, each of which has them (``read``: their tensors for each operation)."""
-    shared = {t for v in cone for t in read[v]}
-    return sum(graph.operations[v].weight_bytes for v in cone) + sum(graph.tensors[t].bytes for t in shared)
 
 
 def _edges(graph: OperationGraph, last: Sequence[int]) -> tuple[tuple[str, str], ...]:

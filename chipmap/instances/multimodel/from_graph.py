@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, prod
 
@@ -25,9 +25,12 @@ from chipmap.instances.multimodel.modules import system as named
 from chipmap.instances.products import Arguments, fixed_operations, guessed, hosts, works
 from chipmap.networks.graph import Loops, Operation, OperationGraph
 from chipmap.networks.importers.common import ImportedGraph
-from chipmap.records import InputError
+from chipmap.networks.words import word_bytes as word_of
+from chipmap.records import InputError, counted
 from chipmap.records.decimals import exact
 
+#: Bytes of a number in the closed forms (:mod:`.costs`), and the most of any.
+CLOSED_WORD, MOST_WORD = 1, 8
 _SHAPELESS = (
     "Closed forms need convolutions of one or two dimensions with equal strides, or products. Leave out --costs: a "
     "roofline takes any operation. Or give this layer's costs with --costs FILE.csv."
@@ -69,16 +72,20 @@ class _Storage:
 
 
 def from_graphs(
-    graphs: Sequence[tuple[ImportedGraph, str]], system: str = "", costs: Sequence[str] = ()
+    graphs: Sequence[tuple[ImportedGraph, str]], system: str = "", costs: Sequence[str] = (), word_bytes: str = ""
 ) -> MultiInstance:
     """The instance of several graphs (imported, name) on a system, one model each, with batch and mini-batch 1.
 
     ``system``: a file or a name (:func:`~..modules.system`). ``costs``: presets and files of costs, in their order
-    (:mod:`~..cost_files`); default ``roofline``.
+    (:mod:`~..cost_files`); default ``roofline``. ``word_bytes``: bytes of a number; default as in the graphs.
     """
     chips, (preset, files) = named(system or DEFAULT), cost_files(costs)
     names = _unique([name for _, name in graphs])
     chains = {name: chain(graph, name) for name, (graph, _) in zip(names, graphs, strict=True)}
+    words = {name: word_of(graph, graph.graph.constants_read()) for name, (graph, _) in zip(names, graphs, strict=True)}
+    if word_bytes:
+        chains = {name: resized(parts, words[name], asked_word(word_bytes), name) for name, parts in chains.items()}
+        words = dict.fromkeys(names, asked_word(word_bytes))
     listed = {name: [part.operation.name for part in parts] for name, parts in chains.items()}
     given = overlay(files, listed, chips.kinds)
     models = []
@@ -92,6 +99,7 @@ def from_graphs(
     notes = [
         *(f"{name}: {note}" for name, (graph, _) in zip(names, graphs, strict=True) for note in graph.notes),
         *_assumed(chains, preset, chips, bool(given)),
+        *_words(words, preset, word_bytes),
         *(["groups of operations are not kept together"] if any(graph.together for graph, _ in graphs) else []),
     ]
     task = Task(windows=max(Task().windows, ceil(len(models) / len(chips.module.chiplets))))  # room for all models
@@ -99,8 +107,40 @@ def from_graphs(
     return MultiInstance.make(**fields, notes="; ".join(notes))
 
 
-def equip(instance: MultiInstance, system: str = "", costs: Sequence[str] = ()) -> MultiInstance:
+def asked_word(text: str) -> int:
+    """Bytes of a number, as ``--word-bytes`` says them."""
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_WORD):
+        raise InputError(f"is {text}", "--word-bytes", f"Give the bytes of a number, 1 to {MOST_WORD}.")
+    return int(text)
+
+
+def resized(parts: Sequence[Part], own: int | None, word: int, where: str) -> list[Part]:
+    """The layers with numbers of ``word`` bytes instead of ``own``: each amount of bytes in proportion, rounded up."""
+    if own is None:
+        raise InputError("its tensors don't say how many bytes a number has", where, "Leave out --word-bytes.")
+    names = ("in_bytes", "weight_bytes", "out_bytes", "copies", "fetched", "moved")
+    return [replace(part, **{name: -(-getattr(part, name) * word // own) for name in names}) for part in parts]
+
+
+def _words(words: Mapping[str, int | None], preset: str, asked: str) -> list[str]:
+    """What is to be known of the bytes of numbers, for the instance's notes."""
+    found = [f"all tensors have numbers of {counted(int(asked), 'byte')} (--word-bytes)"] if asked else []
+    if preset in ("", "roofline"):
+        return found
+    others = {name: word for name, word in words.items() if word not in (None, CLOSED_WORD)}
+    told = ", ".join(f"{word} in {name!r}" for name, word in others.items())
+    if others:
+        remedy = "" if asked else f"; --word-bytes {CLOSED_WORD} moves them as they are costed"
+        costed = f"layers cost as with numbers of {counted(CLOSED_WORD, 'byte')}"
+        found.append(f"{costed}, their tensors move with more: {told}{remedy}")
+    return found
+
+
+def equip(instance: MultiInstance, system: str = "", costs: Sequence[str] = (), word_bytes: str = "") -> MultiInstance:
     """The instance on another system (empty: its own), with costs of files instead of its own."""
+    if word_bytes:
+        what = "an instance doesn't say how many bytes its numbers have"
+        raise InputError(what, "--word-bytes", "Convert the graphs again, with this option.")
     preset, files = cost_files(costs)
     if preset:
         what = f"preset {preset!r} needs graphs: an instance holds no shapes"

@@ -64,7 +64,13 @@ class Chiplet(Record, frozen=True, kw_only=True):
 
 
 class Module(Record, frozen=True, kw_only=True):
-    """Chiplets and the ``links`` between them (each in both directions), with rates and energies per byte."""
+    """Chiplets and the ``links`` between them (each in both directions), with rates and energies per byte.
+
+    What the segments of a window share, where given: ``shared_dram_bytes_per_ns`` of the whole module from and to DRAM,
+    ``shared_link_bytes_per_ns`` of each link and direction. ``static_watts``: what the module takes at all times.
+    """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("shared_dram_bytes_per_ns", "shared_link_bytes_per_ns", "static_watts")
 
     chiplets: tuple[Chiplet, ...]
     links: tuple[tuple[str, str], ...] = ()
@@ -74,6 +80,9 @@ class Module(Record, frozen=True, kw_only=True):
     dram_ns: int = 200
     hop_pj_per_byte: float = 16.32
     dram_pj_per_byte: float = 118.4
+    shared_dram_bytes_per_ns: float | None = None
+    shared_link_bytes_per_ns: float | None = None
+    static_watts: float = 0.0
 
 
 class Task(Record, frozen=True, kw_only=True):
@@ -234,9 +243,11 @@ def check_module(module: Module) -> None:
             what = f"{link[0]!r} and {link[1]!r} are linked twice"
             raise InputError(what, f"module.links[{i}]", "A link leads both ways: name it once.")
         seen.add(frozenset(link))
-    for name in ("nop_bytes_per_ns", "dram_bytes_per_ns"):
-        if not 1e-6 <= (rate := getattr(module, name)) <= 1e9:
+    for name in ("nop_bytes_per_ns", "dram_bytes_per_ns", "shared_dram_bytes_per_ns", "shared_link_bytes_per_ns"):
+        rate = getattr(module, name)
+        if rate is not None and not 1e-6 <= rate <= 1e9:
             raise InputError(f"is {rate}", f"module.{name}", "Give 1e-6 to 1e9 bytes per ns.")
+    _within(module.static_watts, 0, 10**6, "module.static_watts")
     for name in ("hop_ns", "dram_ns"):
         _within(getattr(module, name), 0, 10**9, f"module.{name}")
     for name in ("hop_pj_per_byte", "dram_pj_per_byte"):

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.instances.multimodel.instance import MAX_TOTAL, Model, MultiInstance, MultiSolution, Piece
+from chipmap.instances.multimodel.sharing import Sharing, sharing_of
 from chipmap.records import InputError, kept
 from chipmap.records.decimals import exact
 
@@ -106,24 +107,45 @@ class MultiProblem:
         """[L]: what the receiver of a transfer behind a layer pays; 0 where only the sender does."""
         return model.send_time if self.both_ends else np.zeros_like(model.send_time)
 
+    @cached_property
+    def sharing(self) -> Sharing | None:
+        """What the segments of a window share; None where they share nothing."""
+        return sharing_of(self.instance)
+
     @property
     def most_time(self) -> int:
-        """An upper limit on T1: q times all layers and transfers at their slowest, one model after the other."""
-        return sum(
+        """An upper limit on T1: q times all layers and transfers at their slowest, one model after the other, and all
+        shared times."""
+        alone = sum(
             model.q * int((model.time + model.read_time + model.write_time).max(axis=1).sum())
             + 2 * model.q * int(model.send_time.sum())
             + int(model.weight_time.sum())
             for model in self.models
         )
+        return alone + (self.sharing.most if self.sharing is not None else 0)
 
     @property
     def most_energy(self) -> int:
-        """An upper limit on T2: all layers and transfers at their most."""
-        return sum(
+        """An upper limit on T2: all layers and transfers at their most, and static energy."""
+        most = sum(
             int((model.energy + model.read_energy + model.write_energy + model.weight_energy).max(axis=1).sum())
             + int(model.send_energy.sum())
             for model in self.models
         )
+        return self.powered(self.most_time, most)
+
+    def powered(self, time: int, energy: int) -> int:
+        """T2 in pJ: ``energy`` of layers and transfers, and static energy of ``time`` ns."""
+        return energy + -(-self.power * time // 1000) if self.power else energy
+
+    @cached_property
+    def power(self) -> int:
+        """:func:`static_power`."""
+        return static_power(self.instance)
+
+    def value(self, time: int, energy: int) -> int:
+        """The objective in ticks of T1 and the ``energy`` of layers and transfers."""
+        return self.objective(time, self.powered(time, energy))
 
     def objective(self, time: int, energy: int) -> int:
         """The objective of T1 and T2, in ticks."""
@@ -146,6 +168,7 @@ class MultiProblem:
             energies = model.run_energy.sum(axis=0) + model.read_energy[0] + model.write_energy[-1]
             least_time, least_energy = max(least_time, int(times.min())), least_energy + int(energies.min())
             most_time, most_energy = most_time + int(times.max()), most_energy + int(energies.max())
+        least_energy, most_energy = self.powered(least_time, least_energy), self.powered(most_time, most_energy)
         tick, most = COARSE if least_time * least_energy >= COARSE_FROM else FINE
         while most_time * most_energy >= most * tick:
             tick *= 10
@@ -160,6 +183,19 @@ def sums(amounts: IntArray) -> IntArray:
 def watts(instance: MultiInstance) -> int:
     """``task.watts`` in units of 10⁻⁶ W (thousandths of a pJ per ns)."""
     return round(exact(instance.task.watts) * 10**6)
+
+
+def static_power(instance: MultiInstance) -> int:
+    """``module.static_watts`` in units of 10⁻⁶ W (thousandths of a pJ per ns)."""
+    return round(exact(instance.module.static_watts) * 10**6)
+
+
+def unshared(problem: MultiProblem) -> MultiProblem:
+    """The problem in which chiplets share no rates: its schedules are no longer than those of ``problem``."""
+    if problem.sharing is None:
+        return problem
+    module = problem.instance.module.replace(shared_dram_bytes_per_ns=None, shared_link_bytes_per_ns=None)
+    return replace(problem, instance=problem.instance.replace(module=module))
 
 
 def multi_problem(instance: MultiInstance) -> MultiProblem:
@@ -279,9 +315,16 @@ def terms(problem: MultiProblem, windows: Sequence[Sequence[Segment]]) -> tuple[
     """(T1, T2) of windows of segments that obey C0 and C1, in ns and pJ."""
     time = total = 0
     for window in windows:
-        runs: dict[int, list[Segment]] = {}
-        for segment in sorted(window):
-            runs.setdefault(segment[0], []).append(segment)
-        time += max((latency(problem, segments) for segments in runs.values()), default=0)
-        total += sum(energy(problem, segments) for segments in runs.values())
-    return time, total
+        length, spent = of_window(problem, window)
+        time, total = time + length, total + spent
+    return time, problem.powered(time, total)
+
+
+def of_window(problem: MultiProblem, window: Sequence[Segment]) -> tuple[int, int]:
+    """Length of a window in ns, and the energy of its layers and transfers in pJ."""
+    runs: dict[int, list[Segment]] = {}
+    for segment in sorted(window):
+        runs.setdefault(segment[0], []).append(segment)
+    shared = problem.sharing.time(window) if problem.sharing is not None else 0
+    longest = max((latency(problem, segments) for segments in runs.values()), default=0)
+    return max(shared, longest), sum(energy(problem, segments) for segments in runs.values())

@@ -32,7 +32,10 @@ def rounding(instance: MultiInstance, objective: int, terms: Mapping[str, int]) 
 def _lost(instance: MultiInstance) -> tuple[Fraction, Fraction]:
     """(ns, pJ) that all roundings of all layers add up to, each on the chiplet where it is most."""
     found = [_of_model(instance, model) for model in instance.models]
-    return sum((one[0] for one in found), Fraction(0)), sum((one[1] for one in found), Fraction(0))
+    module, problem = instance.module, multi_problem(instance)
+    time, energy = sum((one[0] for one in found), Fraction(0)), sum((one[1] for one in found), Fraction(0))
+    time += problem.windows if problem.sharing is not None else 0
+    return time, energy + (exact(module.static_watts) * 1000 * time + 1 if module.static_watts else 0)
 
 
 def _of_model(instance: MultiInstance, model: Model) -> tuple[Fraction, Fraction]:

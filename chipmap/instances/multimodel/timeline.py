@@ -81,21 +81,22 @@ class Range:
 
 @dataclass(frozen=True)
 class TimelineWindow:
-    """A window: its number, when it starts, and what each model in it does."""
+    """A window: its number, when it starts, what each model in it does, and V, the time that its chiplets share."""
 
     number: int
     start: int
     ranges: tuple[Range, ...]
+    shared: int = 0
 
     @property
     def slowest(self) -> Range:
-        """The model that sets the window's length: the first of those with the longest Lat."""
+        """The first of the models with the longest Lat."""
         return max(self.ranges, key=lambda one: one.latency)
 
     @property
     def time(self) -> int:
         """T_w, the length of the window."""
-        return self.slowest.latency
+        return max(self.shared, self.slowest.latency)
 
     @property
     def spans(self) -> Iterator[Span]:
@@ -114,7 +115,9 @@ def timeline(problem: MultiProblem, solution: MultiSolution) -> tuple[TimelineWi
         runs: dict[int, list[Segment]] = {}
         for segment in segments:
             runs.setdefault(segment[0], []).append(segment)
-        windows.append(TimelineWindow(number, start, tuple(_range(problem, run, start) for run in runs.values())))
+        shared = problem.sharing.time(segments) if problem.sharing is not None else 0
+        ranges = tuple(_range(problem, run, start) for run in runs.values())
+        windows.append(TimelineWindow(number, start, ranges, shared))
         start += windows[-1].time
     return tuple(windows)
 
@@ -177,9 +180,10 @@ def energies(problem: MultiProblem, one: Range) -> dict[str, int]:
 
 
 def all_energies(problem: MultiProblem, windows: tuple[TimelineWindow, ...]) -> dict[str, int]:
-    """T2 in pJ by :data:`PARTS`."""
+    """T2 in pJ by :data:`PARTS`, and where there is static energy that as well."""
     total = dict.fromkeys(PARTS, 0)
     for one in (one for window in windows for one in window.ranges):
         for part, amount in energies(problem, one).items():
             total[part] += amount
-    return total
+    static = problem.powered(sum(window.time for window in windows), 0)
+    return total | ({"static": static} if static else {})

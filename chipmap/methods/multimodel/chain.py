@@ -16,7 +16,7 @@ from chipmap.heuristics.multimodel.starts import packed
 from chipmap.heuristics.multimodel.tables.paths import MOST_CHIPLETS
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, small
 from chipmap.instances.multimodel.pinned import narrowed
-from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, placed, schedule
+from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, placed, schedule, unshared
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import side_by_side
 from chipmap.methods.model_solve import Finds, Limits, solve_whole, solve_within
@@ -65,7 +65,7 @@ def least_of_energy(problem: MultiProblem, turn: Turn) -> None:
 
     if problem.instance.task.objective == "energy":
         program = Energy(problem)
-        turn.bound(program.bound, "least energy")
+        turn.bound(problem.powered(least_time(problem), program.bound), "least energy")
         windows = program.schedule()
         if windows is not None:
             turn.solution(schedule(problem, windows), "least energy")
@@ -102,7 +102,9 @@ def single_models(problem: MultiProblem, turn: Turn) -> None:
 
 
 def one_window(problem: MultiProblem, turn: Turn) -> None:
-    """The best schedule of a single window; where no more are asked for, with its proof."""
+    """The best schedule of a single window; where no more are asked for, with its proof.
+
+    Where chiplets share, it is a schedule in which they don't, and so is the bound."""
     from chipmap.heuristics.multimodel.tables.paths import module_paths
     from chipmap.heuristics.multimodel.windows.one_window import OneWindow
 
@@ -111,7 +113,7 @@ def one_window(problem: MultiProblem, turn: Turn) -> None:
     if paths is None:
         return
     best = run.best.certificate.objective if run.best is not None else None
-    for find in OneWindow(problem, paths).run(best, turn.deadline):
+    for find in OneWindow(unshared(problem), paths).run(best, turn.deadline):
         if find.segments is not None:
             turn.solution(schedule(problem, [find.segments]), "one window")
         if single and find.bound == inf:

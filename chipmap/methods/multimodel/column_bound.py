@@ -10,7 +10,7 @@ import numpy as np
 from chipmap.heuristics.multimodel.columns.column_generation import KNOTS, NEAR, Column, Prices, WindowColumns
 from chipmap.heuristics.multimodel.columns.pricing import Pricing
 from chipmap.heuristics.multimodel.tables.paths import Paths
-from chipmap.heuristics.multimodel.tables.ranges import build
+from chipmap.heuristics.multimodel.tables.ranges import Table, build
 from chipmap.heuristics.multimodel.tables.sets import places
 from chipmap.heuristics.multimodel.windows.any_windows import (
     SAFE,
@@ -22,7 +22,7 @@ from chipmap.heuristics.multimodel.windows.any_windows import (
     product_ticks,
 )
 from chipmap.instances.multimodel.instance import MultiSolution
-from chipmap.instances.multimodel.problem import IntArray, MultiProblem, placed, terms, watts
+from chipmap.instances.multimodel.problem import IntArray, MultiProblem, placed, sums, terms, watts
 from chipmap.methods.chain import Turn
 from chipmap.methods.multimodel.refutation import above_limits
 from chipmap.solvers.repeated import GrowingProgram
@@ -168,7 +168,10 @@ class ColumnBound:
         self.spent = time.monotonic() - started, 0.0
         self.near, self.fine = max(NEAR, ratio * NEAR_CELLS), ratio <= FINE
         layers = [model.layers for model in self.problem.models]
-        return WindowColumns(layers, self.problem.windows, Pricing(tables, places(self.paths), edges), GrowingProgram)
+        tables = [shared_cells(self.problem, m, table, edges) for m, table in enumerate(tables)]
+        static = 0.0 if latency else self.problem.power / 1000  # without energies there is none
+        pricing = Pricing(tables, places(self.paths), edges, static)
+        return WindowColumns(layers, self.problem.windows, pricing, GrowingProgram)
 
     def prove(self, program: WindowColumns) -> None:
         """Lines from the program, until no weight is left to try."""
@@ -223,6 +226,20 @@ class ColumnBound:
         self.windows += program.used()
         if program.point is not None:
             self.points.append(program.point)
+
+
+def shared_cells(problem: MultiProblem, m: int, table: Table, edges: IntArray) -> Table:
+    """The entries of model m's ``table`` in windows long enough for their own bytes at the shared rate of DRAM."""
+    sharing = problem.sharing
+    if sharing is None or sharing.dram is None:
+        return table
+    weights = sums(sharing.weights[m])
+    last = table.last.astype(np.int64)
+    moved = weights[last + 1] - weights[table.first] + sharing.read[m][table.first] + sharing.sent[m][last]
+    cell = np.maximum(table.cell, np.searchsorted(edges[1:], moved / float(sharing.dram) * (1 - SAFE)))
+    kept = cell < len(edges) - 1
+    raised = table._replace(cell=cell.astype(table.cell.dtype))
+    return Table._make(column[kept] for column in raised)
 
 
 def grid(usual: float, longest: float, ratio: float) -> IntArray:

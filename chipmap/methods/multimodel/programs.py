@@ -7,6 +7,8 @@ that limit; other objectives have one weight.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chipmap.deadline import Stop
 from chipmap.heuristics.multimodel.columns.pricing import Pricing
 from chipmap.heuristics.multimodel.tables.paths import Paths, module_paths
@@ -35,7 +37,11 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
     """Bounds by column generation over windows, from coarse tables to fine ones; ``search``: and better schedules."""
     task, run = problem.instance.task, turn.run
     if task.objective == "energy" and task.latency_limit_ns is None:
-        return
+        if not problem.power:
+            return
+        # with static energy, T1 counts beside the other energies: a sum without watts of its own
+        task = task.replace(objective="weighted", watts=0.0)
+        problem = replace(problem, instance=problem.instance.replace(task=task))
     if (paths := module_paths(problem)) is None:
         run.note("search", f"columns over windows: not for {problem.chiplets} chiplets")
         return

@@ -72,11 +72,12 @@ class SingleModels:
         self.limits = [min((limit for limit in pair if limit is not None), default=None) for pair in given]
 
     def alone(self, m: int, objective: str, limit: int | None) -> MultiInstance:
-        """Model ``m`` alone, with a ``limit`` on T1."""
+        """Model ``m`` alone, with a ``limit`` on T1; without static energy, which isn't a sum over models."""
         task = self.instance.task.replace(objective=objective, latency_limit_ns=limit, energy_limit_pj=None)
         model = self.instance.models[m]
         own = of_models(self.instance, (m,))
-        return own.replace(name=model.name, models=(model.replace(deadline_ns=None),), task=task)
+        module = own.module.replace(static_watts=0.0)
+        return own.replace(name=model.name, module=module, models=(model.replace(deadline_ns=None),), task=task)
 
     def refute(self, turn: Turn, links: Sequence[Link]) -> list[Infeasibility]:
         """The reason why limits can't be met, by ``links`` that bound a model alone; none where none is found.

@@ -307,7 +307,8 @@ def _energies(axes: Axes, view: _View) -> None:
         left = [a + b for a, b in zip(left, widths, strict=True)]
     axes.set_ylim(max(len(models), 4) - 0.4, -0.6)
     axes.set_yticks(range(len(models)), [model.name for model in models], fontsize=8)
-    axes.set_title(f"energy T2 by model, {unit}", fontsize=8.5)
+    whole = "without static energy, " if view.problem.power else ""
+    axes.set_title(f"energy T2 by model, {whole}{unit}", fontsize=8.5)
     axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.tick_params(length=0, labelsize=8)
     axes.legend(loc="upper left", bbox_to_anchor=(-0.02, -0.12), ncols=2, fontsize=8)

@@ -84,6 +84,7 @@ def edp_tick(instance: MultiInstance) -> int:
         energies = [energy(instance, model, one) for one in whole]
         least = max(least[0], min(times)), least[1] + min(energies)
         most = most[0] + max(times), most[1] + max(energies)
+    least, most = ((time, amount + static(instance, time)) for time, amount in (least, most))
     first, ticks = (9, 18) if least[0] * least[1] >= 10**13 else (0, 15)
     return next(10**k for k in count(first) if most[0] * most[1] < 10 ** (ticks + k))
 
@@ -172,7 +173,7 @@ def c4_limits(instance: MultiInstance, windows: Windows, terms: dict[str, int]) 
         if model.deadline_ns is not None:
             last = max(w for w, ranges in enumerate(windows) if m in ranges)
             done = sum(_slowest(instance, ranges) for ranges in windows[:last])
-            done += latency(instance, model, windows[last][m])
+            done += max(latency(instance, model, windows[last][m]), shared(instance, windows[last]))
             if done > model.deadline_ns:
                 what = f"{model.name!r} is done after {done} ns, its deadline is {model.deadline_ns} ns"
                 yield model.name, done - model.deadline_ns, "ns", what
@@ -228,7 +229,47 @@ def t1_latency(instance: MultiInstance, windows: Windows) -> int:
 
 
 def _slowest(instance: MultiInstance, ranges: dict[int, list[Segment]]) -> int:
-    return max(latency(instance, instance.models[m], segments) for m, segments in ranges.items())
+    own = max(latency(instance, instance.models[m], segments) for m, segments in ranges.items())
+    return max(own, shared(instance, ranges))
+
+
+def shared(instance: MultiInstance, ranges: dict[int, list[Segment]]) -> int:
+    """V of a window: its bytes from and to DRAM at the shared rate, and those of the busiest link and direction."""
+    module, total = instance.module, 0
+    if module.shared_dram_bytes_per_ns is None and module.shared_link_bytes_per_ns is None:
+        return 0
+    loads: dict[tuple[str | None, str | None], int] = {}
+    for m, segments in ranges.items():
+        model = instance.models[m]
+        for i, segment in enumerate(segments):
+            layers = model.layers[segment.first : segment.last + 1]
+            read = sum(layer.weight_bytes for layer in layers) + (model.batch * layers[0].in_bytes if i == 0 else 0)
+            out, way = model.batch * layers[-1].out_bytes, [*_way(instance, segment.chiplet), None]
+            last = i == len(segments) - 1
+            total += read + (out if last else 0)
+            for link in pairwise(way if last else (segment.chiplet.name, segments[i + 1].chiplet.name)):
+                loads[link] = loads.get(link, 0) + out
+            for a, b in pairwise(way):
+                loads[b, a] = loads.get((b, a), 0) + read
+    times = [0]
+    if module.shared_dram_bytes_per_ns is not None:
+        times.append(math.ceil(total / written(module.shared_dram_bytes_per_ns)))
+    if module.shared_link_bytes_per_ns is not None:
+        times.append(math.ceil(max(loads.values()) / written(module.shared_link_bytes_per_ns)))
+    return max(times)
+
+
+def _way(instance: MultiInstance, chiplet: Chiplet) -> list[str]:
+    """The chiplets from this one to DRAM: the next one is linked and a hop nearer, in the same row if one is."""
+    module, order = instance.module, {one.name: i for i, one in enumerate(instance.module.chiplets)}
+    found, at = [chiplet.name], chiplet
+    while True:
+        near = [other for link in module.links if at.name in link for other in link if other != at.name]
+        nearer = [one for one in module.chiplets if one.name in near and one.hops == at.hops - 1]
+        if not nearer:
+            return found
+        at = min(nearer, key=lambda one: (one.y != at.y, order[one.name]))
+        found.append(at.name)
 
 
 def latency(instance: MultiInstance, model: Model, segments: list[Segment]) -> int:
@@ -255,8 +296,16 @@ def latency(instance: MultiInstance, model: Model, segments: list[Segment]) -> i
 
 
 def t2_energy(instance: MultiInstance, windows: Windows) -> int:
-    """Layers, transfers and weights, in pJ."""
-    return sum(energy(instance, instance.models[m], segments) for ranges in windows for m, segments in ranges.items())
+    """Layers, transfers and weights, and static energy of all windows, in pJ."""
+    own = sum(energy(instance, instance.models[m], segments) for ranges in windows for m, segments in ranges.items())
+    return own + (
+        static(instance, sum(_slowest(instance, one) for one in windows)) if instance.module.static_watts else 0
+    )
+
+
+def static(instance: MultiInstance, time: int) -> int:
+    """Static energy of ``time`` ns in pJ."""
+    return math.ceil(Fraction(round(written(instance.module.static_watts) * 10**6), 1000) * time)
 
 
 def energy(instance: MultiInstance, model: Model, segments: list[Segment]) -> int:

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from chipmap.heuristics.multimodel.annealing.cuts import balance, recut
 from chipmap.heuristics.multimodel.annealing.paths import add, bend, drop, walk
 from chipmap.heuristics.multimodel.annealing.state import (
     ScheduleState,
     Slots,
     Tables,
     accept,
-    balance,
     below,
     called,
     compiled,
     copy,
     judge,
     load,
-    recut,
     segment_time,
     uniform,
 )
@@ -235,6 +234,7 @@ def swap_empty_window(s: ScheduleState, k: Slots) -> None:
     for c in range(s.owner.shape[1]):
         s.owner[empty, c], s.owner[full, c] = s.owner[full, c], -1
     s.longest[empty], s.longest[full] = s.longest[full], 0
+    s.shared[empty], s.shared[full] = s.shared[full], 0
 
 
 @compiled

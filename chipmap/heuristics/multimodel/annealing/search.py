@@ -112,6 +112,9 @@ def tables(problem: MultiProblem) -> Tables:
     limits = [np.inf if limit is None else max(1, limit) for limit in (task.latency_limit_ns, task.energy_limit_pj)]
     deadlines = [-1 if model.deadline_ns is None else model.deadline_ns for model in problem.instance.models]
     limited = min(limits) < np.inf or max(deadlines) >= 0
+    sharing = problem.sharing
+    shared = (sharing.dram, sharing.link) if sharing is not None else (None, None)
+    rates = [problem.power / 1000, *(0.0 if rate is None else float(rate) for rate in shared)]
     asked = [OBJECTIVES.index(task.objective), watts(problem.instance) / 1000, *limits]
     return Tables(
         base=np.cumsum([0, *(model.layers + 1 for model in models[:-1])]).astype(np.int64),
@@ -132,16 +135,38 @@ def tables(problem: MultiProblem) -> Tables:
         linked=linked,
         near=near,
         degree=np.array([len(own) for own in problem.neighbours]),
-        task=np.array([*asked, problem.both_ends, limited, problem.sram.min() < UNLIMITED], dtype=np.float64),
+        task=np.array([*asked, problem.both_ends, limited, problem.sram.min() < UNLIMITED, *rates], dtype=np.float64),
         shares=np.cumsum(SHARES),
+        **shared_tables(problem),
     )
+
+
+def shared_tables(problem: MultiProblem) -> dict[str, IntArray]:
+    """The tables of what chiplets share; empty ones where they share nothing."""
+    sharing, chiplets = problem.sharing, problem.chiplets
+    if sharing is None:
+        none, nowhere = np.zeros(1, dtype=np.int64), np.zeros((1, 1), dtype=np.int64)
+        return {"read": none, "sent": none, "ways": np.zeros((2, 1, 1), dtype=np.int64), "channel": nowhere}
+    behind = np.zeros(1, dtype=np.int64)
+    read, sent = (
+        np.concatenate([part for one in own for part in (one, behind)]) for own in (sharing.read, sharing.sent)
+    )
+    most = max(len(way) for way in sharing.reads)
+    ways = np.full((2, chiplets, most), -1, dtype=np.int64)
+    for x, own in enumerate((sharing.reads, sharing.writes)):
+        for c, way in enumerate(own):
+            ways[x, c, : len(way)] = way
+    channel = np.full((chiplets, chiplets), sharing.channels, dtype=np.int64)
+    for (a, b), number in sharing.channel.items():
+        channel[a, b] = number
+    return {"read": read, "sent": sent, "ways": ways, "channel": channel}
 
 
 def state(problem: MultiProblem, windows: Sequence[Sequence[Segment]]) -> ScheduleState:
     """A schedule that obeys C0 to C3 and C5 as arrays; its value isn't filled in."""
     most, models, chiplets = problem.windows, len(problem.models), problem.chiplets
     small, large = (most, models), (most, models, chiplets)
-    shapes: list[Any] = [small, small, large, large, (most, chiplets), small, small, most, 3]
+    shapes: list[Any] = [small, small, large, large, (most, chiplets), small, small, most, most, 3]
     made = ScheduleState._make([*(np.zeros(shape, dtype=np.int64) for shape in shapes), np.zeros(1)])
     made.owner[:] = -1
     done = [0] * models
@@ -154,7 +179,9 @@ def state(problem: MultiProblem, windows: Sequence[Sequence[Segment]]) -> Schedu
                 done[m] = last + 1
             if own:
                 made.latency[w, m], made.energy[w, m] = latency(problem, own), energy(problem, own)
-    made.longest[:] = made.latency.max(axis=1)
+        if problem.sharing is not None and w < len(windows):
+            made.shared[w] = problem.sharing.time(windows[w])
+    made.longest[:] = np.maximum(made.latency.max(axis=1), made.shared)
     made.totals[:] = made.longest.sum(), made.energy.sum(), made.latency.sum()
     return made
 
@@ -163,9 +190,10 @@ def _room(problem: MultiProblem, seed: int) -> Slots:
     """Room for the moves to work in."""
     models, chiplets = len(problem.models), problem.chiplets
     small, large = (problem.windows, models), (SLOTS, chiplets)
-    shapes: list[Any] = [1, *7 * [SLOTS], large, large, 3, 1, (problem.windows, chiplets), small, small]
+    shapes: list[Any] = [1, *8 * [SLOTS], large, large, 3, 1, (problem.windows, chiplets), small, small]
     width = max(model.layers for model in problem.models) + 2
-    rows = np.zeros((2, width)), np.zeros((chiplets, width), dtype=np.int64)
+    channels = problem.sharing.channels + 1 if problem.sharing is not None else 1
+    rows = np.zeros((2, width)), np.zeros((chiplets, width), dtype=np.int64), np.zeros(channels, dtype=np.int64)
     return Slots._make([*(np.zeros(shape, dtype=np.int64) for shape in shapes), seeded(seed), *rows])
 
 

@@ -1,4 +1,4 @@
-"""The compiled states of the annealing, their values, and the cuts of a path.
+"""The compiled states of the annealing, and their values.
 
 A move writes what it proposes into *slots*: a slot is one model's segments in one window. :func:`judge` checks C2, C3
 and C5 of all slots and counts latencies and energies anew, from sums over prefixes of layers. :func:`accept` makes
@@ -22,8 +22,9 @@ PENALTY = 10.0
 SLOTS = 4
 #: Entries of ``Tables.task``: the objective as a position of :data:`OBJECTIVES`, pJ per ns of the weighted sum,
 #: limits on T1 and T2 (infinite: none), and 1 or 0: whether the receiver pays as well, a limit or deadline is set, an
-#: SRAM is limited.
-OBJECTIVE, WATTS, TIME_LIMIT, ENERGY_LIMIT, BOTH, LIMITED, MEMORY = range(7)
+#: SRAM is limited. Then pJ per ns of static energy, and bytes per ns of DRAM and of each channel that are shared (0:
+#: none are).
+OBJECTIVE, WATTS, TIME_LIMIT, ENERGY_LIMIT, BOTH, LIMITED, MEMORY, STATIC, DRAM, CHANNEL = range(10)
 OBJECTIVES = ("latency", "energy", "weighted", "edp")
 
 #: Counting references to the arrays of a state in each call would take ten times as long as a move. All arrays belong
@@ -41,7 +42,9 @@ class Tables(NamedTuple):
     (pJ). ``read_time``, ``read_energy``, ``write_time``, ``write_energy`` [rows, C]. ``send_time``, ``send_energy``
     [rows]. ``weight_time``, ``weights`` [rows]: sums over layers before a row. ``need`` [levels, rows]: the most
     bytes of 2^level layers from a row on. ``sram`` [C]. ``linked`` [C, C]. ``near`` [C, most], ``degree`` [C]: links.
-    ``task``: entries ``OBJECTIVE`` to ``MEMORY``. ``shares`` [moves]: running sums of the moves' probabilities.
+    ``task``: entries ``OBJECTIVE`` to ``CHANNEL``. ``shares`` [moves]: running sums of the moves' probabilities.
+    Of what is shared: ``read``, ``sent`` [rows]: bytes of the batch. ``ways`` [2, C, most]: channels from and to DRAM
+    (-1: no more). ``channel`` [C, C]: that of a link, behind them one for nothing.
     """
 
     base: IntArray
@@ -64,6 +67,10 @@ class Tables(NamedTuple):
     degree: IntArray
     task: FloatArray
     shares: FloatArray
+    read: IntArray
+    sent: IntArray
+    ways: IntArray
+    channel: IntArray
 
 
 class ScheduleState(NamedTuple):
@@ -71,7 +78,7 @@ class ScheduleState(NamedTuple):
 
     ``first`` [W, M]: the model's first layer that isn't done before the window. ``size`` [W, M]: its segments in it.
     ``end`` [W, M, C]: the layers behind each segment's last. ``chip`` [W, M, C]: the segments' chiplets. ``owner``
-    [W, C]: the model on a chiplet (-1: none). ``latency``, ``energy`` [W, M]. ``longest`` [W]: T of a window.
+    [W, C]: the model on a chiplet (-1: none). ``latency``, ``energy`` [W, M]. ``longest``, ``shared`` [W]: T and V.
     ``totals`` [3]: T1, T2 and the sum of all latencies. ``value`` [1]: the objective with its penalty.
     """
 
@@ -83,6 +90,7 @@ class ScheduleState(NamedTuple):
     latency: IntArray
     energy: IntArray
     longest: IntArray
+    shared: IntArray
     totals: IntArray
     value: FloatArray
 
@@ -91,10 +99,11 @@ class Slots(NamedTuple):
     """What a move proposes, and room to work.
 
     ``used`` [1]: slots in use. By slot ``window``, ``model``, ``first``, ``size``, ``latency``, ``energy``,
-    ``longest`` (of its window), and ``end``, ``chip`` [slots, C]. ``totals`` [3] as those of a state. ``serial`` [1]
-    numbers the proposals: ``mark`` [W, C] and ``changed`` [W, M] hold that of the last one that used a chiplet, or
-    changed a model; ``slot`` [W, M] says in which slot. ``random`` [1]: the generator's state. ``least`` [2, most
-    layers + 2] and ``cut`` [C, most layers + 2] are rows of :func:`recut`.
+    ``longest`` and ``shared`` (of its window), and ``end``, ``chip`` [slots, C]. ``totals`` [3] as those of a state.
+    ``serial`` [1] numbers the proposals: ``mark`` [W, C] and ``changed`` [W, M] hold that of the last one that used a
+    chiplet, or changed a model; ``slot`` [W, M] says in which slot. ``random`` [1]: the generator's state. ``least``
+    [2, most
+    layers + 2] and ``cut`` [C, most layers + 2] are rows of :func:`recut`. ``load`` [channels + 1]: bytes.
     """
 
     used: IntArray
@@ -105,6 +114,7 @@ class Slots(NamedTuple):
     latency: IntArray
     energy: IntArray
     longest: IntArray
+    shared: IntArray
     end: IntArray
     chip: IntArray
     totals: IntArray
@@ -115,6 +125,7 @@ class Slots(NamedTuple):
     random: NDArray[np.uint64]
     least: FloatArray
     cut: IntArray
+    load: IntArray
 
 
 @compiled
@@ -193,32 +204,82 @@ def assess(p: Tables, k: Slots, i: int) -> bool:
 def worth(p: Tables, s: ScheduleState, k: Slots, time: int, energy: int) -> float:
     """The objective of T1 and T2, with a penalty for what is above limits."""
     kind = p.task[OBJECTIVE]
-    value = float(time)
+    value, joules = float(time), energy + p.task[STATIC] * time
     if kind == 1:
-        value = float(energy)
+        value = joules
     elif kind == 2:
-        value = p.task[WATTS] * time + energy
+        value = p.task[WATTS] * time + joules
     elif kind == 3:
-        value = float(time) * float(energy)
+        value = float(time) * joules
     if p.task[LIMITED] == 0:
         return value
-    over = max(0.0, time / p.task[TIME_LIMIT] - 1) + max(0.0, energy / p.task[ENERGY_LIMIT] - 1)
+    over = max(0.0, time / p.task[TIME_LIMIT] - 1) + max(0.0, joules / p.task[ENERGY_LIMIT] - 1)
     for m in range(len(p.base)):
         if p.deadline[m] < 0:
             continue
         elapsed, done = 0, 0
         for w in range(len(s.longest)):
-            own, longest = s.latency[w, m], s.longest[w]
+            own, longest, shared = s.latency[w, m], s.longest[w], s.shared[w]
             for i in range(k.used[0]):
                 if k.window[i] == w:
-                    longest = k.longest[i]
+                    longest, shared = k.longest[i], k.shared[i]
                     if k.model[i] == m:
                         own = k.latency[i]
             if own > 0:
-                done = elapsed + own
+                done = elapsed + max(own, shared)
             elapsed += longest
         over += max(0.0, done / max(1, p.deadline[m]) - 1)
     return value * (1 + PENALTY * over)
+
+
+@compiled
+def amount(p: Tables, k: Slots, m: int, a: int, first: bool, b: int, last: bool, c: int, to: int) -> int:
+    """Count the bytes of layers ``a`` to below ``b`` of a model on chiplet ``c``, which goes on on ``to``; those of
+    DRAM are returned. ``first``, ``last``: whether it begins or ends the range."""
+    row = p.base[m]
+    read, out = p.weights[row + b] - p.weights[row + a], p.sent[row + b - 1]
+    if first:
+        read += p.read[row + a]
+    if p.task[CHANNEL] > 0:
+        for i in range(p.ways.shape[2]):
+            if p.ways[0, c, i] >= 0:
+                k.load[p.ways[0, c, i]] += read
+            if last and p.ways[1, c, i] >= 0:
+                k.load[p.ways[1, c, i]] += out
+        if not last:
+            k.load[p.channel[c, to]] += out
+    return read + out if last else read
+
+
+@compiled
+def together(p: Tables, s: ScheduleState, k: Slots, w: int) -> int:
+    """V of a window with the slots in place of what they change: all its bytes are counted anew."""
+    total = 0
+    for x in range(len(k.load)):
+        k.load[x] = 0
+    for m in range(len(p.base)):
+        if k.changed[w, m] == k.serial[0]:
+            i = k.slot[w, m]
+            a, n = k.first[i], k.size[i]
+            for j in range(n):
+                c, to = k.chip[i, j], k.chip[i, min(j + 1, n - 1)]
+                total += amount(p, k, m, a, j == 0, k.end[i, j], j == n - 1, c, to)
+                a = k.end[i, j]
+        else:
+            a, n = s.first[w, m], s.size[w, m]
+            for j in range(n):
+                c, to = s.chip[w, m, j], s.chip[w, m, min(j + 1, n - 1)]
+                total += amount(p, k, m, a, j == 0, s.end[w, m, j], j == n - 1, c, to)
+                a = s.end[w, m, j]
+    time = 0.0
+    if p.task[DRAM] > 0:
+        time = total / p.task[DRAM]
+    if p.task[CHANNEL] > 0:
+        most = 0
+        for x in range(len(k.load)):
+            most = max(most, k.load[x])
+        time = max(time, most / p.task[CHANNEL])
+    return int(np.ceil(time))
 
 
 @compiled
@@ -250,6 +311,10 @@ def judge(p: Tables, s: ScheduleState, k: Slots) -> float:
                 fresh = fresh and k.slot[w, m] >= i
             else:
                 longest = max(longest, s.latency[w, m])
+        k.shared[i] = 0
+        if p.task[DRAM] > 0 or p.task[CHANNEL] > 0:
+            k.shared[i] = together(p, s, k, w)
+            longest = max(longest, k.shared[i])
         k.longest[i] = longest
         if fresh:  # the window's first slot counts it
             time += longest - s.longest[w]
@@ -267,7 +332,8 @@ def accept(s: ScheduleState, k: Slots, value: float) -> None:
     for i in range(k.used[0]):
         w, m, n = k.window[i], k.model[i], k.size[i]
         s.first[w, m], s.size[w, m] = k.first[i], n
-        s.latency[w, m], s.energy[w, m], s.longest[w] = k.latency[i], k.energy[i], k.longest[i]
+        s.latency[w, m], s.energy[w, m] = k.latency[i], k.energy[i]
+        s.longest[w], s.shared[w] = k.longest[i], k.shared[i]
         for j in range(n):
             s.end[w, m, j], s.chip[w, m, j] = k.end[i, j], k.chip[i, j]
             s.owner[w, k.chip[i, j]] = m
@@ -288,93 +354,6 @@ def taken(s: ScheduleState, k: Slots, i: int, c: int) -> bool:
 
 
 @compiled
-def greedy(p: Tables, k: Slots, i: int, high: int, most: int) -> bool:
-    """Cut layers up to below ``high`` so that each segment takes at most ``most``, the first ones as long as may be."""
-    m, n, a = k.model[i], k.size[i], k.first[i]
-    for j in range(n):
-        c, low, up = k.chip[i, j], a + 1, high - (n - 1 - j)
-        if j == n - 1:
-            if segment_time(p, m, a, high, c, j == 0, j == n - 1) > most:
-                return False
-            k.end[i, j] = high
-            return True
-        if segment_time(p, m, a, low, c, j == 0, j == n - 1) > most:
-            return False
-        while low < up:
-            middle = (low + up + 1) // 2
-            if segment_time(p, m, a, middle, c, j == 0, j == n - 1) <= most:
-                low = middle
-            else:
-                up = middle - 1
-        k.end[i, j] = low
-        a = low
-    return True
-
-
-@compiled
-def balance(p: Tables, k: Slots, i: int, high: int) -> bool:
-    """Cut layers up to below ``high`` for a small slowest segment, on the chiplets of the slot."""
-    m, n = k.model[i], k.size[i]
-    if high - k.first[i] < n or n == 0:
-        return False
-    row, low, up = p.base[m], 0, 0
-    for j in range(n):
-        c = k.chip[i, j]
-        up = max(up, p.time[row + high, c] - p.time[row + k.first[i], c] + p.read_time[row + k.first[i], c])
-        for b in (k.first[i] + 1, high):
-            up = max(up, p.write_time[row + b - 1, c])
-    up = 2 * up + 1
-    while not greedy(p, k, i, high, up):
-        up *= 2
-    while up - low > 1 + (up >> 8):
-        middle = (low + up) // 2
-        if greedy(p, k, i, high, middle):
-            up = middle
-        else:
-            low = middle
-    return greedy(p, k, i, high, up)
-
-
-@compiled
-def recut(p: Tables, k: Slots, i: int, rate: float, most: int) -> bool:
-    """The cuts of least Σ rate · t + energy on the slot's chiplets, with no t above ``most``: a forward program."""
-    m, n, first, high = k.model[i], k.size[i], k.first[i], k.end[i, k.size[i] - 1]
-    row, length = p.base[m], high - first
-    for j in range(n):
-        c, old, new = k.chip[i, j], k.least[1 - j % 2], k.least[j % 2]
-        for b in range(j + 1, length - (n - 1 - j) + 1):
-            new[b] = np.inf
-            if j == n - 1 and b < length:
-                continue
-            to = row + first + b
-            after = p.write_time[to - 1, c] if j == n - 1 else p.send_time[to - 1]
-            joules = p.write_energy[to - 1, c] if j == n - 1 else p.send_energy[to - 1]
-            here = rate * (after + p.time[to, c]) + p.energy[to, c] + joules
-            for a in range(b - 1 if j > 0 else 0, j - 1, -1):
-                start = row + first + a
-                before = p.time[start, c]
-                if j == 0:
-                    before -= p.read_time[start, c]
-                elif p.task[BOTH] > 0:
-                    before -= p.send_time[start - 1]
-                if p.time[to, c] + after - p.time[start, c] > most:
-                    break
-                if p.time[to, c] + after - before > most:
-                    continue
-                value = here - rate * before - p.energy[start, c] + (old[a] if j > 0 else 0.0)
-                if value < new[b]:
-                    new[b] = value
-                    k.cut[j, b] = a
-    if not k.least[(n - 1) % 2, length] < np.inf:
-        return False
-    b = length
-    for j in range(n - 1, -1, -1):
-        k.end[i, j] = first + b
-        b = k.cut[j, b]
-    return True
-
-
-@compiled
 def copy(a: ScheduleState, b: ScheduleState) -> None:
     """``a`` into ``b``."""
     for w in range(a.first.shape[0]):
@@ -385,7 +364,7 @@ def copy(a: ScheduleState, b: ScheduleState) -> None:
                 b.end[w, m, j], b.chip[w, m, j] = a.end[w, m, j], a.chip[w, m, j]
         for c in range(a.owner.shape[1]):
             b.owner[w, c] = a.owner[w, c]
-        b.longest[w] = a.longest[w]
+        b.longest[w], b.shared[w] = a.longest[w], a.shared[w]
     for x in range(3):
         b.totals[x] = a.totals[x]
     b.value[0] = a.value[0]

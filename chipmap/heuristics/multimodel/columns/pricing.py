@@ -10,6 +10,8 @@ four steps:
 2. by set of chiplets (a bit mask): the least of the signatures whose paths cover that set, or a part of it;
 3. models side by side: the least sum over disjoint sets, model after model;
 4. with the weight λ of time: the least λ · (edges[t] + 1) + sum over t.
+
+Static energy of the window's least length is part of its energy.
 """
 
 from __future__ import annotations
@@ -28,10 +30,11 @@ Ints = NDArray[np.int64]
 
 
 class Pricing:
-    """Windows of least reduced cost under given potentials; ``edges`` [T + 1] in ns."""
+    """Windows of least reduced cost under given potentials; ``edges`` [T + 1] in ns, ``static`` in pJ per ns."""
 
-    def __init__(self, tables: list[Table], places: Places, edges: Ints) -> None:
-        self.tables, self.places, self.edges = tables, places, edges
+    def __init__(self, tables: list[Table], places: Places, edges: Ints, static: float = 0.0) -> None:
+        self.tables, self.places, self.edges, self.static = tables, places, edges, static
+        self.powered = static * (edges[:-1] + 1)
         self.cells = len(edges) - 1
         shape = (places.signatures, self.cells)
         self.values = [np.empty(shape) for _ in tables]
@@ -41,14 +44,14 @@ class Pricing:
         self.floors = np.zeros(len(tables))
 
     def price(self, before: list[Floats], behind: list[Floats]) -> Floats:
-        """The least sum over the models by cell [T]: energy and potentials, without time."""
+        """The least sum by cell [T] over the models: energy and potentials, with static energy, without time."""
         for m, table in enumerate(self.tables):
             by_signature(*table, before[m], behind[m], self.values[m], self.which[m])
             pause = before[m] - behind[m]
             self.pauses[m] = int(np.argmin(pause))
             self.floors[m] = float(pause[self.pauses[m]])
             by_set(self.places.mask, self.places.signature, self.values[m], self.floors[m], self.sets[m])
-        return together(self.sets)
+        return together(self.sets) + self.powered
 
     def fixed(self, nodes: Sequence[tuple[int, int]]) -> Floats:
         """The least energy by cell [T] of windows that take each model from the first node to the second.
@@ -68,7 +71,7 @@ class Pricing:
                 by_signature(*(column[part] for column in table), none, none, self.values[m], self.which[m])
                 self.which[m][self.which[m] >= 0] += begin
                 by_set(self.places.mask, self.places.signature, self.values[m], np.inf, self.sets[m])
-        return together(self.sets)
+        return together(self.sets) + self.powered
 
     def _span(self, m: int, first: int, last: int) -> tuple[int, int]:
         """Where the entries of a range stand; tables are sorted by first and last layer."""
@@ -80,7 +83,7 @@ class Pricing:
     def window(self, cell: int) -> tuple[float, tuple[tuple[int, int], ...]]:
         """Energy, and each model's nodes before and behind, of the window at ``cell`` of the last :meth:`price`."""
         masks = divide(np.stack([np.ascontiguousarray(one[:, cell]) for one in self.sets]))
-        energy, nodes = 0.0, list[tuple[int, int]]()
+        energy, nodes = float(self.powered[cell]), list[tuple[int, int]]()
         for m, mask in enumerate(masks):
             best = self.places.within(int(mask), self.values[m][:, cell], 1)
             if not best or not best[0][0] < self.floors[m]:

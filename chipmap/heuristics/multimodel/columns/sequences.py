@@ -62,7 +62,9 @@ class Sequences:
     """All sequences of windows of one problem under ``prices`` and the weight ``rate`` (pJ per ns) of time."""
 
     def __init__(self, pricing: Pricing, windows: int, prices: Sequence[Floats], rate: float) -> None:
-        self.pricing, self.count, self.prices, self.rate = pricing, windows, list(prices), rate
+        self.pricing, self.count, self.prices = pricing, windows, list(prices)
+        #: The weight of time beside the tables' energies, which have no static energy.
+        self.rate = rate + pricing.static
         self.times = (pricing.edges[:-1] + 1).astype(float)
         sums = pricing.price(self.prices, self.prices) + rate * self.times
         self.least = min(0.0, float(sums.min()))
@@ -99,7 +101,8 @@ class Sequences:
                 return None
         assert found is not None
         time = self.times[found.cell]
-        listed = Windows(found.source, found.target, time, found.energy, found.cost + self.rate * time - self.least)
+        energy = found.energy + self.pricing.static * time
+        listed = Windows(found.source, found.target, time, energy, found.cost + self.rate * time - self.least)
         return self._best(listed)
 
     def _parts(self, m: int, limit: float) -> Parts | None:

@@ -7,7 +7,7 @@ class, every schedule obeys
 - a class with n chiplets is busy for at most n · T1: Σ q · time(l, k) · x(l, k) <= n · T1;
 - for each model, with t(l) = Σ_k time(l, k) · x(l, k): T1 >= Σ t + reads, writes and weights + (q − 1) · s, where the
   sum s of the slowest segments of its windows is at least each t(l), and at least Σ t over the number of chiplets;
-- T2 >= Σ energies · x + the first reads and the last writes.
+- T2 >= Σ energies · x + the first reads and the last writes + static energy of T1.
 
 A model of several mini-batches holds its chiplets longer than they work. In a window of T ns with bottleneck M and n(k)
 chiplets of class k, the model's time there is S(k) <= n(k) · M, and Σ S + reads, writes and weights + (q − 1) · M <= T.
@@ -34,7 +34,7 @@ from scipy.optimize import OptimizeResult, linprog
 from scipy.sparse import coo_array
 
 from chipmap.heuristics.multimodel.bounds import least_energy, least_time
-from chipmap.instances.multimodel.problem import MultiProblem, watts
+from chipmap.instances.multimodel.problem import MultiProblem, static_power, watts
 
 #: What floating point may add to a value is taken off, as a share of it.
 SAFE = 1e-7
@@ -61,6 +61,8 @@ class AnyWindows:
         self.count = sum(model.layers for model in problem.models) * len(self.classes)
         #: Time in units of the least T1 and energy in units of the least T2, so that coefficients are near 1.
         self.units = tuple(max(1, amount) for amount in self.least)
+        #: Static energy in units, per unit of time.
+        self.static = static_power(problem.instance) / 1000 * self.units[0] / self.units[1]
         self._rows: list[tuple[list[tuple[int, float]], float]] = []
         #: Ends of the cells of ratios by model; none where it has a single mini-batch.
         self.cells = [ratios(model.q, min(problem.chiplets, model.layers)) for model in problem.models]
@@ -94,7 +96,7 @@ class AnyWindows:
     def _solve(self, weight: float, most: float | None) -> OptimizeResult:
         """The least ``weight`` · T1 + T2 where T1 <= ``most``, all in units."""
         cost = self.energy.copy()
-        cost[self.count] = weight
+        cost[self.count] = weight + self.static
         limits = [(0, 1)] * self.count + [(1, most)] + [(0, None)] * (self.size - self.count - 1)
         return linprog(cost, *self._upper, *self._shares, limits, method="highs")
 
@@ -103,7 +105,7 @@ class AnyWindows:
         (upper, right), (shares, ones) = self._upper, self._shares
         duals, prices = np.minimum(0.0, found.ineqlin.marginals), found.eqlin.marginals
         left = self.energy - upper.T @ duals - shares.T @ prices
-        left[self.count] += weight
+        left[self.count] += weight + self.static
         # no time is above that of T1, no chiplet time above that of all chiplets
         most = np.full(self.size, max(1.0, self.problem.most_time / self.units[0]) * self.problem.chiplets)
         most[: self.count] = 1.0
@@ -213,7 +215,7 @@ def bound(program: AnyWindows, lines: list[Line], rate: float) -> int:
         if (limit := problem.instance.task.latency_limit_ns) is not None:
             lines.append(program.line(program.rate_within(limit)))
             return energy_within(lines, energy, limit)
-        return energy
+        return max(energy, int(program.line(0.0).value)) if program.static else energy
     if objective == "weighted":
         lines.append(program.line(watts(problem.instance) / 1000))
         return max(problem.objective(time, energy), int(lines[-1].value))

@@ -25,7 +25,7 @@ from chipmap.heuristics.multimodel.columns.pricing import Floats, Pricing
 from chipmap.heuristics.multimodel.tables.paths import Paths
 from chipmap.heuristics.multimodel.tables.segmentation import Chain
 from chipmap.heuristics.multimodel.tables.sets import divide, side_by_side, together
-from chipmap.instances.multimodel.problem import MultiProblem, Segment, terms, watts
+from chipmap.instances.multimodel.problem import MultiProblem, Segment, static_power, terms, watts
 from chipmap.kernels import njit
 from chipmap.kernels.arrays import float_table
 
@@ -89,13 +89,14 @@ def annealed(
 
 
 def weight(problem: MultiProblem, time: int, energy: int) -> float:
-    """The weight of T1 beside T2 at which the objective falls fastest from (T1, T2), in pJ per ns.
+    """The weight of T1 beside the energy of layers and transfers at which the objective falls fastest from (T1, T2), in
+    pJ per ns.
 
     For latency alone any weight does: tables for it hold no energies.
     """
     if problem.instance.task.objective == "weighted":
-        return watts(problem.instance) / 1000
-    return energy / max(1, time)
+        return (watts(problem.instance) + static_power(problem.instance)) / 1000
+    return energy / max(1, time) + static_power(problem.instance) / 1000
 
 
 def shaken(nodes: Nodes, random: np.random.Generator) -> Nodes:

@@ -78,7 +78,7 @@ class OneWindow:
         if self.low > high:
             yield Find(math.inf, None)
             return
-        low, proved = self.low, self.problem.objective(self.low, self.least)
+        low, proved = self.low, self.problem.value(self.low, self.least)
         for ratio in RATIOS:
             high = self.latest(low, high)
             if high < low:
@@ -106,11 +106,11 @@ class OneWindow:
 
     def latest(self, low: int, high: int) -> int:
         """The longest window that may be better than the best."""
-        if self.best is None or self.problem.objective(high, self.least) < self.best:
+        if self.best is None or self.problem.value(high, self.least) < self.best:
             return high
         while low <= high:
             middle = (low + high) // 2
-            if self.problem.objective(middle, self.least) < self.best:
+            if self.problem.value(middle, self.least) < self.best:
                 low = middle + 1
             else:
                 high = middle - 1
@@ -123,11 +123,11 @@ class OneWindow:
         low, high = 0, self.problem.most_energy
         while low < high:
             middle = (low + high + 1) // 2
-            if self.problem.objective(time, middle) < self.best:
+            if self.problem.value(time, middle) < self.best:
                 low = middle
             else:
                 high = middle - 1
-        return min(self.most_energy, low if self.problem.objective(time, low) < self.best else -1)
+        return min(self.most_energy, low if self.problem.value(time, low) < self.best else -1)
 
     def table(self, p: int, edges: IntArray, ratio: float, deadline: Deadline) -> FloatArray:
         """Least energy by signature and cell, shorter windows included."""
@@ -170,8 +170,12 @@ class OneWindow:
 
     def accept(self, segments: list[Segment], time: int, energy: int) -> list[Segment] | None:
         """These segments if they keep the limits and are better than the best; they are the best then."""
-        value = self.problem.objective(time, energy)
-        if time > self.latest_end or energy > self.most_energy or (self.best is not None and value >= self.best):
+        value = self.problem.value(time, energy)
+        if (
+            time > self.latest_end
+            or self.problem.powered(time, energy) > self.most_energy
+            or (self.best is not None and value >= self.best)
+        ):
             return None
         self.best = value
         return segments
@@ -231,11 +235,11 @@ class _Cells:
 
     def bound(self, t: int) -> int:
         """No window of cell t is better."""
-        return self.program.problem.objective(int(self.edges[t]) + 1, math.ceil(self.energy[t]))
+        return self.program.problem.value(int(self.edges[t]) + 1, math.ceil(self.energy[t]))
 
     def end(self, t: int) -> int:
         """The objective at the end of cell t."""
-        return self.program.problem.objective(int(self.edges[t + 1]), math.ceil(self.energy[t]))
+        return self.program.problem.value(int(self.edges[t + 1]), math.ceil(self.energy[t]))
 
     def alive(self) -> list[int]:
         """Cells that may hold a window better than the best."""
