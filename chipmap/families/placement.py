@@ -76,7 +76,10 @@ FAMILY = Family(
     ),
     at_once="chipmap.methods.placement.at_once:at_once",
     first="chipmap.methods.placement.first:first",
-    warm_starts={"greedy": "chipmap.methods.placement.first:first"}
+    warm_starts={
+        "greedy": "chipmap.methods.placement.first:first",
+        "sibling": "chipmap.methods.placement.chain:by_siblings",
+    }
     | {
         name: f"chipmap.methods.placement.baselines:{function}"
         for name, function in (

@@ -21,6 +21,7 @@ from chipmap.methods.placement.chain_state import ChainState
 from chipmap.methods.placement.first import begun_only
 from chipmap.methods.placement.reasons import against_limit, clash, impossible
 from chipmap.methods.placement.search import SMALL, improve, search
+from chipmap.methods.placement.siblings import siblings, siblings_if_large
 from chipmap.methods.placement.subsets import alternate_device_subsets
 from chipmap.methods.placement.throughput import blocks, refute, search_loads
 from chipmap.result import Termination
@@ -149,7 +150,8 @@ THROUGHPUT = (
 )
 IMPROVED = Link("improvement", 1.0, improved)
 LIMIT = Link("limit", 1.0, look_at_limit)
-STEP_TIME = (BOUND, LIMIT, START, IMPROVED, LIMIT, MODEL)
+SIBLINGS = Link("siblings", 0.4, siblings_if_large)
+STEP_TIME = (BOUND, LIMIT, START, SIBLINGS, IMPROVED, LIMIT, MODEL)
 
 
 def auto(instance: PlacementInstance, run: Run) -> Termination:
@@ -171,6 +173,8 @@ def _following(*links: Link) -> Method:
 starts = _following(BOUND, START)
 partitions = _following(BOUND, Link("partition", 1.0, best_of_partitions))
 annealed = _following(BOUND, START, IMPROVED)
+#: Plans carried over from a smaller graph of the same structure alone.
+by_siblings = _following(BOUND, Link("siblings", 1.0, siblings))
 cpsat = _following(BOUND, Link("cpsat", 1.0, model_by_cpsat))
 #: Throughput by blocks one after the other: the program over ideals alone.
 in_blocks = _following(BOUND, BLOCKS)

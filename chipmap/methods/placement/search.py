@@ -73,12 +73,12 @@ def _note(state: ChainState, run: Run) -> None:
     run.note("search", f"annealing: {state.simulated} simulations", simulated=state.simulated)
 
 
-def rounds(state: ChainState, turn: Turn, seed: int, ways: tuple[bool, bool]) -> None:
+def rounds(state: ChainState, turn: Turn, seed: int, ways: tuple[bool, bool], most: int = MOST) -> None:
     """Rounds of annealing until the turn is over or enough moves were made.
 
     A round runs its schedules backwards from time to time, or leaves that. The first two are one of each (``ways``),
     as either may end far better, and begin from the best start by keys of that kind. The later ones go on from the best
-    so far, the way that it was found.
+    so far, the way that it was found. ``most``: moves times operations, where no time limit is given.
     """
     problem, run, few = state.problem, turn.run, state.size <= SMALL
     if not problem.timed or state.best is None or not problem.operations:
@@ -86,7 +86,7 @@ def rounds(state: ChainState, turn: Turn, seed: int, ways: tuple[bool, bool]) ->
     limited = run.clocked and not few
     both = workspace(problem, MOMENTS), workspace(problem, MOMENTS)
     made, chunk = units(problem), max(FEWEST, CHUNK // problem.operations)
-    budget = FEW_MOVES if few else min(MOVES, max(ROUNDS, MOST // problem.operations))
+    budget = FEW_MOVES if few else min(MOVES, max(ROUNDS, most // problem.operations))
     chunk = min(chunk, budget // ROUNDS)
     seed_with(seed)
     total = turn.deadline.seconds

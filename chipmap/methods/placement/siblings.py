@@ -1,0 +1,85 @@
+"""Plans from a smaller graph: the steps in the middle of a large graph's repeated structure are left out, the sibling
+is placed, and its plan carried over by each rule. The best one counts, by the decoder on the large graph."""
+
+from __future__ import annotations
+
+from chipmap.heuristics.placement.search.units import units
+from chipmap.heuristics.placement.siblings.roles import Roles, roles
+from chipmap.heuristics.placement.siblings.smaller import RULES, Sibling, carried, smaller
+from chipmap.heuristics.placement.starts.heft_units import heft_units
+from chipmap.heuristics.placement.starts.partition import partition
+from chipmap.methods.chain import Turn
+from chipmap.methods.placement.chain_state import ChainState
+from chipmap.methods.placement.search import MOST, rounds
+
+#: Operations from which on the chain makes siblings; how many a sibling shall have; the fewest steps of a part.
+LARGE, WANTED, STEPS = 10_000, 6_000, 6
+#: Share of the edges that must fit the steps.
+FITTING = 0.4
+#: A sibling is placed anew every so many seconds, so often at most; partitions each time, and their share of the time.
+SECONDS, TIMES, PARTITIONS, PART = 5.0, 4, 8, 0.5
+#: The annealing of a sibling may simulate so many operations where no time limit is given.
+SIMULATED = MOST // 8
+#: Seeds of the times a sibling is placed are so far apart.
+SEEDS = 1_000
+
+
+class SiblingState(ChainState):
+    """The state of a sibling's search, whose plans aren't handed over."""
+
+    def tell_best(self, turn: Turn, name: str) -> None:
+        """Nothing: a sibling's schedule is none of the run's instance."""
+
+
+def siblings_if_large(state: ChainState, turn: Turn) -> None:
+    """Plans of siblings, where the graph is large."""
+    if state.problem.operations >= LARGE:
+        siblings(state, turn)
+
+
+def siblings(state: ChainState, turn: Turn) -> None:
+    """Plans of a sibling, placed anew from other partitions as often as there is time for."""
+    problem, run = state.problem, turn.run
+    if not problem.timed or problem.devices == 1:
+        return
+    made = roles(problem)
+    if made is None or made.near < FITTING:
+        return
+    sibling = _sibling(state, made)
+    if sibling is None:
+        return
+    turn.deadline.check()
+    told = state.best[:2] if state.best is not None else None
+    times = min(TIMES, max(1, int(turn.deadline.seconds / SECONDS))) if run.clocked else 1
+    try:
+        for number in range(times):
+            _placed(state, turn.share(1 / (times - number)), made, sibling, run.options.seed + SEEDS * number)
+            turn.deadline.check()
+    finally:
+        if state.best is not None and state.best[:2] != told:
+            state.tell_best(turn, "sibling")
+
+
+def _sibling(state: ChainState, made: Roles) -> Sibling | None:
+    """The sibling of about the wanted number of operations, or of a third of them."""
+    count = state.problem.operations
+    repeated = int((made.part >= 0).sum())
+    share = (min(WANTED, count // 3) - (count - repeated)) / max(1, repeated)
+    return smaller(state.problem, made, share, STEPS)
+
+
+def _placed(state: ChainState, turn: Turn, made: Roles, sibling: Sibling, seed: int) -> None:
+    """Place the sibling by partitions and annealing, and carry the best plan over."""
+    own, problem = SiblingState(sibling.problem), sibling.problem
+    unit, until = units(problem), turn.deadline.share(PART)
+    own.evaluate_and_keep(heft_units(problem, own.tables))
+    begins = own.initial_partitions()
+    for number in range(PARTITIONS):
+        if number and not until.keep_going():
+            break
+        trial = partition(problem, unit, begins[number % len(begins)], seed * PARTITIONS + number, turn.deadline)
+        own.evaluate_and_keep(trial)
+    rounds(own, turn, seed, (False, True), SIMULATED)
+    if own.best is not None:
+        for rule in RULES:
+            state.evaluate_and_keep(carried(state.problem, made, sibling, own.best[2], rule))
