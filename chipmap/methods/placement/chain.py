@@ -77,6 +77,12 @@ def start_if_none(state: ChainState, turn: Turn) -> None:
         start(state, turn)
 
 
+def start_unless_carried(state: ChainState, turn: Turn) -> None:
+    """All starts, where no plan of a smaller graph is one."""
+    if not state.carried:
+        start(state, turn)
+
+
 def best_of_partitions(state: ChainState, turn: Turn) -> None:
     """Partitions, the best of several by simulation: as many as there is time for.
 
@@ -98,8 +104,8 @@ def best_of_partitions(state: ChainState, turn: Turn) -> None:
 
 
 def best_of_partitions_if_large(state: ChainState, turn: Turn) -> None:
-    """Partitions, but not where CP-SAT takes over."""
-    if state.size > SMALL:
+    """Partitions, but not where CP-SAT takes over, or a plan of a smaller graph is better."""
+    if state.size > SMALL and not state.carried:
         best_of_partitions(state, turn)
 
 
@@ -150,8 +156,8 @@ THROUGHPUT = (
 )
 IMPROVED = Link("improvement", 1.0, improved)
 LIMIT = Link("limit", 1.0, look_at_limit)
-SIBLINGS = Link("siblings", 0.4, siblings_if_large)
-STEP_TIME = (BOUND, LIMIT, START, SIBLINGS, IMPROVED, LIMIT, MODEL)
+SIBLINGS = Link("siblings", 0.5, siblings_if_large)
+STEP_TIME = (BOUND, LIMIT, SIBLINGS, Link("start", 0.5, start_unless_carried), IMPROVED, LIMIT, MODEL)
 
 
 def auto(instance: PlacementInstance, run: Run) -> Termination:

@@ -56,6 +56,7 @@ class ChainState:
         # the best start by the upward rank alone, and the best one by keys from schedules run backwards
         self.ranked: Placed | None = None
         self.by_backward_keys: Placed | None = None
+        self.carried = False  # whether a plan of a smaller graph fits: it is a better start than all others
         self.cost, self.wait = 0.0, 0.0  # seconds that a check takes, and when a search may ask for the next one
         self.simulated, self.turns = 0, threading.RLock()
         self.turning = True  # whether the search found the best by running schedules backwards

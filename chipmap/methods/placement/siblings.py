@@ -13,11 +13,13 @@ from chipmap.methods.placement.chain_state import ChainState
 from chipmap.methods.placement.search import MOST, rounds
 
 #: Operations from which on the chain makes siblings; how many a sibling shall have; the fewest steps of a part.
-LARGE, WANTED, STEPS = 10_000, 6_000, 6
+LARGE, WANTED, STEPS = 10_000, 6_500, 6
 #: Share of the edges that must fit the steps.
 FITTING = 0.4
-#: A sibling is placed anew every so many seconds, so often at most; partitions each time, and their share of the time.
-SECONDS, TIMES, PARTITIONS, PART = 5.0, 4, 8, 0.5
+#: A sibling is placed anew every so many seconds, so often at most.
+SECONDS, TIMES = 5.0, 3
+#: Partitions each time, their share of the time, and the moves of each: they differ a lot, so many short ones are best.
+PARTITIONS, PART, SHORT = 32, 0.5, 200_000
 #: The annealing of a sibling may simulate so many operations where no time limit is given.
 SIMULATED = MOST // 8
 #: Seeds of the times a sibling is placed are so far apart.
@@ -52,10 +54,13 @@ def siblings(state: ChainState, turn: Turn) -> None:
     told = state.best[:2] if state.best is not None else None
     times = min(TIMES, max(1, int(turn.deadline.seconds / SECONDS))) if run.clocked else 1
     try:
+        state.evaluate_and_keep(heft_units(problem, state.tables))
         for number in range(times):
-            _placed(state, turn.share(1 / (times - number)), made, sibling, run.options.seed + SEEDS * number)
+            part = turn.share(min(1.0, SECONDS / turn.deadline.seconds) if times > 1 else 1.0)
+            _placed(state, part, made, sibling, run.options.seed + SEEDS * number)
             turn.deadline.check()
     finally:
+        state.carried = state.best is not None and state.best[0] == 0
         if state.best is not None and state.best[:2] != told:
             state.tell_best(turn, "sibling")
 
@@ -77,7 +82,8 @@ def _placed(state: ChainState, turn: Turn, made: Roles, sibling: Sibling, seed: 
     for number in range(PARTITIONS):
         if number and not until.keep_going():
             break
-        trial = partition(problem, unit, begins[number % len(begins)], seed * PARTITIONS + number, turn.deadline)
+        begin, draw = begins[number % len(begins)], seed * PARTITIONS + number
+        trial = partition(problem, unit, begin, draw, turn.deadline, SHORT)
         own.evaluate_and_keep(trial)
     rounds(own, turn, seed, (False, True), SIMULATED)
     if own.best is not None:

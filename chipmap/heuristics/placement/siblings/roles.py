@@ -21,7 +21,7 @@ from chipmap.instances.placement.problem import IntArray, PlacementProblem
 
 Colours = NDArray[np.uint64]
 #: Depths that are tried; a role repeats if it has so many members.
-DEPTHS, REPEATED = (2, 3, 4), 6
+DEPTHS, REPEATED = (3, 4), 6
 #: Share of a role's edges to another one that must agree on the difference of their steps.
 AGREED = 0.5
 #: Steps that a role may have before the first and after the last one of its part's largest role.
@@ -209,15 +209,14 @@ def _spread(links: list[Link], sizes: list[int]) -> tuple[IntArray, IntArray, In
 
 def _links(a: IntArray, b: IntArray, i: IntArray, j: IntArray, size: IntArray) -> list[Link]:
     """The pairs of roles most of whose edges (a, i) to (b, j) have one shift."""
-    found: dict[tuple[int, int], tuple[int, int, int]] = {}
+    wide, count = 2 * int(size.max()), len(size)
+    found: dict[tuple[int, int], Link] = {}
     for sign in (1, -1):
-        rows, counts = np.unique(np.stack([a, b, j - sign * i]), axis=1, return_counts=True)
-        for x, y, shift, count in zip(*rows.tolist(), counts.tolist(), strict=True):
-            if count > found.get((x, y), (0, 0, 0))[0]:
-                found[x, y] = count, sign, shift
-    sizes = size.tolist()
-    return [
-        Link(count, x, y, sign, shift)
-        for (x, y), (count, sign, shift) in found.items()
-        if count >= max(2, AGREED * min(sizes[x], sizes[y]))
-    ]
+        code, edges = np.unique(((a * count + b) * 2 * wide) + (j - sign * i + wide), return_counts=True)
+        pair, shift = code // (2 * wide), code % (2 * wide) - wide
+        x, y = pair // count, pair % count
+        often = edges >= np.maximum(2, AGREED * np.minimum(size[x], size[y]))
+        for one in map(Link._make, zip(*(k[often].tolist() for k in (edges, x, y, np.full_like(x, sign), shift)), strict=True)):
+            if (one.of, one.to) not in found or one.edges > found[one.of, one.to].edges:
+                found[one.of, one.to] = one
+    return list(found.values())

@@ -86,9 +86,17 @@ def nets(problem: PlacementProblem) -> StorageNets:
 
 
 def partition(
-    problem: PlacementProblem, units: Units, device: IntArray, seed: int = 0, deadline: Deadline = Deadline()
+    problem: PlacementProblem,
+    units: Units,
+    device: IntArray,
+    seed: int = 0,
+    deadline: Deadline = Deadline(),
+    most: int = MOST,
 ) -> IntArray:
-    """The devices [N] that annealing from ``device`` ends with; ``uneven`` changes with the seed."""
+    """The devices [N] that annealing from ``device`` ends with, after so many moves at most.
+
+    ``uneven`` changes with the seed.
+    """
     made, count = nets(problem), problem.operations
     if problem.devices == 1 or not count:
         return device
@@ -103,7 +111,7 @@ def partition(
     time = np.ascontiguousarray(problem.time)  # for another layout the annealing would be compiled again
     _fill(made, time, now)
     rate = OVER * int(made.cost.sum()) / max(1, int(made.bytes.sum()))
-    allowed, total = common_devices(problem), min(MOST, MOVES * count)
+    allowed, total = common_devices(problem), min(most, MOVES * count)
     uneven = UNEVEN[seed % len(UNEVEN)]
     for _ in range(AGAIN + 1):
         for done in range(0, total, CHUNK):
