@@ -17,7 +17,7 @@ LARGE, WANTED, STEPS = 10_000, 6_500, 6
 #: Share of the edges that must fit the steps.
 FITTING = 0.4
 #: A sibling is placed anew every so many seconds, so often at most.
-SECONDS, TIMES = 5.0, 3
+SECONDS, TIMES = 5.0, 2
 #: Partitions each time, their share of the time, and the moves of each: they differ a lot, so many short ones are best.
 PARTITIONS, PART, SHORT = 32, 0.5, 200_000
 #: The annealing of a sibling may simulate so many operations where no time limit is given.
@@ -56,7 +56,7 @@ def siblings(state: ChainState, turn: Turn) -> None:
     try:
         state.evaluate_and_keep(heft_units(problem, state.tables))
         for number in range(times):
-            part = turn.share(min(1.0, SECONDS / turn.deadline.seconds) if times > 1 else 1.0)
+            part = turn.share(min(1.0, SECONDS / max(SECONDS, turn.deadline.seconds)))
             _placed(state, part, made, sibling, run.options.seed + SEEDS * number)
             turn.deadline.check()
     finally:
@@ -74,7 +74,10 @@ def _sibling(state: ChainState, made: Roles) -> Sibling | None:
 
 
 def _placed(state: ChainState, turn: Turn, made: Roles, sibling: Sibling, seed: int) -> None:
-    """Place the sibling by partitions and annealing, and carry the best plan over."""
+    """Place the sibling by partitions, then by annealing, and carry the best plan of either over.
+
+    What is best for the sibling alone needn't be best for the larger graph.
+    """
     own, problem = SiblingState(sibling.problem), sibling.problem
     unit, until = units(problem), turn.deadline.share(PART)
     own.evaluate_and_keep(heft_units(problem, own.tables))
@@ -83,9 +86,14 @@ def _placed(state: ChainState, turn: Turn, made: Roles, sibling: Sibling, seed: 
         if number and not until.keep_going():
             break
         begin, draw = begins[number % len(begins)], seed * PARTITIONS + number
-        trial = partition(problem, unit, begin, draw, turn.deadline, SHORT)
-        own.evaluate_and_keep(trial)
+        own.evaluate_and_keep(partition(problem, unit, begin, draw, turn.deadline, SHORT))
+    _carry(state, made, sibling, own)
     rounds(own, turn, seed, (False, True), SIMULATED)
-    if own.best is not None:
-        for rule in RULES:
-            state.evaluate_and_keep(carried(state.problem, made, sibling, own.best[2], rule))
+    _carry(state, made, sibling, own)
+
+
+def _carry(state: ChainState, made: Roles, sibling: Sibling, own: SiblingState) -> None:
+    """Carry the sibling's best plan over by each rule."""
+    for rule in RULES if own.best is not None else ():
+        assert own.best is not None
+        state.evaluate_and_keep(carried(state.problem, made, sibling, own.best[2], rule))
