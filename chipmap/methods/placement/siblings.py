@@ -3,9 +3,13 @@ is placed, and its plan carried over by each rule. The best one counts, by the d
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from chipmap.deadline import Stop
 from chipmap.heuristics.placement.search.units import units
 from chipmap.heuristics.placement.siblings.roles import Roles, roles
 from chipmap.heuristics.placement.siblings.smaller import RULES, Sibling, carried, smaller
+from chipmap.heuristics.placement.starts.etf import etf
 from chipmap.heuristics.placement.starts.heft_units import heft_units
 from chipmap.heuristics.placement.starts.partition import partition
 from chipmap.methods.chain import Turn
@@ -13,13 +17,15 @@ from chipmap.methods.placement.chain_state import ChainState
 from chipmap.methods.placement.search import MOST, rounds
 
 #: Operations from which on the chain makes siblings; how many a sibling shall have; the fewest steps of a part.
-LARGE, WANTED, STEPS = 10_000, 6_500, 6
+LARGE, WANTED, STEPS = 16_000, 6_500, 6
 #: Share of the edges that must fit the steps.
 FITTING = 0.4
 #: A sibling is placed anew every so many seconds, so often at most.
 SECONDS, TIMES = 5.0, 2
 #: Partitions each time, their share of the time, and the moves of each: they differ a lot, so many short ones are best.
 PARTITIONS, PART, SHORT = 32, 0.5, 200_000
+#: Share of the time that is left which ETF may take.
+SOON = 0.15
 #: The annealing of a sibling may simulate so many operations where no time limit is given.
 SIMULATED = MOST // 8
 #: Seeds of the times a sibling is placed are so far apart.
@@ -34,9 +40,15 @@ class SiblingState(ChainState):
 
 
 def siblings_if_large(state: ChainState, turn: Turn) -> None:
-    """Plans of siblings, where the graph is large."""
-    if state.problem.operations >= LARGE:
-        siblings(state, turn)
+    """Plans of siblings, where the graph is large and the user gives no start; then ETF, if it ends soon."""
+    if state.problem.operations < LARGE or turn.run.options.warm_start not in (None, "none"):
+        return
+    siblings(state, turn)
+    if state.carried:
+        with suppress(Stop):
+            if state.evaluate_and_keep(etf(state.problem, state.tables, turn.deadline.share(SOON))):
+                state.tell_best(turn, "etf")
+        turn.deadline.check()
 
 
 def siblings(state: ChainState, turn: Turn) -> None:

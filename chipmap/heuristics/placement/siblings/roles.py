@@ -216,7 +216,9 @@ def _links(a: IntArray, b: IntArray, i: IntArray, j: IntArray, size: IntArray) -
         pair, shift = code // (2 * wide), code % (2 * wide) - wide
         x, y = pair // count, pair % count
         often = edges >= np.maximum(2, AGREED * np.minimum(size[x], size[y]))
-        for one in map(Link._make, zip(*(k[often].tolist() for k in (edges, x, y, np.full_like(x, sign), shift)), strict=True)):
+        for one in map(
+            Link._make, zip(*(k[often].tolist() for k in (edges, x, y, np.full_like(x, sign), shift)), strict=True)
+        ):
             if (one.of, one.to) not in found or one.edges > found[one.of, one.to].edges:
                 found[one.of, one.to] = one
     return list(found.values())
