@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from chipmap.instances.dataflow.batch import kept_for_backward
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.loads import times
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.presets import preset
-from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.instances.dataflow.sizes import output_bytes
 from chipmap.networks.graph import neighbours, topological
 

@@ -66,7 +66,7 @@ def adopt(instance: DataflowInstance, data: bytes, where: str) -> Plan:
             schemes=[table.scheme[key] for key in every],
             partitions=[table.partition[key] for key in every],
             stages=stages,
-            **plan._asdict(),
+            **{name: value for name, value in plan._asdict().items() if value is not None},
         )
         return Plan(solution=mapping, places=places)
     open_ = next(((layer, name) for layer, name in every if (layer, name) not in table.partition), None)

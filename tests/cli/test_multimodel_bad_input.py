@@ -93,7 +93,7 @@ def test_what_names_no_file_and_no_system(chipmap: Command, tmp_path: Path) -> N
     assert "no file and no system is called 'het-crss-6x6'" in said and "het-sides-3x3" in said
     assert "no file and no system" in refused(chipmap, *command, "--system", "nvdla-0x3")
     said = refused(chipmap, "convert", "ring/tiny-chain", "--system", "nvdla-3x3", "--out", out)
-    assert "family 'ring' takes none" in said and "--set" in said
+    assert "family 'ring' has a package" in said and "--set" in said
     kernels = tmp_path / "kernels.kgraph"
     assert chipmap("convert", "wafer/tiny-chain", "--out", kernels).code == 0
     said = refused(chipmap, "convert", kernels, "--costs", "roofline", "--out", out)

@@ -9,10 +9,12 @@ from random import Random
 from typing import Any
 
 from chipmap.instances.dataflow import DataflowInstance
+from chipmap.instances.dataflow.batch_time import total_ticks
 from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.loads import often, sram_bytes, times
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, total_ticks
+from chipmap.instances.dataflow.problem import DataflowProblem
 from tests.dataflow.random_instances import made
 
 #: Mappings of an instance at most, kernel by kernel.

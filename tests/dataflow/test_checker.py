@@ -9,8 +9,8 @@ import pytest
 from chipmap.certificate import Certificate
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.instance import check_degrees
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees
-from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.records import InputError
 from chipmap.validation.dataflow.checker import breakdown, check
 from tests.dataflow.random_instances import BACK, HEAVY, LIGHT, made

@@ -16,8 +16,9 @@ from chipmap.heuristics.dataflow.program.program import Program
 from chipmap.heuristics.dataflow.symmetric.classes import classes
 from chipmap.heuristics.dataflow.symmetric.program import SymmetricProgram
 from chipmap.instances.dataflow import DataflowInstance
+from chipmap.instances.dataflow.batch_time import resident, total_ticks
 from chipmap.instances.dataflow.layer_handover import handover_cases
-from chipmap.instances.dataflow.problem import DataflowProblem, resident, total_ticks
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.methods.dataflow.wide_graphs import has_cover_bound
 from chipmap.solvers.repeated import GrowingProgram, Repeated
 from tests.dataflow.exchange_instances import batch_time, least, problems

@@ -10,7 +10,7 @@ from ortools.sat.python import cp_model
 from chipmap.formulations.dataflow import cpsat, mip
 from chipmap.formulations.dataflow.tables import tables
 from chipmap.instances.dataflow import DataflowInstance
-from chipmap.instances.dataflow.problem import dataflow_problem
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.solvers import infeasible_labels
 from chipmap.solvers.outcome import SolveRequest
 from chipmap.validation.brute_force import brute_force

@@ -13,7 +13,7 @@ import pytest
 from chipmap.instances.dataflow import DataflowInstance, Degrees
 from chipmap.instances.dataflow.from_graph import kernel
 from chipmap.instances.dataflow.instance import DataflowSolution
-from chipmap.instances.dataflow.loads import loads
+from chipmap.instances.dataflow.partition_loads import loads
 from chipmap.instances.dataflow.parts import apart_by_samples, sums_of_heads
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.networks.graph import Loops, Operation

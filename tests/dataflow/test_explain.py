@@ -18,7 +18,7 @@ from chipmap.explaining.dataflow.statements import at_most
 from chipmap.explanation import Change, Explanation
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.loads import sram_bytes, times
-from chipmap.instances.dataflow.problem import dataflow_problem
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import candidates, count

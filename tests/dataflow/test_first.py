@@ -17,8 +17,8 @@ from chipmap.heuristics.dataflow.unfused.costs import SingleKernelCosts
 from chipmap.heuristics.dataflow.unfused.relaxed import descend
 from chipmap.instances.dataflow import Degrees
 from chipmap.instances.dataflow.generators import gpt
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans
-from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.kernels import plainly
 from chipmap.methods.dataflow import first
 from chipmap.methods.dataflow.cases import mapping_of

@@ -18,7 +18,8 @@ from chipmap.heuristics.dataflow.program.label_setting import Graph, Rules
 from chipmap.heuristics.dataflow.program.parameters import each_way, tightened
 from chipmap.heuristics.dataflow.program.program import Chain, Program
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, wires
+from chipmap.instances.dataflow.making import dataflow_problem
+from chipmap.instances.dataflow.problem import DataflowProblem, wires
 from chipmap.methods.dataflow.chain import auto
 from chipmap.run import Run, SolveOptions
 from tests.dataflow.exchange_instances import batch_time, exchange_instance, least, problems

@@ -17,8 +17,9 @@ from chipmap.heuristics.dataflow.cover.pricing import Partition, Prices
 from chipmap.heuristics.dataflow.symmetric.classes import classes
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.generators import explicit
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.methods.dataflow.wide_graphs import has_cover_bound
 from chipmap.solvers.repeated import GrowingProgram, Repeated
 from tests.dataflow.random_instances import tiny_instance, variants

@@ -9,10 +9,11 @@ import pytest
 
 from chipmap.heuristics.dataflow.program.intra_chip import Stage
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow.loads import loads
+from chipmap.instances.dataflow.batch_time import caching
+from chipmap.instances.dataflow.making import dataflow_problem
+from chipmap.instances.dataflow.partition_loads import loads
 from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.presets import preset
-from chipmap.instances.dataflow.problem import caching, dataflow_problem
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.candidates import count

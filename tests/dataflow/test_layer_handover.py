@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, layer_handover
+from chipmap.instances.dataflow.batch_time import layer_ticks
 from chipmap.instances.dataflow.layer_handover import handover_cases, handovers
-from chipmap.instances.dataflow.loads import loads
+from chipmap.instances.dataflow.making import dataflow_problem
+from chipmap.instances.dataflow.partition_loads import loads
 from chipmap.instances.dataflow.plans import allowed_degrees
-from chipmap.instances.dataflow.problem import dataflow_problem, layer_ticks
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.two_pass import two_pass
 from chipmap.records import InputError

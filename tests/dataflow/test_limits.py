@@ -15,11 +15,11 @@ from chipmap.heuristics.dataflow.stages.program import StageProgram
 from chipmap.heuristics.dataflow.stages.within_dram import WithinDram
 from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance
-from chipmap.instances.dataflow import problem as problems
+from chipmap.instances.dataflow import making as problems
 from chipmap.instances.dataflow.floors import first_ticks, lacks_sram, least_sram, plain_floor
 from chipmap.instances.dataflow.generators import llama
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees, settled, useful_plans
-from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.methods.dataflow.cases import Choices, has_no_room
 from chipmap.methods.dataflow.chain import auto
 from chipmap.run import Run, SolveOptions

@@ -10,8 +10,8 @@ import pytest
 
 from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees
-from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.methods.dataflow import first
 from chipmap.methods.dataflow import infeasibility as dataflow_reasons
 from chipmap.methods.dataflow.cases import cases

@@ -10,8 +10,9 @@ import pytest
 from chipmap.family import Standing
 from chipmap.formulations.dataflow import mip
 from chipmap.instances.dataflow import DataflowInstance, Degrees
+from chipmap.instances.dataflow.batch_time import total_ticks
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees
-from chipmap.instances.dataflow.problem import dataflow_problem, total_ticks
 from chipmap.records import InputError
 from chipmap.solvers import infeasible_labels
 from chipmap.solvers.lowering import lower

@@ -9,8 +9,8 @@ import pytest
 from benchmarks.dataflow_mixed import compared
 from chipmap.heuristics.dataflow.program.program import Program
 from chipmap.instances.dataflow import DataflowInstance
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees
-from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.methods.dataflow.chain import auto
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.dataflow.candidates import count

@@ -11,9 +11,10 @@ import pytest
 from chipmap.certificate import Certificate
 from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
+from chipmap.instances.dataflow.batch_time import batch_ticks, layer_ticks
 from chipmap.instances.dataflow.generators import gpt
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees
-from chipmap.instances.dataflow.problem import batch_ticks, dataflow_problem, layer_ticks
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip
 from chipmap.records import InputError

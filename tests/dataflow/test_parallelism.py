@@ -10,7 +10,7 @@ import pytest
 from chipmap.instances.dataflow import DataflowInstance, Degrees
 from chipmap.instances.dataflow.generators import moe
 from chipmap.instances.dataflow.instance import DataflowSolution, check_degrees
-from chipmap.instances.dataflow.loads import loads
+from chipmap.instances.dataflow.partition_loads import loads
 from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.methods.dataflow.chain import auto

@@ -18,9 +18,10 @@ from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.program import Program
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
+from chipmap.instances.dataflow.batch_time import resident, total_ticks
 from chipmap.instances.dataflow.generators import explicit
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees
-from chipmap.instances.dataflow.problem import dataflow_problem, resident, total_ticks
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force

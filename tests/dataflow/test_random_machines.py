@@ -12,8 +12,8 @@ from chipmap.formulations.dataflow import cpsat as cpsat_model
 from chipmap.formulations.dataflow import mip as mip_model
 from chipmap.heuristics.dataflow.program.program import Program
 from chipmap.heuristics.dataflow.symmetric.program import SymmetricProgram
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees
-from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.methods.dataflow.bounds import bounds, relaxation
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip

@@ -11,7 +11,7 @@ from benchmarks.dataflow_design import spent
 from chipmap.formulations.dataflow.relaxation import Rates, balanced, tensor_links
 from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow.loads import Load, layer_share, loads
+from chipmap.instances.dataflow.partition_loads import Load, layer_share, loads
 from chipmap.methods.dataflow.bounds import relaxation
 from chipmap.methods.dataflow.cases import cases
 from chipmap.methods.dataflow.chain import auto

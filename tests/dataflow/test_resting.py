@@ -13,7 +13,7 @@ from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.generators import llama
 from chipmap.instances.dataflow.instance import Degrees
-from chipmap.instances.dataflow.problem import dataflow_problem
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.methods.dataflow import infeasibility
 from chipmap.methods.dataflow.cases import least_demanding
 from chipmap.methods.dataflow.shortages import Questions

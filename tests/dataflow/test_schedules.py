@@ -14,9 +14,10 @@ from chipmap.formulations.dataflow import cpsat as cp_model
 from chipmap.formulations.dataflow import mip as mip_model
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.batch import in_flight, passes_held, waited_hops
+from chipmap.instances.dataflow.batch_time import batch_factor
 from chipmap.instances.dataflow.instance import INTERLEAVED, BatchPlan, DataflowSolution, Degrees, Schedule
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_plans, settled
-from chipmap.instances.dataflow.problem import batch_factor, dataflow_problem
 from chipmap.methods.dataflow.bounds import bounds
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip

@@ -12,7 +12,7 @@ import pytest
 
 from chipmap.instances.dataflow import DataflowInstance, Degrees
 from chipmap.instances.dataflow.instance import DataflowSolution
-from chipmap.instances.dataflow.loads import loads
+from chipmap.instances.dataflow.partition_loads import loads
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip

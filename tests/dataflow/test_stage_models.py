@@ -13,9 +13,9 @@ from chipmap.family import Standing
 from chipmap.formulations.dataflow import cpsat, mip
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.generators import resnets
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.passes import inter_chip
 from chipmap.instances.dataflow.plans import allowed_degrees
-from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.methods.dataflow.two_pass import second_pass
 from chipmap.records import InputError
 from chipmap.run import Run, SolveOptions

@@ -15,7 +15,7 @@ from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degre
 from chipmap.instances.dataflow.describe import describe, files
 from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.generators import explicit
-from chipmap.instances.dataflow.problem import dataflow_problem
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.records import InputError
 from chipmap.result import Result

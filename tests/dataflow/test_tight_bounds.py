@@ -15,9 +15,11 @@ from chipmap.heuristics.dataflow.stages.program import StageProgram
 from chipmap.heuristics.dataflow.symmetric.classes import classes
 from chipmap.heuristics.dataflow.symmetric.program import SymmetricProgram
 from chipmap.instances.dataflow import DataflowInstance
+from chipmap.instances.dataflow.batch_time import compute_ticks, steps, total_ticks
 from chipmap.instances.dataflow.floors import least_sram
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees
-from chipmap.instances.dataflow.problem import DataflowProblem, compute_ticks, dataflow_problem, steps, total_ticks
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.stages import dram_need
 from chipmap.methods.dataflow.wide_infeasibility import shortage

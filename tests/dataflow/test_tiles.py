@@ -14,8 +14,8 @@ from chipmap.heuristics.dataflow.program.program import Program
 from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution, Degrees, Kernel
 from chipmap.instances.dataflow.describe import files
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees
-from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.instances.dataflow.tiles import Shape, least_area, shape, shares, sharing, thinned
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat as by_cpsat

@@ -11,7 +11,7 @@ import pytest
 from chipmap.instances.dataflow import DataflowInstance, Degrees
 from chipmap.instances.dataflow.generators import llama
 from chipmap.instances.dataflow.instance import DataflowSolution
-from chipmap.instances.dataflow.loads import loads
+from chipmap.instances.dataflow.partition_loads import loads
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.methods.dataflow.chain import auto
 from chipmap.records import InputError

@@ -15,8 +15,8 @@ from chipmap.heuristics.dataflow.unfused.costs import SingleKernelCosts
 from chipmap.heuristics.dataflow.unfused.elimination import elimination_order
 from chipmap.heuristics.dataflow.unfused.program import UnfusedProgram
 from chipmap.instances.dataflow import DataflowInstance
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees
-from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.kernels import plainly
 from chipmap.methods.dataflow import unfused
 from chipmap.methods.dataflow.chain import auto

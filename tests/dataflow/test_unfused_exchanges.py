@@ -15,9 +15,11 @@ from chipmap.heuristics.dataflow.unfused.costs import SingleKernelCosts
 from chipmap.heuristics.dataflow.unfused.program import Found, UnfusedProgram
 from chipmap.heuristics.dataflow.unfused.relaxed import descend, relaxed
 from chipmap.heuristics.dataflow.unfused.running_order import running_order
+from chipmap.instances.dataflow.batch_time import total_ticks
 from chipmap.instances.dataflow.layer_handover import handover_cases
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees, useful_plans
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, total_ticks
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.kernels import plainly
 from tests.dataflow.exchange_instances import batch_time, exchange_instance, one_by_one
 

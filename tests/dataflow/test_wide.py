@@ -19,10 +19,12 @@ from chipmap.heuristics.dataflow.symmetric.classes import classes
 from chipmap.heuristics.dataflow.symmetric.program import SymmetricProgram
 from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.batch_time import resident
 from chipmap.instances.dataflow.generators import moe
 from chipmap.instances.dataflow.layer_handover import handover_cases
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, resident
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.instances.dataflow.shipped import SHIPPED
 from chipmap.methods.dataflow.cases import cases
 from chipmap.methods.dataflow.wide_graphs import WideGraph, has_no_mapping

@@ -18,8 +18,9 @@ from chipmap.instances.dataflow import (
     Task,
     Workload,
 )
+from chipmap.instances.dataflow.batch_time import caching, resident, total_ticks
 from chipmap.instances.dataflow.layer_handover import handover_cases
-from chipmap.instances.dataflow.problem import caching, dataflow_problem, resident, total_ticks
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workloads.gpt import gpt_network
 from chipmap.solvers import solve_model

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from chipmap.instances.dataflow import DataflowSolution, Degrees
-from chipmap.instances.dataflow.problem import dataflow_problem
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.multimodel.costs import Rates, roofline
 from chipmap.instances.multimodel.instance import (
     Chiplet,

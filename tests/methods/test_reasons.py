@@ -9,7 +9,7 @@ import pytest
 from chipmap.deadline import Deadline
 from chipmap.family import family_of, resolve
 from chipmap.inputs import reading
-from chipmap.instances.dataflow.problem import dataflow_problem
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.multimodel.problem import multi_problem
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.methods import clashes

@@ -7,9 +7,11 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches
+from chipmap.instances.dataflow.batch_time import steps
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.loads import Times, often, times
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, steps
+from chipmap.instances.dataflow.making import dataflow_problem
+from chipmap.instances.dataflow.problem import DataflowProblem
 
 #: What a partition may wait for.
 RESOURCES = ("compute", "memory", "network")

@@ -12,8 +12,8 @@ from chipmap.explaining.driver import statement
 from chipmap.explanation import Change, Statement
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.loads import chosen_options, often, sram_bytes, times
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import settled
-from chipmap.instances.dataflow.problem import dataflow_problem
 from chipmap.records import counted, listed
 from chipmap.records.quantities import at_most, duration, share, size
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from chipmap.family import Scope
+from chipmap.instances.dataflow.batch_time import compute_ticks
 from chipmap.instances.dataflow.instance import (
     INTERLEAVED,
     BatchPlan,
@@ -16,8 +17,8 @@ from chipmap.instances.dataflow.instance import (
     Recompute,
     Shard,
 )
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, held_degrees, useful_plans
-from chipmap.instances.dataflow.problem import compute_ticks, dataflow_problem
 from chipmap.instances.dataflow.uneven import even_layers, with_layers
 from chipmap.records import InputError
 

@@ -49,14 +49,9 @@ from chipmap.formulations.dataflow.cpsat_tiles import Shares, c7_tiles, t1_compu
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches, waited_hops
-from chipmap.instances.dataflow.problem import (
-    BESIDE,
-    DataflowProblem,
-    batch_factor,
-    chunk_factor,
-    dataflow_problem,
-    steps,
-)
+from chipmap.instances.dataflow.batch_time import BESIDE, batch_factor, chunk_factor, steps
+from chipmap.instances.dataflow.making import dataflow_problem
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.records import InputError
 
 #: Labels that live in variable domains only.

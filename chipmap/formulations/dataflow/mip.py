@@ -50,7 +50,8 @@ from chipmap.formulations.dataflow.mip_terms import (
 from chipmap.formulations.dataflow.mip_tiles import c7_tiles, t1_compute_shared
 from chipmap.formulations.dataflow.tables import Tables, tables
 from chipmap.instances.dataflow import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow.problem import batch_factor, chunk_factor, dataflow_problem, steps
+from chipmap.instances.dataflow.batch_time import batch_factor, chunk_factor, steps
+from chipmap.instances.dataflow.making import dataflow_problem
 
 #: Labels that live in variable domains only.
 BY_DOMAIN: tuple[str, ...] = ("C8",)

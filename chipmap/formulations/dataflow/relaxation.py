@@ -24,7 +24,7 @@ from chipmap.formulations.dataflow.tables_exchanges import least_changes
 from chipmap.instances.dataflow.floors import launch_ticks
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.layer_handover import handovers
-from chipmap.instances.dataflow.loads import Load, layer_share, loads
+from chipmap.instances.dataflow.partition_loads import Load, layer_share, loads
 from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.records import InputError
 

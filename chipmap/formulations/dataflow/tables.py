@@ -26,19 +26,22 @@ from chipmap.formulations.dataflow.tables_slots import (
 from chipmap.formulations.dataflow.tables_tensors import Tensor, stored_as, tensor_of
 from chipmap.instances.dataflow.alike import Alike, alike
 from chipmap.instances.dataflow.batch import runs, waited_hops
-from chipmap.instances.dataflow.batch_time import BESIDE, batch_factor, exposed_ticks, first_layer, stage_ticks, steps
+from chipmap.instances.dataflow.batch_time import (
+    BESIDE,
+    batch_factor,
+    caching,
+    compute_ticks,
+    exposed_ticks,
+    first_layer,
+    outside,
+    resident,
+    stage_ticks,
+    steps,
+)
 from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.instances.dataflow.layer_handover import handovers
 from chipmap.instances.dataflow.options import Option
-from chipmap.instances.dataflow.problem import (
-    DataflowProblem,
-    caching,
-    compute_ticks,
-    levels,
-    outside,
-    resident,
-    wires,
-)
+from chipmap.instances.dataflow.problem import DataflowProblem, levels, wires
 from chipmap.instances.dataflow.tiles import sharing
 from chipmap.records import InputError
 

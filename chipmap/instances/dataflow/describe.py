@@ -11,10 +11,11 @@ import msgspec
 from chipmap.instances.dataflow.axes import sizes
 from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, DataflowSolution, check_degrees
 from chipmap.instances.dataflow.loads import chosen_options, listed_shares
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.parts import parts
 from chipmap.instances.dataflow.plans import settled
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.sizes import chip_weights, fetch_bytes, flop, output_bytes, parameter_bytes
 from chipmap.instances.dataflow.tiles import sharing

@@ -10,11 +10,7 @@ from operator import attrgetter
 import numpy as np
 
 from chipmap.instances.dataflow.batch import runs
-from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, Degrees
-from chipmap.instances.dataflow.options import Option, filled_ticks
-from chipmap.instances.dataflow.plans import settled
-from chipmap.instances.dataflow.problem import (
-    DataflowProblem,
+from chipmap.instances.dataflow.batch_time import (
     batch_factor,
     caching,
     chunk_factor,
@@ -23,6 +19,10 @@ from chipmap.instances.dataflow.problem import (
     steps,
     total_ticks,
 )
+from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, Degrees
+from chipmap.instances.dataflow.options import Option, filled_ticks
+from chipmap.instances.dataflow.plans import settled
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.instances.dataflow.rates import best_rate
 from chipmap.instances.dataflow.sizes import flop
 from chipmap.records import kept

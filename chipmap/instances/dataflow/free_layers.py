@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from chipmap.instances.dataflow.batch import kept_for_backward, passes_held
-from chipmap.instances.dataflow.dram import fits_dram
 from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.instances.dataflow.loads import chosen_options, often, times
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.instances.dataflow.uneven import Counts, shared_out
 from chipmap.instances.dataflow.workload import Scheme
 
@@ -28,11 +27,3 @@ def shared_out_for(problem: DataflowProblem, schemes: tuple[Scheme, ...], partit
     rests = sum(one.kept for one in options)
     ahead = [passes_held(instance, degrees, s) for s in range(degrees.pipeline)]
     return shared_out(problem.longest, degrees.pipeline, layer, Fraction(saved, max(1, rests)), ahead)
-
-
-def fits_free(problem: DataflowProblem, mapping: DataflowSolution) -> bool:
-    """Whether a mapping found while layers were free fits DRAM with those that it states."""
-    stated = dataflow_problem(problem.instance, problem.degrees, stage_layers=mapping.stage_layers)
-    names = [[option.scheme for option in options] for options in stated.options]
-    chosen = [some.index(scheme) for some, scheme in zip(names, mapping.schemes, strict=True)]
-    return fits_dram(stated, chosen, mapping.partitions)

@@ -8,19 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from chipmap.instances.dataflow.batch import layers_per_stage, runs
+from chipmap.instances.dataflow.batch_time import caching
 from chipmap.instances.dataflow.exchanged import Exchanged, exchanged
-from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.instances.dataflow.options import Option
-from chipmap.instances.dataflow.problem import (
-    DataflowProblem,
-    batch_factor,
-    caching,
-    dataflow_problem,
-    levels,
-    wires,
-)
+from chipmap.instances.dataflow.problem import DataflowProblem, levels, wires
 from chipmap.instances.dataflow.tiles import Shares, sharing
-from chipmap.records import InputError
 
 
 class Times(NamedTuple):
@@ -45,19 +38,6 @@ class Times(NamedTuple):
         return self.collectives + self.changes
 
 
-class Load(NamedTuple):
-    """One partition: picoseconds of each of its kernels if it had all tiles (what they take at least, or with the given
-    utilisation), of DRAM at the memory's rate, and of the network, all of it and its latency alone; how often it runs
-    per micro-batch, and what goes by before it runs."""
-
-    compute: tuple[int, ...]
-    memory: int
-    network: int
-    latency: int
-    runs: int = 1
-    launch: int = 0
-
-
 def times(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, Times]:
     """What each partition of a valid ``solution`` takes, by its number; T1 to T3 are the sums over all runs."""
     inside: dict[int, list[int]] = {p: [] for p in sorted(set(solution.partitions))}
@@ -67,42 +47,10 @@ def times(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, Tim
     return {p: Times(_compute(problem, options, own), *moved[p], *sent[p]) for p, own in inside.items()}
 
 
-def loads(instance: DataflowInstance, solution: DataflowSolution) -> tuple[Load, ...]:
-    """The partitions of ``solution``, which obeys C0, in their order; of all layers where partitions reach across.
-
-    Raises :class:`InputError` where stages share out kernels: a batch isn't so many times the sum of these then.
-    """
-    if instance.task.stages == "kernels":
-        raise InputError("chips are balanced for stages of layers alone", "task.stages", "Set it to layers.")
-    problem = dataflow_problem(instance, solution.degrees, *solution.plan)
-    fast = tuple(one.replace(bytes_per_ns=1e12) for one in instance.system.network)
-    silent = instance.replace(system=instance.system.replace(network=fast))
-    moved = _network(problem, solution)
-    latency = _network(dataflow_problem(silent, solution.degrees, *solution.plan), solution)
-    memory, compute = _memory(problem, solution), chosen_options(problem, solution)
-    again = often(problem, solution)
-    return tuple(
-        Load(
-            compute=tuple(compute[i].compute for i, q in enumerate(solution.partitions) if q == p),
-            memory=sum(memory[p]),
-            network=sum(moved[p]),
-            latency=sum(latency[p]),
-            runs=again[p],
-            launch=problem.launch,
-        )
-        for p in sorted(set(solution.partitions))
-    )
-
-
 def often(problem: DataflowProblem, solution: DataflowSolution) -> dict[int, int]:
     """How often each partition runs per micro-batch."""
     each = runs(problem.instance)
     return {p: each[i % problem.n] for i, p in enumerate(solution.partitions)}
-
-
-def layer_share(instance: DataflowInstance, solution: DataflowSolution) -> float:
-    """Seconds of the batch per picosecond of T4."""
-    return float(batch_factor(dataflow_problem(instance, solution.degrees, *solution.plan))) / 1e12
 
 
 def chosen_options(problem: DataflowProblem, solution: DataflowSolution) -> list[Option]:

@@ -7,7 +7,7 @@ that sums of them are exact in all models.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,44 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.instances.dataflow.added import Added, added_products
-from chipmap.instances.dataflow.batch_time import BESIDE as BESIDE
-from chipmap.instances.dataflow.batch_time import batch_factor as batch_factor
-from chipmap.instances.dataflow.batch_time import batch_ticks as batch_ticks
-from chipmap.instances.dataflow.batch_time import caching as caching
-from chipmap.instances.dataflow.batch_time import chunk_factor as chunk_factor
-from chipmap.instances.dataflow.batch_time import compute_ticks as compute_ticks
-from chipmap.instances.dataflow.batch_time import exposed_ticks as exposed_ticks
-from chipmap.instances.dataflow.batch_time import first_layer as first_layer
-from chipmap.instances.dataflow.batch_time import layer_ticks as layer_ticks
-from chipmap.instances.dataflow.batch_time import layers_ticks as layers_ticks
-from chipmap.instances.dataflow.batch_time import outside as outside
-from chipmap.instances.dataflow.batch_time import resident as resident
-from chipmap.instances.dataflow.batch_time import stage_ticks as stage_ticks
-from chipmap.instances.dataflow.batch_time import steps as steps
-from chipmap.instances.dataflow.batch_time import sums_outside as sums_outside
-from chipmap.instances.dataflow.batch_time import total_ticks as total_ticks
 from chipmap.instances.dataflow.instance import (
-    INTERLEAVED,
     BatchPlan,
     DataflowInstance,
     DataflowSolution,
     Degrees,
-    Keep,
-    Recompute,
-    Shard,
 )
 from chipmap.instances.dataflow.layouts import Changes, changes_between
-from chipmap.instances.dataflow.options import Option, all_options, behind_ticks, filled_ticks, kinds, ticks_of
-from chipmap.instances.dataflow.plans import settled, shared_by_plans, useful_plans
+from chipmap.instances.dataflow.options import Option, kinds, ticks_of
+from chipmap.instances.dataflow.plans import shared_by_plans
 from chipmap.instances.dataflow.present import Shared, shared_tensors
 from chipmap.instances.dataflow.resting import Use, parameter_uses
 from chipmap.instances.dataflow.sharding import reads_operand
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.tiles import Shares, shares, thinned
-from chipmap.instances.dataflow.uneven import End, Held, Longest, longest, stages_held
+from chipmap.instances.dataflow.uneven import Longest
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.networks.graph import neighbours, topological
-from chipmap.records import InputError, kept
+from chipmap.records import InputError
 from chipmap.records.decimals import exact
 
 #: Picoseconds and bytes of a layer stay below this, so that sums over layers fit 64 bits.
@@ -69,8 +49,8 @@ class DataflowProblem:
     by the longest path from a source). Sums of gradients run at least ``behind`` picoseconds of a layer's backward pass
     (0: they come after it), and updates fill ``filled`` picoseconds of the batch's bubble. Without ``bubble`` its
     pipeline is always full, which no mapping is: what the bubble costs (``chipmap explain``). Where stages may have
-    unequal numbers of layers, ``longest`` says which chunks may take longest, and the network's ends take
-    ``ends_after`` picoseconds per batch.
+    unequal numbers of layers, ``longest`` says which chunks may take longest and ``share_out`` how many each has; the
+    network's ends take ``ends_after`` picoseconds per batch.
     """
 
     instance: DataflowInstance
@@ -82,6 +62,7 @@ class DataflowProblem:
     filled: int = 0
     bubble: bool = True
     longest: Longest | None = None
+    share_out: Callable[[DataflowProblem, tuple[Scheme, ...], Sequence[int]], tuple[int, ...]] | None = None
     ends_after: int = 0
 
     @property
@@ -127,11 +108,7 @@ class DataflowProblem:
 
     def _shared_out(self, schemes: tuple[Scheme, ...], partitions: Sequence[int]) -> tuple[int, ...]:
         """Layers of each chunk that suit a mapping, where they are free; none where they are equally many."""
-        if self.longest is None:
-            return ()
-        from chipmap.instances.dataflow.free_layers import shared_out_for  # which is made of problems
-
-        return shared_out_for(self, schemes, partitions)
+        return () if self.share_out is None else self.share_out(self, schemes, partitions)
 
     @cached_property
     def shares(self) -> tuple[tuple[Shares, ...], ...]:
@@ -206,72 +183,6 @@ class DataflowProblem:
         """Kernels that differ in nothing but their names have equal numbers; changes of layout between them so far."""
         changes = shared_by_plans(self.instance).setdefault("changes", {})
         return kinds(self.instance), changes.setdefault((self.instance.task.samples, self.degrees), {}), {}
-
-
-def dataflow_problem(
-    instance: DataflowInstance,
-    degrees: Degrees,
-    micro_batch: int | None = None,
-    chunks: int | None = None,
-    recompute: Recompute | None = None,
-    shard: Shard | None = None,
-    keep: Keep | None = None,
-    stage_layers: tuple[int, ...] | None = None,
-) -> DataflowProblem:
-    """The arrays of ``instance`` at ``degrees`` and by this plan (None: the task's, or the only useful one), kept
-    with the instance, as instances never change. The problem's instance has this plan as the task's."""
-    instance = settled(instance, micro_batch, chunks, recompute, shard, keep, stage_layers)
-    task = instance.task
-    unsettled = None in (task.micro_batch, task.recompute, task.shard)
-    if unsettled or (task.chunks is None and task.schedule in INTERLEAVED):
-        plan, *others = useful_plans(instance, degrees)
-        instance = instance if others else settled(instance, *plan)
-    found: dict[Degrees, DataflowProblem] = kept(instance, "_problems", lambda _: {})
-    if degrees not in found:
-        edges, distance = _tensors(instance)
-        ends: tuple[End, End] = (End(), End())
-        decide: Longest | None = None
-        held: tuple[Held, ...] = ()
-        if instance.task.uneven:
-            from chipmap.instances.dataflow.ends import ends_of  # which is made of problems
-
-            ends = ends_of(instance, degrees)
-            decide, held = longest(instance, degrees, ends), stages_held(instance, degrees, ends)
-        options = all_options(instance, degrees, held)
-        _refuse_overflow(instance, options)
-        found[degrees] = DataflowProblem(
-            instance=instance,
-            degrees=degrees,
-            options=options,
-            edges=edges,
-            distance=distance,
-            behind=behind_ticks(instance, degrees),
-            filled=filled_ticks(instance, degrees),
-            longest=decide,
-            ends_after=sum(one.after for one in ends) if degrees.pipeline == 1 else max(one.after for one in ends),
-        )
-    return found[degrees]
-
-
-def _tensors(instance: DataflowInstance) -> tuple[IntArray, IntArray]:
-    """The edges of a layer, and how many levels each of them passes; found once for all plans."""
-    shared = shared_by_plans(instance)
-    if "tensors" not in shared:
-        index = {kernel.name: i for i, kernel in enumerate(instance.workload.kernels)}
-        edges = np.array([(index[u], index[v]) for u, v in instance.workload.edges], dtype=np.int64).reshape(-1, 2)
-        level = levels(len(index), edges)
-        shared["tensors"] = edges, level[edges[:, 1]] - level[edges[:, 0]]
-    found: tuple[IntArray, IntArray] = shared["tensors"]
-    return found
-
-
-def _refuse_overflow(instance: DataflowInstance, options: Sequence[Sequence[Option]]) -> None:
-    """Raise :class:`InputError` where a kernel takes so many picoseconds or bytes that sums could pass 64 bits."""
-    for kernel, choice in zip(instance.workload.kernels, options, strict=True):
-        largest = max(value for option in choice for value in (*option[1:-1], *option.kept_by))
-        if largest > LARGEST:
-            what = f"kernel {kernel.name!r} takes {largest:.3g} picoseconds or bytes on one chip"
-            raise InputError(what, "workload.kernels", f"Numbers of a kernel must stay below {LARGEST:.3g}.")
 
 
 def levels(n: int, edges: IntArray) -> IntArray:

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, Degrees
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.methods.dataflow.cases import has_no_room, mapping_of
 from chipmap.methods.dataflow.first import floor, frugal, plan_of, promising
 from chipmap.methods.dataflow.infeasibility import no_degrees

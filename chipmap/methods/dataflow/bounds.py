@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chipmap.deadline import Stop
+from chipmap.instances.dataflow.batch_time import total_ticks
 from chipmap.instances.dataflow.instance import DataflowInstance
-from chipmap.instances.dataflow.problem import total_ticks
 from chipmap.methods.dataflow.cases import Choices, least_demanding
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
 from chipmap.records import InputError

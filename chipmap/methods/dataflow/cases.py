@@ -11,8 +11,9 @@ from itertools import count
 from typing import NamedTuple
 
 from chipmap.deadline import Stop, look
+from chipmap.instances.dataflow.batch_time import outside
+from chipmap.instances.dataflow.dram import fits_dram
 from chipmap.instances.dataflow.floors import first_ticks, lacks_sram, plain_floor
-from chipmap.instances.dataflow.free_layers import fits_free
 from chipmap.instances.dataflow.instance import (
     BatchPlan,
     DataflowInstance,
@@ -20,8 +21,9 @@ from chipmap.instances.dataflow.instance import (
     Degrees,
 )
 from chipmap.instances.dataflow.layer_handover import handover_cases
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, useful_plans
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, outside
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.instances.dataflow.uneven import MOST_WAYS, each_way, even_layers, ways
 from chipmap.records import InputError
 from chipmap.run import Run
@@ -282,7 +284,7 @@ def report(problem: DataflowProblem, run: Run, mapping: DataflowSolution, source
     """Report a mapping of a problem that takes so many ticks; where layers were free, if it fits with those chosen."""
     if not problem.layers_free:
         run.solution(mapping, source, claimed=ticks)
-    elif fits_free(problem, mapping):
+    elif _fits_free(problem, mapping):
         run.solution(mapping, source)
 
 
@@ -292,3 +294,11 @@ def mapping_of(
     """The mapping with these numbers of the options that are ``chosen``, these partitions and their stages."""
     schemes = (problem.options[v % problem.n][option].scheme for v, option in enumerate(chosen))
     return problem.mapping(schemes, partitions, stages)
+
+
+def _fits_free(problem: DataflowProblem, mapping: DataflowSolution) -> bool:
+    """Whether a mapping found while layers were free fits DRAM with those that it states."""
+    stated = dataflow_problem(problem.instance, problem.degrees, stage_layers=mapping.stage_layers)
+    names = [[option.scheme for option in options] for options in stated.options]
+    chosen = [some.index(scheme) for some, scheme in zip(names, mapping.schemes, strict=True)]
+    return fits_dram(stated, chosen, mapping.partitions)

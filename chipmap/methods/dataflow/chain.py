@@ -12,17 +12,12 @@ from chipmap.deadline import Stop
 from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.program import Program
+from chipmap.instances.dataflow.batch_time import caching, first_layer, resident, total_ticks
 from chipmap.instances.dataflow.dram import fits_dram
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.layer_handover import handover_cases
-from chipmap.instances.dataflow.problem import (
-    DataflowProblem,
-    caching,
-    dataflow_problem,
-    first_layer,
-    resident,
-    total_ticks,
-)
+from chipmap.instances.dataflow.making import dataflow_problem
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.dataflow.cases import (
     FIRST_TRY,

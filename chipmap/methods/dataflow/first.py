@@ -18,13 +18,15 @@ from chipmap.heuristics.dataflow.unfused.elimination import elimination_order
 from chipmap.heuristics.dataflow.unfused.relaxed import descend, relaxed
 from chipmap.heuristics.dataflow.unfused.running_order import running_order
 from chipmap.heuristics.dataflow.unfused.tables import edges_of, scopes
+from chipmap.instances.dataflow.batch_time import resident, total_ticks
 from chipmap.instances.dataflow.dram import fits_dram
 from chipmap.instances.dataflow.floors import first_ticks, plain_floor
 from chipmap.instances.dataflow.instance import SHARDS, BatchPlan, DataflowInstance, Degrees
 from chipmap.instances.dataflow.layer_handover import handover_cases
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.pins import names_partitions, restricted
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans, useful_plans
-from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, dataflow_problem, resident, total_ticks
+from chipmap.instances.dataflow.problem import DataflowProblem, IntArray
 from chipmap.instances.dataflow.sizes import chip_weights
 from chipmap.methods.dataflow.cases import has_no_room, mapping_of
 from chipmap.methods.dataflow.unfused import one_by_one, solve_one_by_one

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from chipmap.deadline import Stop
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import held_degrees
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.methods.clashes import clashing, labels_of
 from chipmap.methods.dataflow.cases import FIRST_TRY
 from chipmap.methods.dataflow.shortages import (

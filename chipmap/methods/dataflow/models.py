@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from chipmap.family import Model
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
+from chipmap.instances.dataflow.batch_time import batch_ticks, layer_ticks, steps, sums_outside
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
-from chipmap.instances.dataflow.problem import batch_ticks, layer_ticks, steps, sums_outside
 from chipmap.methods.dataflow.cases import Choices, DegreesCase, least_demanding, solve_each
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
 from chipmap.methods.model_solve import Finds, conclude, solve_within

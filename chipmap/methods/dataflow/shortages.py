@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
+from chipmap.instances.dataflow.batch_time import outside
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_micro_batches
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem, outside
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.methods.dataflow.cases import FIRST_TRY
 from chipmap.records import counted
 from chipmap.result import Infeasibility

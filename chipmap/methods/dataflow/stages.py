@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
+from chipmap.instances.dataflow.batch_time import steps
 from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.pins import names_partitions
-from chipmap.instances.dataflow.problem import DataflowProblem, steps
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.methods.dataflow.cases import mapping_of
 from chipmap.methods.dataflow.shortages import AMPLE, dram_shortage
 from chipmap.result import Infeasibility

@@ -14,9 +14,10 @@ from chipmap.deadline import Stop
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.layer_handover import handover_cases
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.passes import inter_chip
 from chipmap.instances.dataflow.pins import restricted
-from chipmap.instances.dataflow.problem import DataflowProblem, dataflow_problem
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.methods.dataflow.cases import Choices, DegreesCase, cases
 from chipmap.methods.dataflow.chain import auto, solve_degrees
 from chipmap.methods.dataflow.infeasibility import no_degrees

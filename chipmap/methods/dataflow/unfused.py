@@ -7,7 +7,8 @@ from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.unfused.elimination import CELLS
 from chipmap.heuristics.dataflow.unfused.program import Found, UnfusedProgram
 from chipmap.heuristics.dataflow.unfused.relaxed import descend, relaxed
-from chipmap.instances.dataflow.problem import DataflowProblem, total_ticks
+from chipmap.instances.dataflow.batch_time import total_ticks
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.methods.dataflow.cases import mapping_of, report
 from chipmap.run import Run
 

@@ -17,10 +17,11 @@ from chipmap.heuristics.dataflow.program.program import Chain, Program
 from chipmap.heuristics.dataflow.program.restricted_program import RestrictedProgram, Schemes
 from chipmap.heuristics.dataflow.symmetric.classes import classes
 from chipmap.heuristics.dataflow.symmetric.program import SymmetricProgram
+from chipmap.instances.dataflow.batch_time import caching, first_layer, resident, total_ticks
 from chipmap.instances.dataflow.dram import fits_dram
 from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.pins import names_partitions
-from chipmap.instances.dataflow.problem import DataflowProblem, caching, first_layer, resident, total_ticks
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.dataflow.cases import mapping_of, most_labels
 from chipmap.methods.dataflow.wide_infeasibility import shortage

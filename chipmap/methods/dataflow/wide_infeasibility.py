@@ -11,8 +11,9 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.cover.pricing import PricingProgram
 from chipmap.heuristics.dataflow.program.restricted_program import RestrictedProgram
 from chipmap.heuristics.dataflow.symmetric.classes import Classes, classes
+from chipmap.instances.dataflow.batch_time import outside
 from chipmap.instances.dataflow.floors import least_sram
-from chipmap.instances.dataflow.problem import DataflowProblem, outside
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.methods.dataflow.shortages import MORE_CHIPS, PINS, at_least, lacking, largest, smaller_weights
 from chipmap.result import Infeasibility
 from chipmap.solvers.repeated import Repeated

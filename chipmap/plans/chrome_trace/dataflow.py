@@ -17,6 +17,8 @@ from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSoluti
 from chipmap.instances.trace_events import Event
 from chipmap.plans.chrome_trace.queues import Piece, Queues
 from chipmap.validation.dataflow.checker import check
+from chipmap.validation.dataflow.dram import in_dram
+from chipmap.validation.dataflow.ends import most
 from chipmap.validation.dataflow.mapping import Mapping, mapping_of
 from chipmap.validation.dataflow.times import Times, times_of
 
@@ -64,7 +66,7 @@ def _chip(mapping: Mapping, times: Times, stage: int, title: str) -> Iterator[Ev
     backward = {copy.partition for copy in mapping.copies if kernels[copy.kernel].phase == "backward"}
     for p in sorted(mapping.company[stage], key=lambda p: (p in backward, p)):
         names = tuple(kernels[copy.kernel].name for copy in mapping.copies if copy.partition == p)
-        resting, waiting = mapping.dram[p]
+        resting, waiting = in_dram(mapping, most(mapping))[p]
         yield queues.level(f"DRAM, {title}", queues.end[0], resting + waiting)
         each = (times.compute[p], times.memory[p], times.network[p])
         run = times.together[p] // times.runs[p]

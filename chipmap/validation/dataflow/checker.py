@@ -15,7 +15,8 @@ from chipmap.certificate import Certificate
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.records import counted
 from chipmap.validation.certify import Finding, certify
-from chipmap.validation.dataflow import exchanges, facts, pins, plans, present, training, uneven
+from chipmap.validation.dataflow import ends, facts, pins, plans, present, training, uneven
+from chipmap.validation.dataflow.dram import in_dram
 from chipmap.validation.dataflow.figures import figures_of, headline, hop
 from chipmap.validation.dataflow.mapping import Mapping, mapping_of
 from chipmap.validation.dataflow.times import Times, held, inside, longest_transfer, steps, times_of
@@ -64,7 +65,7 @@ def batch(mapping: Mapping, terms: dict[str, int]) -> int:
         return steps(mapping) * terms["T7"] + terms["T5"]
     if instance.task.stage_layers:
         passes = instance.task.batch // (degrees.data * instance.task.samples) * (instance.task.chunks or 1)
-        every = (passes + degrees.pipeline - 1) * uneven.longest_chunk(mapping, terms["T4"])
+        every = (passes + degrees.pipeline - 1) * ends.longest_chunk(mapping, terms["T4"])
         return every + terms["T5"] + terms["T6"] + terms["T8"]
     stage = facts.stage_layers(instance, degrees)
     filled = rounds = Fraction(instance.task.batch, degrees.data * instance.task.samples)
@@ -218,7 +219,7 @@ def c5_together(mapping: Mapping) -> Iterator[Finding]:
 def c6_dram(mapping: Mapping) -> Iterator[Finding]:
     """While each partition runs, a chip's DRAM holds what always rests there and the tensors that wait."""
     limit = mapping.instance.system.memory.capacity_bytes
-    for partition, (rests, size) in sorted(mapping.dram.items()):
+    for partition, (rests, size) in sorted(in_dram(mapping, ends.most(mapping)).items()):
         if limit is not None and rests + size > limit:
             message = (
                 f"while partition {partition} runs, DRAM holds {rests + size:,} bytes ({rests:,} of parameters and "
@@ -290,13 +291,7 @@ def t5_transfers(mapping: Mapping, times: Times) -> int:
 def t6_gradients(mapping: Mapping) -> int:
     """Picoseconds of the batch's sums of gradients over the replicas, after its last micro-batch, or what is left of
     them where they run behind its backward pass; of updated weights until they are where they rest."""
-    instance, degrees = mapping.instance, mapping.solution.degrees
-    updates = [mapping.end(i) for i in range(len(mapping.copies)) if mapping.kernel(i).update]
-    sums = sum(training.summed(*one, instance, degrees) for one in updates)
-    gathered = sum(one.ticks for one in exchanges.after(mapping))
-    if instance.task.stage_layers:
-        gathered += uneven.of_batch(mapping, "T6")
-    return gathered + (training.left_over(sums, instance, degrees) if instance.task.overlap_gradients else sums)
+    return ends.gradients(mapping) + (ends.of_batch(mapping, "T6") if mapping.instance.task.stage_layers else 0)
 
 
 def t7_stage(mapping: Mapping, times: Times) -> int:
@@ -306,14 +301,11 @@ def t7_stage(mapping: Mapping, times: Times) -> int:
 
 def t8_step(mapping: Mapping) -> int:
     """Picoseconds of the batch's optimiser step, after all sums."""
-    instance, degrees = mapping.instance, mapping.solution.degrees
-    kernels = instance.workload.kernels
-    ends = uneven.of_batch(mapping, "T8") if instance.task.stage_layers else 0
-    return ends + sum(training.stepped(kernels[copy.kernel], copy.scheme, instance, degrees) for copy in mapping.copies)
+    return ends.step(mapping) + (ends.of_batch(mapping, "T8") if mapping.instance.task.stage_layers else 0)
 
 
 def _slowest(mapping: Mapping, times: Times) -> int:
     if mapping.instance.task.stage_layers:
-        return (mapping.instance.task.chunks or 1) * uneven.longest_chunk(mapping, sum(times.together.values()))
+        return (mapping.instance.task.chunks or 1) * ends.longest_chunk(mapping, sum(times.together.values()))
     layers = facts.stage_layers(mapping.instance, mapping.solution.degrees)
     return layers * max(sum(times.together[p] for p in stage) for stage in mapping.company.values())

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance
-from chipmap.validation.dataflow import facts, rates, tiles, uneven
+from chipmap.validation.dataflow import ends, facts, rates, tiles
+from chipmap.validation.dataflow.dram import in_dram
 from chipmap.validation.dataflow.mapping import Mapping
 from chipmap.validation.dataflow.once import once
 from chipmap.validation.dataflow.times import inside, steps
@@ -29,7 +30,7 @@ def figures_of(mapping: Mapping, objective: int, terms: dict[str, int]) -> dict[
     """All figures, by name, in the units that their names say."""
     instance = mapping.instance
     figures = {
-        "dram_bytes": float(max(map(sum, mapping.dram.values()))),
+        "dram_bytes": float(max(map(sum, in_dram(mapping, ends.most(mapping)).values()))),
         "partitions": float(len({copy.partition for copy in mapping.copies})),
         "utilisation": _share(instance, objective),
         "samples_per_s": instance.task.batch / (objective / (facts.PS * 1e9)) if objective else 0.0,
@@ -101,5 +102,5 @@ def _latency(mapping: Mapping, objective: int, terms: dict[str, int]) -> int:
         return objective // steps(mapping) * pipeline
     layers = terms["T4"] * (1 if task.across_layers else workload.layers)
     if task.stage_layers:
-        layers += sum(uneven.ended(mapping, last).ticks for last in (False, True))
+        layers += sum(ends.ended(mapping, last).ticks for last in (False, True))
     return layers + (pipeline * (task.chunks or 1) - 1) * hop(mapping)

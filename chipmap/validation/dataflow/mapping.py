@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate
 
 import msgspec
 
 from chipmap import records
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import facts, present, resting, sums, training, uneven
+from chipmap.validation.dataflow import facts, present, sums
 from chipmap.validation.dataflow.layouts import End, change
 
 
@@ -118,11 +116,6 @@ class Mapping:
         named = ((i, copy.layer, self.kernel(i).parameters_of) for i, copy in enumerate(self.copies))
         return {i: at[layer, name] for i, layer, name in named if name}
 
-    @cached_property
-    def dram(self) -> dict[int, tuple[int, int]]:
-        """What :func:`in_dram` says, looked at once."""
-        return in_dram(self)
-
 
 def mapping_of(instance: DataflowInstance, solution: DataflowSolution) -> Mapping:
     """The mapping that a ``solution`` which obeys C0 states; how it runs the batch is the task's from here on."""
@@ -147,65 +140,3 @@ def mapping_of(instance: DataflowInstance, solution: DataflowSolution) -> Mappin
     if instance.mode == "physical" and workload.layers > 1 and not instance.task.across_layers:
         handovers = [(index[u], index[v]) for u, v in workload.carries]
     return Mapping(instance, solution, tuple(copies), tuple(edges), tuple(handovers))
-
-
-def in_dram(mapping: Mapping) -> dict[int, tuple[int, int]]:
-    """For each partition the bytes that always rest in DRAM, and those of tensors made by it or before that it or later
-    ones read.
-
-    Per edge in mode ``dfmodel``, per tensor in mode ``physical``; what is saved for the backward phase rests already.
-    A tensor in a layout for which a reader paid is one of its own, and what a partition uses of parameters waits beside
-    those that rest.
-    All forward partitions run before the backward ones, whatever their numbers. Where stages share out kernels, a
-    partition's stage has its own kernels' bytes alone, and a tensor of an earlier or for a later stage is there only
-    until the one reads it, or while the other makes it.
-    """
-    instance, degrees = mapping.instance, mapping.solution.degrees
-    kernels, saved, again = instance.workload.kernels, facts.saved(instance), facts.recomputed(instance)
-    rests: dict[int, int] = defaultdict(int)
-    if instance.task.stage_layers:
-        rests[0] = max(uneven.resting(mapping, stage) for stage in range(degrees.pipeline))
-    for i, copy in enumerate(mapping.copies) if not instance.task.stage_layers else ():
-        held = training.resting(kernels[copy.kernel], copy.scheme, instance, degrees)
-        held += training.kept(kernels[copy.kernel], mapping.output(i), instance, degrees, saved)
-        rests[mapping.stage(copy.partition)] += math.ceil(held)
-    backward = {copy.partition for copy in mapping.copies if kernels[copy.kernel].phase == "backward"}
-    order = sorted({copy.partition for copy in mapping.copies}, key=lambda p: (p in backward, p))
-    rank = {p: place for place, p in enumerate(order)}
-    spans: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
-    for u, v in mapping.edges:
-        made, read = mapping.copies[u].partition, mapping.copies[v].partition
-        name = kernels[mapping.copies[u].kernel].name
-        counts = (name in again or name not in saved) and (u, v) not in mapping.elsewhere
-        if rank[made] < rank[read] and counts:
-            spans[u].append((rank[made], rank[read], mapping.stage(read)))
-    more = [0] * (len(order) + 1)  # bytes that wait in a place, but not in the one before
-    stages = [mapping.stage(p) for p in order] if mapping.solution.stages else []
-    for u, found in spans.items():
-        size = math.ceil(mapping.output(u))
-        for first, last in _alive(found, stages, instance.mode == "dfmodel"):
-            more[first] += size
-            more[last + 1] -= size
-    for one in mapping.copied:
-        size, users = math.ceil(one.size), [mapping.copies[v].partition for v in one.readers]
-        if mapping.kernel(one.supplier).phase == "forward" and backward.intersection(users):
-            rests[0] += math.ceil(size * facts.stage_layers(instance, degrees) * facts.in_flight(instance, degrees))
-        else:
-            more[rank[mapping.copies[one.supplier].partition]] += size
-            more[max(rank[p] for p in users) + 1] -= size
-    waiting = dict(zip(order, accumulate(more), strict=False))
-    for i, owner in mapping.owners.items():
-        if not mapping.kernel(i).update:
-            beside = resting.beside(mapping.end(owner), mapping.end(i), instance, degrees)
-            waiting[mapping.copies[i].partition] += beside
-    return {p: (rests[mapping.stage(p)], waiting[p]) for p in order}
-
-
-def _alive(spans: list[tuple[int, int, int]], stages: list[int], each: bool) -> list[tuple[int, int]]:
-    """From which place to which one tensor is in a chip's DRAM: from its maker's to each reader's, in the maker's place
-    or the reader's stage (no ``stages``: all are in one); for ``each`` reader, or once however many read it."""
-    if not stages:
-        ends = [(made, read) for made, read, _ in spans]
-        return ends if each else [(ends[0][0], max(read for _, read in ends))]
-    found = [(p, p) for made, read, s in spans for p in range(made, read + 1) if p == made or stages[p] == s]
-    return found if each else [*dict.fromkeys(found)]

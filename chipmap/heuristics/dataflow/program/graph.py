@@ -15,9 +15,10 @@ from chipmap.heuristics.dataflow.program.signature import Field, Fields, placed,
 from chipmap.heuristics.dataflow.program.tile_sharing import tiles
 from chipmap.heuristics.engines.ideals import IdealFamily, TooManyIdealsError, all_ideals, bits
 from chipmap.instances.dataflow.batch import runs
+from chipmap.instances.dataflow.batch_time import BESIDE
 from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.pins import barred, names_partitions
-from chipmap.instances.dataflow.problem import BESIDE, DataflowProblem, IntArray, levels, wires
+from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, levels, wires
 from chipmap.instances.dataflow.tiles import Shares
 from chipmap.networks.graph import neighbours, topological
 

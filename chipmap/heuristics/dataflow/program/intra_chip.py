@@ -19,8 +19,9 @@ import numpy as np
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.engines.ideals import TooManyIdealsError, all_ideals, bits
+from chipmap.instances.dataflow.batch_time import caching, resident
 from chipmap.instances.dataflow.options import Option
-from chipmap.instances.dataflow.problem import DataflowProblem, caching, levels, resident, wires
+from chipmap.instances.dataflow.problem import DataflowProblem, levels, wires
 from chipmap.instances.dataflow.suppliers import possible_suppliers, spared
 from chipmap.instances.dataflow.tiles import sharing
 

@@ -42,8 +42,9 @@ from chipmap.heuristics.dataflow.program.parameters import MANY_LABELS, TIMES, e
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.engines.ideals import bits
 from chipmap.instances.dataflow.batch import runs
+from chipmap.instances.dataflow.batch_time import BESIDE, batch_ticks, first_layer, outside, total_ticks
 from chipmap.instances.dataflow.dram import dram_bytes
-from chipmap.instances.dataflow.problem import BESIDE, IntArray, batch_ticks, first_layer, outside, total_ticks
+from chipmap.instances.dataflow.problem import IntArray
 from chipmap.instances.dataflow.tiles import sharing
 from chipmap.records import counted
 

@@ -37,7 +37,8 @@ from chipmap.heuristics.dataflow.program.program import ENTRIES, WIDTH, Program
 from chipmap.heuristics.dataflow.program.watch import watched
 from chipmap.heuristics.dataflow.stages.kernel import GROW, WIDE, Arcs, Nodes, Rest, StageArcs, Stages, explore, fill
 from chipmap.heuristics.engines.ideals import bits
-from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, resident, wires
+from chipmap.instances.dataflow.batch_time import resident
+from chipmap.instances.dataflow.problem import DataflowProblem, IntArray, wires
 from chipmap.networks.graph import neighbours, topological
 from chipmap.records import counted
 

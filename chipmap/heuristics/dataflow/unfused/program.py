@@ -32,17 +32,9 @@ from chipmap.heuristics.dataflow.unfused.elimination import (
 from chipmap.heuristics.dataflow.unfused.running_order import least_waiting, running_order
 from chipmap.heuristics.dataflow.unfused.tables import edges_of, extra, over, own_tables, scopes, stated
 from chipmap.instances.dataflow.batch import waited_hops
+from chipmap.instances.dataflow.batch_time import BESIDE, batch_factor, batch_ticks, outside, stage_ticks, total_ticks
 from chipmap.instances.dataflow.dram import dram_bytes
-from chipmap.instances.dataflow.problem import (
-    BESIDE,
-    DataflowProblem,
-    IntArray,
-    batch_factor,
-    batch_ticks,
-    outside,
-    stage_ticks,
-    total_ticks,
-)
+from chipmap.instances.dataflow.problem import DataflowProblem, IntArray
 
 #: What schemes decide beside T4, summed over kernels.
 SUMS = ("kept", *BESIDE)
