@@ -1,17 +1,20 @@
 """Units of a throughput instance that may be joined, because some optimal placement has them together.
 
-**Rule.** A unit v takes no time and no memory on any device. Let u be another unit with no more devices to choose from
-than v, A the cost of all nets of v without u, and B that of the net {u, v}. If A <= B (and the nets of A hold no bytes
-where memory is limited), then moving v to u's device makes no load larger. *Proof:* v leaves device X for device Y.
-Nets with u aren't cut anew, and no further device touches them. Net {u, v} is cut no more: X and Y save B each. The
-other nets of v can cost X and Y at most A more. Any third device that touches such a net paid for it before, as v was
-elsewhere. **With C7** v must fit into u's block: what v reads comes from u or from what u depends on, and its readers
-are u or depend on u. Joining may be repeated, as each step keeps an optimum of the problem before it.
+**Rule.** Let u and v be units, and let v be allowed wherever u is. A is the cost of all nets of v without u, and B that
+of the net {u, v}. Let A <= B. On each device that u may be on, let the time of v be 0, or p + A <= B where the device
+pays for transfers and loads are sums. (Where memory is limited, v and the nets of A hold no bytes.) Then moving v to
+u's device makes no load larger. *Proof:* v leaves device X for device Y. Nets with u aren't cut anew, and no further
+device touches them. Net {u, v} is cut no more: X and Y save B each, if they pay. The other nets of v can cost X and Y at
+most A more, and Y works for p more. Any third device that touches such a net paid for it before, as v was elsewhere.
+**With C7** v must fit into u's block: what v reads comes from u or from what u depends on, and its readers are u or
+depend on u. Joining may be repeated, as each step keeps an optimum of the problem before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+import numpy as np
 
 from chipmap.instances.placement.load_graph import LoadGraph, load_graph
 from chipmap.instances.placement.problem import PlacementProblem
@@ -37,10 +40,10 @@ def joined_by_dominance(problem: PlacementProblem, below: int | None = None) -> 
 def _joins(graph: LoadGraph) -> Iterator[tuple[int, int]]:
     """(v, u) of the rule; no unit is both a v and a u, so that all hold side by side."""
     limited = bool((graph.memory >= 0).any())
-    producers, readers, above, below = _order(graph)
+    inside = _inside(graph)
     moved, targets = set[int](), set[int]()
     for v in range(graph.units):
-        if v in targets or graph.time[v].any() or (limited and graph.bytes[v]):
+        if v in targets or (limited and graph.bytes[v]):
             continue
         nets = [graph.nets[n] for n in graph.nets_of[v]]
         total = sum(cost for _, cost, _ in nets)
@@ -49,15 +52,32 @@ def _joins(graph: LoadGraph) -> Iterator[tuple[int, int]]:
             away = total - sum(cost for _, cost, _ in shared)
             saved = sum(cost for units, cost, _ in shared if len(units) == 2)
             fits = not limited or all(u in units or not size for units, _, size in nets)
-            inside = producers[v] & ~(above[u] | 1 << u) == 0 and readers[v] & ~(below[u] | 1 << u) == 0
-            inside = inside and (graph.free[v] or not graph.free[u])
-            if not graph.problem.instance.task.contiguous:
-                inside = True
-            if away <= saved and fits and inside and not (graph.allowed[u] & ~graph.allowed[v]).any():
+            if away <= saved and fits and _bears(graph, u, v, saved - away) and inside(u, v):
                 moved.add(v)
                 targets.add(u)
                 yield v, u
                 break
+
+
+def _bears(graph: LoadGraph, u: int, v: int, saved: int) -> bool:
+    """Whether v may be on each device that u may be on, and takes no more time there than moving it saves."""
+    here, summed = graph.allowed[u], not graph.problem.instance.task.overlap
+    if (here & ~graph.allowed[v]).any():
+        return False
+    return bool((graph.time[v] <= np.where(graph.paying & summed, saved, 0))[here].all())
+
+
+def _inside(graph: LoadGraph) -> Callable[[int, int], bool]:
+    """Whether v fits into u's block (C7)."""
+    if not graph.problem.instance.task.contiguous:
+        return lambda u, v: True
+    producers, readers, above, below = _order(graph)
+
+    def inside(u: int, v: int) -> bool:
+        block = producers[v] & ~(above[u] | 1 << u) == 0 and readers[v] & ~(below[u] | 1 << u) == 0
+        return block and bool(graph.free[v] or not graph.free[u])
+
+    return inside
 
 
 def _order(graph: LoadGraph) -> tuple[list[int], list[int], list[int], list[int]]:

@@ -7,7 +7,8 @@ holds its units' bytes and those of all nets that it touches. Both follow from t
 ``docs/families/placement.md``: a storage costs its producer's device once, and each other device that receives it.
 
 :func:`load_graph` merges the groups of C1. With ``below`` it also merges what no placement with a smaller load can
-separate: the units of a net that costs so much by itself. Neither loses a placement of a load below ``below``.
+separate, the units of a net that costs so much by itself, and allows no device that a unit keeps busy for so long.
+None of this loses a placement of a load below ``below``.
 """
 
 from __future__ import annotations
@@ -183,6 +184,8 @@ def _graph(
     np.add.at(time, unit, problem.time)
     np.add.at(held, unit, problem.weights)
     np.logical_and.at(allowed, unit, problem.allowed)
+    if below is not None:
+        allowed &= time < below
     joined: dict[tuple[int, ...], list[int]] = {}
     storages = problem.storages
     parts = [(members, int(storages.time[s, 0]), int(storages.bytes[s])) for s, members in enumerate(ends)]

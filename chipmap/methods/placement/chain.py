@@ -18,6 +18,7 @@ from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.model_solve import solve_whole
 from chipmap.methods.placement.bounding import bound_by_windows, narrowing
 from chipmap.methods.placement.chain_state import ChainState
+from chipmap.methods.placement.columns import by_columns
 from chipmap.methods.placement.first import begun_only
 from chipmap.methods.placement.reasons import against_limit, clash, impossible
 from chipmap.methods.placement.search import SMALL, improve, search
@@ -150,6 +151,7 @@ THROUGHPUT = (
     BLOCKS,
     Link("start", 0.2, start_if_none),
     Link("first loads", 0.02, search_loads),
+    Link("columns", 0.6, by_columns),
     Link("first refutation", 0.5, refute),
     Link("loads", 0.75, search_loads),
     REFUTE,

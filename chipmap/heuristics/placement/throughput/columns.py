@@ -1,0 +1,153 @@
+"""Prices of units at which the sets that devices can hold below a target load are worth as little as possible.
+
+Let pi(u) >= 0 be prices of units, and V(k) the most that a set of units is worth which a device of kind k can hold with
+a load below a target T. Where there are n(k) devices of kind k and
+
+    Σ pi(u) > Σ n(k) · V(k),
+
+no placement has all loads below T. The best prices solve the linear program: maximise Σ pi(u), with Σ n(k) · s(k) = 1
+and pi(S) <= s(k) for each such set S. It is solved by rows: the sets that are worth most at some prices are its next
+rows. Prices for these are the best ones so far, moved towards the program's solution (Wentges, 1997).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipmap.deadline import Deadline, Stop
+from chipmap.heuristics.placement.throughput.cut_budget import cut_budget
+from chipmap.heuristics.placement.throughput.one_device import FINEST, Pricing, one_device
+from chipmap.heuristics.placement.throughput.sweep import Sweep
+from chipmap.instances.placement.problem import IntArray
+
+#: Sum of all prices, as whole numbers; how far prices move towards the program's solution.
+WHOLE, STEP = 2.0**40, 0.2
+#: Labels of a row at first, rounds at most, and the gap of the program at which prices are good enough.
+COARSE, ROUNDS, GAP = 1_024, 400, 5e-4
+Real = NDArray[np.float64]
+#: A set of units of a device: its kind, its load and the units.
+Set = tuple[int, int, IntArray]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """``prices`` [U], whole numbers. ``share``: Σ pi / Σ n · V, above 1 where no load is below the target. ``limit``:
+    no prices have a larger share, as far as sets are known. ``bound``: the least load by these prices.
+    """
+
+    prices: IntArray
+    share: float
+    limit: float
+    bound: int
+
+
+class Devices:
+    """The pricing of all kinds of devices for loads below the target of a sweep."""
+
+    def __init__(self, sweep: Sweep, deadline: Deadline) -> None:
+        """Raises :class:`TooWideError`."""
+        graph = sweep.graph
+        most = cut_budget(graph, sweep.target).most
+        self.sweep, self.count = sweep, [len(devices) for devices in graph.kinds]
+        self.kinds = [Pricing(one_device(sweep, k, most[k], deadline)) for k in range(len(self.count))]
+
+    def label(self, prices: IntArray, deadline: Deadline, labels: int) -> None:
+        """Label the rows of all kinds."""
+        for kind in self.kinds:
+            kind.label(prices, deadline, labels)
+
+    def worth(self) -> int:
+        """Σ n · V."""
+        return sum(n * int(kind.best()[1][-1]) for n, kind in zip(self.count, self.kinds, strict=True))
+
+    def bound(self, prices: IntArray) -> int:
+        """The least load x at which Σ n · V is Σ pi or more, V being what sets of load x or less are worth; the target
+        where there is none below it."""
+        best = [kind.best() for kind in self.kinds]
+        loads = np.unique(np.concatenate([load for load, _ in best]))
+        worth = np.zeros(len(loads), dtype=np.int64)
+        for n, (load, value) in zip(self.count, best, strict=True):
+            worth += n * value[np.searchsorted(load, loads, side="right") - 1]
+        enough = np.flatnonzero(worth >= prices.sum())
+        return int(loads[enough[0]]) if len(enough) else self.sweep.target
+
+
+def columns(devices: Devices, first: Real, sets: list[Set], deadline: Deadline, rounds: int = ROUNDS) -> Columns:
+    """About the best prices for the target of ``devices``, from ``first`` [U] on, or such as show that no placement has
+    loads below it. ``sets`` are known; new ones are added. Raises ``Stop`` at the deadline, if the first round isn't
+    over then.
+    """
+    program, labels, trial = _Program(len(first), devices.count), COARSE, first / first.sum()
+    for kind, load, units in sets:
+        if load < devices.sweep.target:
+            program.add(kind, units)
+    found = Columns(np.zeros(len(first), dtype=np.int64), 0.0, np.inf, 0)
+    best = trial
+    for _ in range(rounds):
+        prices = np.maximum(0, np.rint(trial * WHOLE)).astype(np.int64)
+        try:
+            devices.label(prices, deadline, labels)
+        except Stop:
+            if not found.share:
+                raise
+            break
+        worth, bound = devices.worth(), max(found.bound, devices.bound(prices))
+        share = int(prices.sum()) / max(1, worth)
+        for k, kind in enumerate(devices.kinds):
+            sets.append((k, int(kind.best()[0][-1]), kind.units()))
+            program.add(k, sets[-1][2])
+        limit, solution = program.solved()
+        if share > found.share:
+            best, found = prices / max(1, worth), replace(found, prices=prices, share=share)
+        found = replace(found, limit=limit, bound=bound)
+        if int(prices.sum()) > worth:
+            break
+        near = limit - found.share < GAP * (1 if labels >= FINEST else 4)
+        if near and labels >= FINEST:
+            break
+        if near or found.share < _plain(devices):
+            labels = min(FINEST, 4 * labels)
+        trial = (1 - STEP) * best + STEP * solution
+    return found
+
+
+def _plain(devices: Devices) -> float:
+    """Less than the share that times reach as prices, where rows have labels enough and devices are equal."""
+    graph, target = devices.sweep.graph, max(2, devices.sweep.target)
+    return 0.995 * float(graph.time.min(axis=1).sum()) / (sum(devices.count) * (target - 1))
+
+
+class _Program:
+    """The linear program: prices of units are its first columns, s(k) its last."""
+
+    def __init__(self, units: int, count: list[int]) -> None:
+        import highspy
+
+        self.units, self.infinite, self.highs = units, highspy.kHighsInf, highspy.Highs()
+        self.highs.setOptionValue("output_flag", False)
+        for _ in range(units):
+            self.highs.addVar(0.0, 1.0)
+        for _ in count:
+            self.highs.addVar(0.0, self.infinite)
+        for u in range(units):
+            self.highs.changeColCost(u, 1.0)
+        self.highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
+        kinds = np.arange(units, units + len(count), dtype=np.int32)
+        self.highs.addRow(1.0, 1.0, len(count), kinds, np.array(count, dtype=np.float64))
+
+    def add(self, kind: int, units: IntArray) -> None:
+        """pi(S) <= s(kind) for the set S of ``units``."""
+        index = np.append(units, self.units + kind).astype(np.int32)
+        value = np.append(np.ones(len(units)), -1.0)
+        self.highs.addRow(-self.infinite, 0.0, len(index), index, value)
+
+    def solved(self) -> tuple[float, Any]:
+        """(Σ pi, pi)."""
+        self.highs.run()
+        return float(self.highs.getInfo().objective_function_value), np.array(
+            self.highs.getSolution().col_value[: self.units]
+        )

@@ -1,0 +1,107 @@
+"""The link of the chain that proves the throughput of placements without C7: prices of units, then states unit by unit.
+
+At a target load, prices (:mod:`chipmap.heuristics.placement.throughput.columns`) either show that no placement has
+loads below it, or say which of the states (:mod:`chipmap.heuristics.placement.throughput.frontier`) can still have
+completions. With few states the program finds better placements; with all of them it proves what is left between.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from chipmap.deadline import Stop
+from chipmap.heuristics.placement.throughput.columns import Devices, Set, columns
+from chipmap.heuristics.placement.throughput.cut_budget import cut_budget, joined_by_budget
+from chipmap.heuristics.placement.throughput.frontier import placed
+from chipmap.heuristics.placement.throughput.one_device import FINEST
+from chipmap.heuristics.placement.throughput.sweep import TooWideError, sweep
+from chipmap.instances.placement.load_dominance import joined_by_dominance
+from chipmap.instances.placement.load_graph import LoadGraph
+from chipmap.methods.chain import Turn
+from chipmap.methods.placement.bounding import gap_closed
+from chipmap.methods.placement.chain_state import ChainState
+
+#: States at a time, the first so many without a time limit; up to how many each keeps how it came about.
+WIDTHS, UNCLOCKED, TRAIL = (1_000, 10_000, 40_000, 160_000, 640_000), 2, 10_000
+#: Shares of the time that is left: first prices, later ones, and all at one target.
+FIRST, LATER, PASS = 0.3, 0.15, 0.4
+#: Targets: these parts of the gap below the best load. One is tried again where the gap becomes smaller by so much.
+PARTS, PROGRESS = (0.0, 0.5, 0.25, 0.75), 0.9
+NEVER = np.iinfo(np.int64).max
+
+
+def by_columns(state: ChainState, turn: Turn) -> None:
+    """Bounds by prices, better placements, and proofs, from the best placement so far."""
+    problem, run = state.problem, turn.run
+    task = problem.instance.task
+    if problem.timed or task.contiguous or task.overlap or not problem.operations or problem.devices == 1:
+        return
+    if run.upper is None or not run.upper:
+        return
+    graph = joined_by_budget(joined_by_dominance(problem, run.upper), run.upper)
+    if not graph.placeable:
+        turn.bound(run.upper, "columns")
+        return
+    try:
+        _Search(turn, graph).go(state)
+    except TooWideError as error:
+        run.note("search", f"columns: {error}")
+
+
+class _Search:
+    """``graph`` holds all placements better than the best at the beginning; ``prices`` [U] of its units; ``sets`` of
+    units that a device can hold."""
+
+    def __init__(self, turn: Turn, graph: LoadGraph) -> None:
+        self.turn, self.run, self.graph = turn, turn.run, graph
+        self.prices = np.where(graph.allowed, graph.time, NEVER).min(axis=1) + 1e-3
+        self.sets: list[Set] = []
+
+    @property
+    def upper(self) -> int:
+        """The best load."""
+        assert self.run.upper is not None
+        return self.run.upper
+
+    @property
+    def lower(self) -> int:
+        """The best bound."""
+        return self.run.lower.value if self.run.lower is not None else 0
+
+    def go(self, state: ChainState) -> None:
+        """More and more states, until the best placement is proved."""
+        share = FIRST
+        for width in WIDTHS[: None if self.run.clocked else UNCLOCKED]:
+            for part in PARTS:
+                again = True
+                while again and not gap_closed(self.turn):
+                    before, apart = self.upper, self.upper - self.lower
+                    try:
+                        self._at(state, self.upper - int(part * apart), width, share)
+                    except Stop:
+                        self.turn.deadline.check()
+                    share, again = LATER, self.upper < before and self.upper - self.lower < PROGRESS * apart
+
+    def _at(self, state: ChainState, target: int, width: int, share: float) -> None:
+        """Prices for loads below a target, then as many states as ``width``."""
+        graph, turn = self.graph, self.turn
+        if cut_budget(graph, target).budget < 0:
+            turn.bound(target, "columns")
+            return
+        deadline = turn.deadline.share(PASS)
+        devices = Devices(sweep(graph, target), deadline)
+        priced = columns(devices, self.prices, self.sets, deadline.share(share / PASS))
+        turn.bound(min(target, priced.bound), "columns")
+        if priced.bound >= target:
+            return
+        self.prices = priced.prices.astype(np.float64)
+        devices.label(priced.prices, deadline, FINEST)
+        found = placed(devices, priced.prices, min(width, TRAIL), False, True, deadline)
+        if found.of_unit is not None:
+            state.tell(turn, graph.devices_of(found.of_unit), "states")
+        if not found.whole:
+            found = placed(devices, priced.prices, width, True, False, deadline)
+        if found.load is None:
+            turn.bound(target, "states")
+        elif found.whole:
+            turn.bound(min(target, found.load), "states")
