@@ -37,7 +37,7 @@ def solve_from(instance: PlacementInstance, run: Run, known: PlacementSolution |
     """A changed instance: bounds first, as they say what the change allows at best, then a search from ``known``."""
     state = ChainState(placement_problem(instance))
     if known is None or not state.problem.timed:
-        links = STEP_TIME if state.problem.timed else THROUGHPUT
+        links: tuple[Link, ...] = STEP_TIME if state.problem.timed else THROUGHPUT
     else:
         devices, keys = state.problem.devices_of(known), _starts(state, known)
 

@@ -4,8 +4,8 @@
 of the net {u, v}. Let A <= B. On each device that u may be on, let the time of v be 0, or p + A <= B where the device
 pays for transfers and loads are sums. (Where memory is limited, v and the nets of A hold no bytes.) Then moving v to
 u's device makes no load larger. *Proof:* v leaves device X for device Y. Nets with u aren't cut anew, and no further
-device touches them. Net {u, v} is cut no more: X and Y save B each, if they pay. The other nets of v can cost X and Y at
-most A more, and Y works for p more. Any third device that touches such a net paid for it before, as v was elsewhere.
+device touches them. Net {u, v} is cut no more: X and Y save B each, if they pay. The other nets of v can cost X and Y
+at most A more, and Y works for p more. Any third device that touches such a net paid for it before, as v was elsewhere.
 **With C7** v must fit into u's block: what v reads comes from u or from what u depends on, and its readers are u or
 depend on u. Joining may be repeated, as each step keeps an optimum of the problem before it.
 """

@@ -97,8 +97,8 @@ def columns(devices: Devices, first: Real, sets: list[Set], deadline: Deadline, 
             break
         worth, bound = devices.worth(), max(found.bound, devices.bound(prices))
         share = int(prices.sum()) / max(1, worth)
-        for k, kind in enumerate(devices.kinds):
-            sets.append((k, int(kind.best()[0][-1]), kind.units()))
+        for k, pricing in enumerate(devices.kinds):
+            sets.append((k, int(pricing.best()[0][-1]), pricing.units()))
             program.add(k, sets[-1][2])
         limit, solution = program.solved()
         if share > found.share:

@@ -95,13 +95,9 @@ class Pricing:
     def __init__(self, device: OneDevice) -> None:
         self.device, self.finest = device, FINEST
         room = min(MOST_LABELS, device.rows * (FINEST + 1))
-        some = 4 * FINEST
-        self.labels = Labels(
-            *(np.zeros(device.rows, dtype=np.int64) for _ in range(2)),
-            *(np.empty(room, dtype=np.int64) for _ in range(2)),
-            np.empty(room, dtype=np.int32),
-            *(np.empty(some, dtype=np.int64) for _ in range(3)),
-        )
+        row, label, some = (np.empty(size, dtype=np.int64) for size in (device.rows, room, 4 * FINEST))
+        behind = np.empty(room, dtype=np.int32)
+        self.labels = Labels(row, row.copy(), label, np.empty_like(label), behind, some, some.copy(), some.copy())
 
     def label(self, prices: IntArray, deadline: Deadline, most: int = FINEST) -> None:
         """Label all rows for ``prices`` [U], with about ``most`` labels each. Raises ``Stop`` at the deadline."""
