@@ -94,7 +94,7 @@ FAMILY = Family(
         ),
         FileFormat(
             ".paint",
-            r"\s*[^\s=:()]+\s*(=\s*(conv|dblock|cblock)|:\s*place)\s*\(",
+            r"\s*[^\s=:()]+\s*(=\s*(conv|dblock|cblock|table)|:\s*place)\s*\(",
             "solution",
             "chipmap.instances.wafer.paint:read_paint",
             "chipmap.instances.wafer.paint:write_paint",

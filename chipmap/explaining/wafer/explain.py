@@ -13,7 +13,7 @@ from chipmap.explaining.driver import Explaining, above, explainer, outcome, sid
 from chipmap.explanation import Change, Difference
 from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution, pinned
 from chipmap.instances.wafer.pinned import fastest_in
-from chipmap.instances.wafer.problem import TICKS, WaferProblem, conv_time, in_order, size, wafer_problem
+from chipmap.instances.wafer.problem import TICKS, WaferProblem, in_order, size, wafer_problem
 from chipmap.instances.wafer.shapes import centre
 from chipmap.instances.wafer.vectors import arguments, least_time
 from chipmap.methods.wafer.chain import auto
@@ -127,11 +127,13 @@ class _Work(Explaining[WaferTrial]):
         names = ", ".join(repr(name) for name in holding[:TOLD]) + (" and others" if len(holding) > TOLD else "")
         verb = "holds" if len(holding) == 1 else "hold"
         number = self.problem.names.index(holding[0])
-        box, alone = size(placements[number]), self.problem.type_arrays[int(self.problem.types[number])]
+        box, t = size(placements[number]), int(self.problem.types[number])
+        table, alone = self.problem.tables[t], self.problem.type_arrays[t]
+        fastest = least_time(self.problem, alone, every) if table is None else int(table[:, 2].min())
         text = (
             f"{names} {verb} the time, {in_unit(top, STEPS)}. The box of {holding[0]!r} has {box[0]} x {box[1]} tiles. "
         )
-        text += f"Alone on the fabric it takes at least {in_unit(least_time(self.problem, alone, every), STEPS)}"
+        text += f"Alone on the fabric it takes at least {in_unit(fastest, STEPS)}"
         rest = [name for name in order if times[name] < top]
         if rest:
             text += (
@@ -162,7 +164,8 @@ class _Work(Explaining[WaferTrial]):
         """How many edges need adapters, and for which arguments."""
         if not self.instance.weights.adapter or not len(self.problem.edges):
             return
-        pairs = [(placements[u], placements[v]) for u, v in self.problem.edges.tolist()]
+        every = [(placements[u], placements[v]) for u, v in self.problem.edges.tolist()]
+        pairs = [(u, v) for u, v in every if u.k and v.k]
         ways = {"h": sum(u.h != v.h for u, v in pairs), "w": sum(u.w != v.w for u, v in pairs)}
         count = total // (TICKS * self.instance.weights.adapter)
         ways["c"] = count - sum(ways.values())
@@ -185,8 +188,7 @@ class _Work(Explaining[WaferTrial]):
 
     def quarters(self, i: int, placement: Placement) -> int:
         """The time of kernel ``i`` so placed."""
-        convs = zip(self.problem.type_arrays[int(self.problem.types[i])], placement.c, placement.k, strict=True)
-        return max(int(conv_time(conv, placement.h, placement.w, c, k)) for conv, c, k in convs)
+        return self.problem.time_of(i, placement)
 
     def attempt(self, trial: WaferTrial, left: int) -> None:
         """Solve a changed instance, from the best floorplan."""

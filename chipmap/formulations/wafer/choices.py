@@ -21,7 +21,7 @@ from chipmap.formulations.wafer.options import (
 )
 from chipmap.instances.wafer.instance import Placement, WaferSolution
 from chipmap.instances.wafer.pinned import fastest_in
-from chipmap.instances.wafer.problem import WaferProblem, conv_time, memory_k, size
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, memory_k, size
 from chipmap.records import InputError
 
 #: As the choices that are given.
@@ -153,8 +153,7 @@ def _pinned_boxes(problem: WaferProblem, choices: WaferChoices) -> list[tuple[Op
             continue
         p = fastest_in(problem, v, *map(int, sides[name]))
         if p is not None:
-            convs = problem.type_arrays[int(problem.types[v])]
-            time = max(int(conv_time(conv, p.h, p.w, c, k)) for conv, c, k in zip(convs, p.c, p.k, strict=True))
+            time = problem.time_of(v, p)
             if choices.tau is None or time <= choices.tau:
                 found[v] = (option_of(problem, (p.h, p.w), p.c, p.k, choices.tau or time, p.rotated),)
     return found
@@ -182,7 +181,9 @@ def _witnesses(problem: WaferProblem, t: int, genuine: tuple[Option, ...], earli
     The smallest box of all, where the memory or the fabric refuses it: without C3 or C1 it would do. A kernel without
     any option also has one larger than the fabric: with enough columns any memory suffices.
     """
-    convs = problem.type_arrays[t]
+    convs, table = problem.type_arrays[t], problem.tables[t]
+    if table is not None:
+        return _beyond_table(problem, table, earliest)
     one = (1,) * len(convs)
     fits = all(memory_k(conv, 1, 1, 1, problem.memory) == 1 for conv in convs)
     boxes = [(3 * len(convs), 2), (2, 3 * len(convs))]
@@ -193,6 +194,17 @@ def _witnesses(problem: WaferProblem, t: int, genuine: tuple[Option, ...], earli
     ]
     if not genuine:
         found.append((Option(problem.width + 1, problem.height + 1, earliest, (1, 1, 1, 1), one, one, False), False))
+    return found
+
+
+def _beyond_table(problem: WaferProblem, table: IntArray, earliest: int) -> list[tuple[Option, bool]]:
+    """The choices of a table that break C1 or C3 (True), both ways round."""
+    found = []
+    for width, height, time, words in table.tolist():
+        for rotated in (False, True):
+            option = option_of(problem, (height, width), (), (), max(time, earliest), rotated)
+            if words > problem.memory or option.width > problem.width or option.height > problem.height:
+                found.append((option, words > problem.memory))
     return found
 
 
@@ -245,11 +257,7 @@ def _choose(sizing: Sizing, v: int, placement: Placement) -> Chosen | None:
     problem = sizing.problem
     weights = problem.instance.weights
     width, height = size(placement)
-    convs = problem.type_arrays[int(problem.types[v])]
-    time = max(
-        int(conv_time(conv, placement.h, placement.w, c, k))
-        for conv, c, k in zip(convs, placement.c, placement.k, strict=True)
-    )
+    time = problem.time_of(v, placement)
     tau = sizing.choices.tau
     if tau is not None and time > tau:
         return None

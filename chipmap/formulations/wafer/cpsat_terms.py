@@ -48,13 +48,15 @@ def t2_wire(builder: Builder) -> list[Any]:
 def t3_adapters(builder: Builder) -> Any:
     """T3: for each edge 1[h differs] + 1[w differs] + 1[c_out of the producer differs from c_in of the consumer].
 
-    For every value a: [label of u = a] - [label of v = a] <= differs, both ways. Left out where adapters cost nothing:
-    0, and options don't keep their labels.
+    For every value a: [label of u = a] - [label of v = a] <= differs, both ways. Left out at kernels with a table, and
+    where adapters cost nothing: 0, and options don't keep their labels.
     """
     problem, total = builder.problem, []
     if problem.instance.weights.adapter == 0:
         return 0
     for e, (u, v) in enumerate(problem.edges.tolist()):
+        if not (problem.convs[u] and problem.convs[v]):
+            continue
         for name, ours, theirs in (("h", 0, 0), ("w", 1, 1), ("c", 3, 2)):
             left, right = builder.sizing.by_label(u, ours), builder.sizing.by_label(v, theirs)
             differs = builder.model.new_bool_var(f"{builder.prefix}adapter {name}[{e}]")

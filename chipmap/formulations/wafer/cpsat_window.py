@@ -39,6 +39,8 @@ def with_labels(
     These are the sizings that save adapters at neighbours with these arguments. None is dominated by another.
     """
     convs = problem.type_arrays[int(problem.types[v])]
+    if not len(convs):
+        return []
     best: dict[tuple[object, ...], Option] = {}
     limit = max(problem.width, problem.height)
     for tiling in tilings:

@@ -44,8 +44,8 @@ def t2_wire(block: pyo.Block, made: Sizing) -> None:
 def t3_adapters(block: pyo.Block, made: Sizing) -> Any:
     """T3: for each edge 1[h differs] + 1[w differs] + 1[c_out of the producer differs from c_in of the consumer].
 
-    For every value a: [label of u = a] - [label of v = a] <= differs, both ways. Left out where adapters cost nothing:
-    0, and options don't keep their labels.
+    For every value a: [label of u = a] - [label of v = a] <= differs, both ways. Left out at kernels with a table, and
+    where adapters cost nothing: 0, and options don't keep their labels.
     """
     if not made.labelled:
         return 0
@@ -54,6 +54,8 @@ def t3_adapters(block: pyo.Block, made: Sizing) -> Any:
     block.adapter = pyo.Var(range(len(edges)), tuple(labels), bounds=(0, 1))
     rows = block.t3_adapters = pyo.Constraint(pyo.Any)
     for e, (u, v) in enumerate(edges):
+        if not (made.problem.convs[u] and made.problem.convs[v]):
+            continue
         for name, (ours, theirs) in labels.items():
             look()
             left, right = made.by_label(u, ours), made.by_label(v, theirs)

@@ -21,7 +21,7 @@ import numpy as np
 
 from chipmap.instances.wafer.instance import Placement
 from chipmap.instances.wafer.problem import IntArray, WaferProblem, conv_time, least_k, least_ks, memory_k
-from chipmap.instances.wafer.shapes import Shape, least_tiles, place, shapes
+from chipmap.instances.wafer.shapes import Shape, fewest_tiles, place, shapes
 from chipmap.records import InputError
 
 #: ``all``: every option that an optimum can need. ``front``: one sizing for each Pareto-minimal box, whatever its
@@ -77,7 +77,7 @@ def options(problem: WaferProblem, limits: Limits) -> tuple[tuple[Option, ...], 
     if limits.tau is not None and limits.kept == "front":
         boxes = shapes(problem, limits.tau)
         return tuple(_front(problem, t, rows, limits.tau) for t, rows in enumerate(boxes))
-    return tuple(tuple(_undominated(problem, convs, limits)) for convs in problem.type_arrays)
+    return tuple(tuple(_undominated(problem, t, limits)) for t in range(len(problem.type_arrays)))
 
 
 def exact(problem: WaferProblem, kept: Kept) -> bool:
@@ -100,8 +100,8 @@ def least_time(problem: WaferProblem) -> int | None:
     def fits(tau: int) -> bool:
         """Whether all types, each in its fewest tiles within time ``tau``, fit the fabric's area."""
         area = 0
-        for t, convs in enumerate(problem.type_arrays):
-            tiles = least_tiles(problem, convs, tau, problem.memory)
+        for t in range(len(problem.type_arrays)):
+            tiles = fewest_tiles(problem, t, tau, problem.memory)
             if not tiles:
                 return False
             area += tiles * int((problem.types == t).sum())
@@ -125,7 +125,9 @@ def _front(problem: WaferProblem, t: int, boxes: IntArray, tau: int) -> tuple[Op
 def labels_of(
     problem: WaferProblem, tiling: tuple[int, int], c: tuple[int, ...], k: tuple[int, ...]
 ) -> tuple[int, int, int, int]:
-    """What adapters compare: h, w, the first c, and what the kernel offers to the next."""
+    """What adapters compare: h, w, the first c, and what the kernel offers to the next (0 and 0 of a table)."""
+    if not k:
+        return *tiling, 0, 0
     return *tiling, c[0], c[-1] if problem.instance.protocol == "c_n" else min(c[-1], k[-1])
 
 
@@ -133,7 +135,9 @@ def option_of(
     problem: WaferProblem, tiling: tuple[int, int], c: tuple[int, ...], k: tuple[int, ...], time: int, rotated: bool
 ) -> Option:
     """The option with these arguments: (h, w), c and k."""
-    width, height = 3 * sum(k), tiling[0] * tiling[1] * (max(c) + 1)
+    height, width = tiling
+    if k:
+        width, height = 3 * sum(k), tiling[0] * tiling[1] * (max(c) + 1)
     box = (height, width) if rotated else (width, height)
     return Option(*box, time, labels_of(problem, tiling, c, k), c, k, rotated)
 
@@ -143,12 +147,16 @@ def channels(count: int, first: int, largest: int, last: int) -> tuple[int, ...]
     return (first, *[largest] * (count - 2), last) if count > 1 else (largest,)
 
 
-def _undominated(problem: WaferProblem, convs: IntArray, limits: Limits) -> list[Option]:
+def _undominated(problem: WaferProblem, t: int, limits: Limits) -> list[Option]:
     weights = problem.instance.weights
     labelled = limits.kept == "all" and weights.adapter > 0
     parity = 2 if limits.kept == "all" and weights.wire > 0 else 1
+    table = problem.tables[t]
+    every = (
+        _every(problem, problem.type_arrays[t], limits, labelled) if table is None else _tabled(problem, table, limits)
+    )
     listed = sorted(
-        _placeable(problem, _every(problem, convs, limits, labelled)),
+        _placeable(problem, every),
         key=lambda option: (option.time, *option[:2], option.rotated),
     )
     lowest: dict[tuple[object, ...], IntArray] = {}
@@ -163,6 +171,16 @@ def _undominated(problem: WaferProblem, convs: IntArray, limits: Limits) -> list
             kept.append(option)
             np.minimum(line[option.width :], option.height, out=line[option.width :])
     return kept
+
+
+def _tabled(problem: WaferProblem, table: IntArray, limits: Limits) -> Iterator[Option]:
+    """The choices of a table within the memory and the limits on the time, both ways round."""
+    latest = limits.latest if limits.tau is None else limits.tau
+    for width, height, time, words in table.tolist():
+        if words <= problem.memory and (latest is None or time <= latest):
+            time = max(time, limits.earliest) if limits.tau is None else limits.tau
+            yield option_of(problem, (height, width), (), (), time, False)
+            yield option_of(problem, (height, width), (), (), time, True)
 
 
 def _placeable(problem: WaferProblem, every: Iterator[Option]) -> list[Option]:

@@ -16,7 +16,7 @@ from chipmap.heuristics.wafer.board import Board, Window
 from chipmap.instances.wafer.instance import Placement
 from chipmap.instances.wafer.pinned import Tiles, fastest_in, obeys
 from chipmap.instances.wafer.problem import IntArray, WaferProblem, depth_first_order, size
-from chipmap.instances.wafer.shapes import Shape, front, place
+from chipmap.instances.wafer.shapes import Shape, front, place, tabled
 from chipmap.instances.wafer.vectors import Arguments, arguments, least_widths
 
 #: Target times between the least and the longest one, in equal ratios.
@@ -49,7 +49,10 @@ class Fronts:
         """
         if (t, tau) not in self.known:
             convs, memory = self.problem.type_arrays[t], self.problem.memory
-            boxes = front(self.problem, *least_widths(convs, tau, memory, self.limit, self.arguments))
+            if self.problem.tables[t] is None:
+                boxes = front(self.problem, *least_widths(convs, tau, memory, self.limit, self.arguments))
+            else:
+                boxes = tabled(self.problem, t, tau)
             smallest = np.argsort(boxes[:, 0] * boxes[:, 1], kind="stable")[: BOXES // 2]
             spread = np.linspace(0, len(boxes) - 1, min(BOXES // 2, len(boxes))).astype(np.int64)
             chosen = np.unique(np.concatenate([smallest, spread]))

@@ -16,7 +16,7 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.board import Window
 from chipmap.heuristics.wafer.obstructed import Builder, Fronts, Made
 from chipmap.instances.wafer.instance import Placement
-from chipmap.instances.wafer.problem import WaferProblem, conv_time, evaluate, size
+from chipmap.instances.wafer.problem import WaferProblem, evaluate, size
 
 #: Most kernels that leave the board beside those that are too slow, and of these.
 MOST, SLOW = 5, 12
@@ -51,12 +51,8 @@ class _Search:
         self.builder = Builder(problem, Fronts(problem), 1, deadline)
         self.builder.placed = dict(enumerate(placements))
         self.builder.board.boxes = {v: (p.x, p.y, *size(p)) for v, p in enumerate(placements)}
-        self.times = [self._time(v, p) for v, p in enumerate(placements)]
+        self.times = [problem.time_of(v, p) for v, p in enumerate(placements)]
         self.score, self.cut = evaluate(problem, placements).score, CUT
-
-    def _time(self, v: int, p: Placement) -> int:
-        convs = self.problem.type_arrays[int(self.problem.types[v])]
-        return max(int(conv_time(conv, p.h, p.w, c, k)) for conv, c, k in zip(convs, p.c, p.k, strict=True))
 
     def step(self) -> list[Placement] | None:
         """One try; the floorplan where it is better."""
@@ -81,7 +77,7 @@ class _Search:
         times = list(self.times)
         if self._back(free, tau, old):
             for v in free:
-                self.times[v] = self._time(v, self.builder.placed[v])
+                self.times[v] = self.problem.time_of(v, self.builder.placed[v])
             made = self.builder.whole()
             score = self.score if made is None else evaluate(self.problem, made).score
             if made is not None and score < self.score:

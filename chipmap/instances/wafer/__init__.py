@@ -2,6 +2,7 @@
 
 from chipmap.instances.wafer.fabric import Fabric, Rectangle
 from chipmap.instances.wafer.instance import (
+    Choice,
     Forbidden,
     Kernel,
     Pin,
@@ -12,6 +13,7 @@ from chipmap.instances.wafer.instance import (
 )
 
 __all__ = [
+    "Choice",
     "Fabric",
     "Forbidden",
     "Kernel",

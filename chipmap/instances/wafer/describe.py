@@ -11,7 +11,7 @@ from chipmap.instances.pinning import pin_counts
 from chipmap.instances.wafer.fabric import Fabric
 from chipmap.instances.wafer.instance import WaferInstance, WaferSolution
 from chipmap.instances.wafer.paint import write_paint
-from chipmap.instances.wafer.problem import TICKS, conv_time, wafer_problem
+from chipmap.instances.wafer.problem import TICKS, WaferProblem, conv_time, wafer_problem
 from chipmap.records import InputError
 
 
@@ -20,11 +20,11 @@ def describe(instance: WaferInstance) -> dict[str, Any]:
 
     ``types`` counts kernels with different convolutions, ``edges`` those between placed kernels; ``multiplications``
     is the sum of H · W · C · K · R · S / T² over all convolutions, ``longest`` the kernel that takes longest with
-    every argument 1 and its steps.
+    every argument 1, or its slowest choice, and its steps.
     """
     problem = wafer_problem(instance)
     work = [sum(c.H * c.W * c.C * c.K * c.R * c.S // c.T**2 for c in convs) for convs in problem.convs]
-    steps = [max(int(conv_time(conv, 1, 1, 1, 1)) for conv in problem.type_arrays[t]) for t in problem.types.tolist()]
+    steps = [_longest(problem, t) for t in problem.types.tolist()]
     slowest = max(range(problem.n), key=lambda i: (steps[i], -i))
     return {
         "kernels": problem.n,
@@ -40,6 +40,13 @@ def describe(instance: WaferInstance) -> dict[str, Any]:
         **pin_counts(instance),
         "notes": instance.notes,
     }
+
+
+def _longest(problem: WaferProblem, t: int) -> int:
+    """Quarters of a kernel of that type with all its arguments 1, or of the slowest choice of its table."""
+    if (table := problem.tables[t]) is not None:
+        return int(table[:, 2].max())
+    return max(int(conv_time(conv, 1, 1, 1, 1)) for conv in problem.type_arrays[t])
 
 
 def _fabric(fabric: Fabric) -> dict[str, int]:

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 from chipmap.instances.wafer.fabric import MAX_NUMBER, Fabric, Rectangle
 from chipmap.records import InputError, Record, choices
 
-KernelKind = Literal["conv", "dblock", "cblock", "input", "output"]
+KernelKind = Literal["conv", "dblock", "cblock", "table", "input", "output"]
 Protocol = Literal["c_n", "min_c_k"]
 
 #: The formal arguments of each kind, in the order in which a floorplan file writes them. ``U`` is not used.
@@ -19,14 +19,17 @@ FORMAL: dict[str, tuple[str, ...]] = {
     "conv": ("H", "W", "C", "K", "R", "S", "T", "U"),
     "dblock": ("H", "W", "F"),
     "cblock": ("H", "W", "F"),
+    "table": (),
     "input": (),
     "output": (),
 }
 #: How many convolutions a kernel of each kind runs: so many ``c`` and ``k`` has its placement.
-CONVOLUTIONS: dict[str, int] = {"conv": 1, "dblock": 3, "cblock": 4}
+CONVOLUTIONS: dict[str, int] = {"conv": 1, "dblock": 3, "cblock": 4, "table": 0}
 #: Largest formal argument and weight, and largest product H·W·C·K·R·S: beyond them 64-bit counts overflow.
 MAX_ARGUMENT = MAX_NUMBER
 MAX_MULTIPLICATIONS = 10**14
+#: Largest number of a choice.
+MAX_TABLED = 10**9
 
 
 class Weights(Record, frozen=True, kw_only=True):
@@ -37,17 +40,30 @@ class Weights(Record, frozen=True, kw_only=True):
     adapter: int = 0
 
 
+class Choice(Record, frozen=True, kw_only=True):
+    """A way to run a kernel of kind ``table``: a box of ``width`` × ``height`` tiles, its ``time`` in steps, and the
+    ``memory_words`` that each of its tiles needs."""
+
+    width: int
+    height: int
+    time: int
+    memory_words: int = 0
+
+
 class Kernel(Record, frozen=True, kw_only=True):
     """A node of the kernel graph: its kind and its formal arguments (page, "The problem").
 
-    ``arguments`` holds H, W, C, K, R, S, T, U of a ``conv`` and H, W, F of a ``dblock`` or ``cblock``; ``shape`` the
-    tensor of an ``input`` or ``output``, which is not placed.
+    ``arguments`` holds H, W, C, K, R, S, T, U of a ``conv`` and H, W, F of a ``dblock`` or ``cblock``; ``choices`` the
+    ways to run a ``table``; ``shape`` the tensor of an ``input`` or ``output``, which is not placed.
     """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("choices",)
 
     name: str
     kind: KernelKind
     arguments: dict[str, int] = {}
     shape: tuple[int, ...] = ()
+    choices: tuple[Choice, ...] = ()
 
     @property
     def placed(self) -> bool:
@@ -69,6 +85,7 @@ class Kernel(Record, frozen=True, kw_only=True):
                 raise InputError(
                     f"{name} of {self.name!r} is {value}", f"{here}.{name}", f"Give 1 to {MAX_ARGUMENT:,}."
                 )
+        self._check_choices(where)
         a = self.arguments
         if a.get("F", 0) % 4:
             raise InputError(f"F of {self.name!r} is {a['F']}", f"{here}.F", "Blocks split F by 4: give a multiple.")
@@ -83,6 +100,16 @@ class Kernel(Record, frozen=True, kw_only=True):
             raise InputError(
                 what, here, f"At most {MAX_MULTIPLICATIONS:.0e} are supported: split the kernel, or make it smaller."
             )
+
+    def _check_choices(self, where: str) -> None:
+        if bool(self.choices) != (self.kind == "table"):
+            what = f"{self.kind} {self.name!r} has {len(self.choices)} choices"
+            raise InputError(what, f"{where}.choices", "Give choices to kernels of kind table, and to no others.")
+        for i, one in enumerate(self.choices):
+            for name, least in (("width", 1), ("height", 1), ("time", 0), ("memory_words", 0)):
+                if not least <= (value := getattr(one, name)) <= MAX_TABLED:
+                    remedy = f"Give {least} to {MAX_TABLED:,}."
+                    raise InputError(f"{name} of {self.name!r} is {value}", f"{where}.choices[{i}].{name}", remedy)
 
 
 class Pin(Record, frozen=True, kw_only=True):
@@ -141,7 +168,9 @@ class WaferInstance(Record, frozen=True, kw_only=True):
             names[kernel.name] = kernel
             kernel.check(f"kernels[{i}]")
         if not any(kernel.placed for kernel in self.kernels):
-            raise InputError("there is no kernel to place", "kernels", "Give at least one conv, dblock or cblock.")
+            raise InputError(
+                "there is no kernel to place", "kernels", "Give at least one conv, dblock, cblock or table."
+            )
         for i, edge in enumerate(self.edges):
             for name in edge:
                 if name not in names:
@@ -155,7 +184,8 @@ class WaferInstance(Record, frozen=True, kw_only=True):
 class Placement(Record, frozen=True, kw_only=True):
     """Execution arguments and place of one kernel.
 
-    ``c`` and ``k`` have one entry per convolution. ``x`` and ``y`` are the lower left corner; ``rotated`` (R90) swaps
+    ``c`` and ``k`` have one entry per convolution. Of a kernel with a table they are empty, and ``h`` and ``w`` are the
+    height and width of its choice. ``x`` and ``y`` are the lower left corner; ``rotated`` (R90) swaps
     width and height.
     """
 
@@ -183,8 +213,13 @@ def pinned(instance: WaferInstance) -> bool:
 
 
 def special(instance: WaferInstance) -> bool:
-    """Whether there is something that rows, slicing trees and exchanges don't know: C4 or C5."""
-    return pinned(instance) or instance.fabric.has_holes
+    """Whether there is something that rows, slicing trees and exchanges don't know: C4, C5 or a table of choices."""
+    return pinned(instance) or instance.fabric.has_holes or tabled(instance)
+
+
+def tabled(instance: WaferInstance) -> bool:
+    """Whether a kernel has a table of choices."""
+    return any(kernel.choices for kernel in instance.kernels)
 
 
 def in_force(instance: WaferInstance) -> frozenset[str]:

@@ -25,6 +25,7 @@ from chipmap.instances.wafer.instance import (
     WaferInstance,
     Weights,
     pinned,
+    tabled,
 )
 from chipmap.instances.wafer.text import Line, decoded, fault, position
 from chipmap.records import InputError, listed
@@ -240,6 +241,10 @@ def write_kgraph(instance: WaferInstance) -> bytes:
         raise InputError(f"the name {instance.name!r} can't stand in a header", "name", "Give a name without spaces.")
     if pinned(instance):
         raise InputError("has pins, which a .kgraph can't hold", instance.name, "Write JSON: --out NAME.json")
+    if tabled(instance):
+        raise InputError(
+            "has tables of choices, which a .kgraph can't hold", instance.name, "Write JSON: --out NAME.json"
+        )
     if instance.fabric.has_holes:
         what = "has keep-out areas or defects, which a .kgraph can't hold"
         raise InputError(what, instance.name, "Write JSON: --out NAME.json")

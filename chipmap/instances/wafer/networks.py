@@ -205,12 +205,15 @@ def _attention(made: KernelGraph, layer: str, x: str, sizes: tuple[int, int, int
 
 
 def explicit(*, kernels: dict[str, dict[str, Any]], edges: tuple[Edge, ...] = ()) -> KernelGraph:
-    """A kernel graph in words: of each kernel its ``kind`` (conv) and arguments; R, S, T and U of a conv are 1."""
+    """A kernel graph in words: of each kernel its ``kind`` (conv) and arguments; R, S, T and U of a conv are 1.
+
+    A kernel of kind ``table`` has ``choices``.
+    """
     made = KernelGraph()
     for name, given in kernels.items():
         values = dict(given)
-        kind, shape = values.pop("kind", "conv"), values.pop("shape", ())
+        kind, shape, choices = values.pop("kind", "conv"), values.pop("shape", ()), values.pop("choices", ())
         arguments = {**dict.fromkeys("RSTU", 1), **values} if kind == "conv" else values
-        made.kernels.append(Kernel.make(name=name, kind=kind, arguments=arguments, shape=shape))
+        made.kernels.append(Kernel.make(name=name, kind=kind, arguments=arguments, shape=shape, choices=choices))
     made.edges += edges
     return made

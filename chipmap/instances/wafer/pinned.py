@@ -56,6 +56,12 @@ def fastest_in(problem: WaferProblem, v: int, width: int, height: int, memory: i
     convs = problem.type_arrays[int(problem.types[v])]
     best: tuple[int, Placement] | None = None
     for rotated, (across, up) in enumerate(((width, height), (height, width))):
+        if (table := problem.tables[int(problem.types[v])]) is not None:
+            rows = table[(table[:, 0] == across) & (table[:, 1] == up) & (table[:, 3] <= memory)]
+            if len(rows) and (best is None or rows[:, 2].min() < best[0]):
+                one = Placement(kernel=problem.names[v], h=up, w=across, c=(), k=(), x=0, y=0, rotated=bool(rotated))
+                best = int(rows[:, 2].min()), one
+            continue
         columns = across // 3
         if across % 3 or columns < len(convs):
             continue

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.instances.wafer.holes import Room, room
-from chipmap.instances.wafer.instance import Kernel, Placement, WaferInstance, WaferSolution
+from chipmap.instances.wafer.instance import Choice, Kernel, Placement, WaferInstance, WaferSolution
 from chipmap.kernels import njit
 from chipmap.networks.graph import neighbours, topological
-from chipmap.records import kept
+from chipmap.records import InputError, kept
 
 #: Quarters of a step per unit of time, and ticks per unit of score.
 TICKS = 4
@@ -65,7 +65,8 @@ class WaferProblem:
     """A wafer instance as arrays over its n placed kernels, in the order of the instance.
 
     ``convs`` [n] holds each kernel's convolutions; ``types`` [n] numbers kernels with equal convolutions alike, so that
-    sizing is done once per type; ``edges`` [m, 2] are the edges between placed kernels (with repetitions).
+    sizing is done once per type; ``edges`` [m, 2] are the edges between placed kernels (with repetitions). A kernel
+    with a table has no convolutions; ``tables`` by type: its boxes [count, 4], None for other kernels.
     """
 
     instance: WaferInstance
@@ -73,6 +74,7 @@ class WaferProblem:
     convs: tuple[tuple[Convolution, ...], ...]
     types: IntArray
     edges: IntArray
+    tables: tuple[IntArray | None, ...]
 
     @property
     def n(self) -> int:
@@ -98,7 +100,7 @@ class WaferProblem:
     def type_arrays(self) -> tuple[IntArray, ...]:
         """For each type its convolutions [count, 7] in the order of :class:`Convolution`."""
         first = [int(np.flatnonzero(self.types == t)[0]) for t in range(int(self.types.max()) + 1)]
-        return tuple(np.array(self.convs[i], dtype=np.int64) for i in first)
+        return tuple(np.array(self.convs[i], dtype=np.int64).reshape(-1, 7) for i in first)
 
     @cached_property
     def room(self) -> Room | None:
@@ -119,7 +121,19 @@ class WaferProblem:
     @cached_property
     def longest(self) -> int:
         """Quarters of the slowest kernel with all its execution arguments 1: no execution of any kernel is slower."""
-        return max(int(conv_time(conv, 1, 1, 1, 1)) for convs in self.type_arrays for conv in convs)
+        tabled = [int(table[:, 2].max()) for table in self.tables if table is not None]
+        formulas = (int(conv_time(conv, 1, 1, 1, 1)) for convs in self.type_arrays for conv in convs)
+        return max((*formulas, *tabled))
+
+    def time_of(self, v: int, p: Placement) -> int:
+        """The quarters that kernel ``v`` takes so run; of a table, those of its fastest choice of that box."""
+        t = int(self.types[v])
+        if (table := self.tables[t]) is not None:
+            rows = table[(table[:, 0] == p.w) & (table[:, 1] == p.h)]
+            fits = rows[rows[:, 3] <= self.memory]
+            return int((fits if len(fits) else rows)[:, 2].min(initial=self.longest))
+        convs = zip(self.type_arrays[t], p.c, p.k, strict=True)
+        return max(int(conv_time(conv, p.h, p.w, c, k)) for conv, c, k in convs)
 
     def score(self, time: int, wire: int, adapters: int) -> int:
         """The objective in ticks: w_t · max time + w_l · wire + w_a · adapters (quarters, half tiles, a count)."""
@@ -132,19 +146,36 @@ def wafer_problem(instance: WaferInstance) -> WaferProblem:
     return kept(instance, "_problem", _build)
 
 
+def formulas_only(instance: WaferInstance) -> WaferProblem:
+    """:func:`wafer_problem` for methods that know no tables: :class:`InputError` where a kernel has one."""
+    problem = wafer_problem(instance)
+    if any(table is not None for table in problem.tables):
+        remedy = "Methods that know them: wafer/auto, wafer/greedy, wafer/cpsat, wafer/mip."
+        raise InputError("has kernels with tables of choices, which this method doesn't know", instance.name, remedy)
+    return problem
+
+
 def _build(instance: WaferInstance) -> WaferProblem:
     placed = [kernel for kernel in instance.kernels if kernel.placed]
     convs = tuple(convolutions(kernel) for kernel in placed)
     index = {kernel.name: i for i, kernel in enumerate(placed)}
-    numbers = {conv: t for t, conv in enumerate(dict.fromkeys(convs))}
+    kinds = list(zip(convs, (kernel.choices for kernel in placed), strict=True))
+    numbers = {kind: t for t, kind in enumerate(dict.fromkeys(kinds))}
     edges = [(index[u], index[v]) for u, v in instance.edges if u in index and v in index]
     return WaferProblem(
         instance=instance,
         names=tuple(kernel.name for kernel in placed),
         convs=convs,
-        types=np.array([numbers[conv] for conv in convs], dtype=np.int64),
+        types=np.array([numbers[kind] for kind in kinds], dtype=np.int64),
         edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
+        tables=tuple(_table(choices) for _, choices in numbers),
     )
+
+
+def _table(choices: tuple[Choice, ...]) -> IntArray | None:
+    """[count, 4] width and height in tiles, quarters and words of each choice; None without choices."""
+    rows = [(one.width, one.height, TICKS * one.time, one.memory_words) for one in choices]
+    return np.array(rows, dtype=np.int64) if rows else None
 
 
 def depth_first_order(problem: WaferProblem) -> IntArray:
@@ -240,16 +271,16 @@ class Parts(NamedTuple):
 def evaluate(problem: WaferProblem, placements: Sequence[Placement]) -> Parts:
     """The score of ``placements``, one per placed kernel in the order of the problem. Checks nothing."""
     centres, time = [], 0
-    for p, convs in zip(placements, problem.convs, strict=True):
-        arrays = np.array(convs, dtype=np.int64)
-        for conv, c, k in zip(arrays, p.c, p.k, strict=True):
-            time = max(time, int(conv_time(conv, p.h, p.w, c, k)))
+    for v, p in enumerate(placements):
+        time = max(time, problem.time_of(v, p))
         width, height = size(p)
         centres.append((2 * p.x + width, 2 * p.y + height))
     wire = adapters = 0
     for u, v in problem.edges.tolist():
         wire += abs(centres[u][0] - centres[v][0]) + abs(centres[u][1] - centres[v][1])
         a, b = placements[u], placements[v]
+        if not (a.k and b.k):
+            continue
         out = a.c[-1] if problem.instance.protocol == "c_n" else min(a.c[-1], a.k[-1])
         adapters += (a.h != b.h) + (a.w != b.w) + (out != b.c[0])
     return Parts(problem.score(time, wire, adapters), time, wire, adapters)
@@ -262,6 +293,11 @@ def in_order(problem: WaferProblem, solution: WaferSolution) -> list[Placement]:
 
 
 def size(placement: Placement) -> tuple[int, int]:
-    """(width, height) of a placed kernel in tiles: 3 Σ k and h · w · (max c + 1), swapped where rotated."""
-    width, height = 3 * sum(placement.k), placement.h * placement.w * (max(placement.c) + 1)
+    """(width, height) of a placed kernel in tiles: 3 Σ k and h · w · (max c + 1), swapped where rotated.
+
+    Of a kernel with a table: w and h.
+    """
+    width, height = placement.w, placement.h
+    if placement.k:
+        width, height = 3 * sum(placement.k), placement.h * placement.w * (max(placement.c) + 1)
     return (height, width) if placement.rotated else (width, height)

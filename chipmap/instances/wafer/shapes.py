@@ -29,16 +29,32 @@ def shapes(problem: WaferProblem, tau: int, within: bool = False) -> tuple[IntAr
     """
     limit = max(problem.width, problem.height)
     found = []
-    for convs in problem.type_arrays:
+    for t, convs in enumerate(problem.type_arrays):
+        if problem.tables[t] is not None:
+            found.append(tabled(problem, t, tau))
+            continue
         most_c = int(convs[:, 4].min()) if within else 0
         found.append(front(problem, *least_widths(convs, tau, problem.memory, limit, most_c)))
     return tuple(found)
+
+
+def tabled(problem: WaferProblem, t: int, tau: int, memory: int | None = None) -> IntArray:
+    """The Pareto-minimal boxes of a type with a table within ``tau`` quarters and the memory (c is 0)."""
+    table = problem.tables[t]
+    assert table is not None
+    some = table[(table[:, 2] <= tau) & (table[:, 3] <= (problem.memory if memory is None else memory))]
+    nothing = np.zeros(len(some), dtype=np.int64)
+    return _front(problem, np.column_stack([some[:, 0], some[:, 1], some[:, 1], some[:, 0], nothing, nothing]))
 
 
 def front(problem: WaferProblem, widths: IntArray, how: IntArray) -> IntArray:
     """The Pareto-minimal boxes of these least widths by height, both ways round (columns of :class:`Shape`)."""
     heights = np.flatnonzero(widths)
     upright = np.column_stack([widths[heights], heights, how[heights], np.zeros_like(heights)])
+    return _front(problem, upright)
+
+
+def _front(problem: WaferProblem, upright: IntArray) -> IntArray:
     lying = upright.copy()
     lying[:, :2], lying[:, 5] = upright[:, 1::-1], 1
     boxes = np.concatenate([upright, lying])
@@ -56,6 +72,14 @@ def fitting(problem: WaferProblem, convs: IntArray, tau: int, memory: int) -> tu
     heights = np.arange(len(widths))
     either = problem.fits(widths, heights) | problem.fits(heights, widths)
     return widths, how, np.flatnonzero((widths > 0) & either)
+
+
+def fewest_tiles(problem: WaferProblem, t: int, tau: int, memory: int) -> int:
+    """:func:`least_tiles` of type ``t``, which may have a table."""
+    if problem.tables[t] is None:
+        return least_tiles(problem, problem.type_arrays[t], tau, memory)
+    boxes = tabled(problem, t, tau, memory)
+    return int((boxes[:, 0] * boxes[:, 1]).min()) if len(boxes) else 0
 
 
 def least_tiles(problem: WaferProblem, convs: IntArray, tau: int, memory: int) -> int:
@@ -84,6 +108,10 @@ def centre(placement: Placement) -> tuple[int, int]:
 def place(problem: WaferProblem, i: int, shape: Shape, tau: int, x: int, y: int) -> Placement:
     """Kernel ``i`` in that shape at (x, y), with the fewest columns k that meet ``tau`` quarters."""
     convs = problem.type_arrays[int(problem.types[i])]
+    if not len(convs):
+        h, w = int(shape.h), int(shape.w)
+        rotated = bool(shape.rotated)
+        return Placement(kernel=problem.names[i], h=h, w=w, c=(), k=(), x=int(x), y=int(y), rotated=rotated)
     ks = least_ks(convs, shape.h, shape.w, [shape.c] * len(convs), tau, problem.memory)
     if ks is None:
         raise ValueError(f"kernel {problem.names[i]} with {shape} doesn't run within {tau} quarters")

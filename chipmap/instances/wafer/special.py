@@ -11,9 +11,14 @@ def without_holes(instance: WaferInstance) -> WaferInstance:
     return instance.replace(fabric=instance.fabric.replace(keep_out=(), defects=()))
 
 
-def easier(instance: WaferInstance) -> WaferInstance:
-    """``instance`` without C4 and C5: no floorplan scores more there, so that its bounds hold."""
-    return without_holes(instance).replace(pins=(), forbidden=(), together=(), apart=())
+def easier(instance: WaferInstance) -> WaferInstance | None:
+    """``instance`` without C4, C5 and kernels that have tables: no floorplan scores more there, so that its bounds
+    hold. None where no kernel is left."""
+    kernels = tuple(kernel for kernel in instance.kernels if not kernel.choices)
+    names = {kernel.name for kernel in kernels}
+    edges = tuple(edge for edge in instance.edges if set(edge) <= names)
+    bare = without_holes(instance).replace(pins=(), forbidden=(), together=(), apart=())
+    return bare.replace(kernels=kernels, edges=edges) if any(kernel.placed for kernel in kernels) else None
 
 
 def in_the_open(problem: WaferProblem) -> tuple[WaferInstance, int, int] | None:
@@ -21,7 +26,7 @@ def in_the_open(problem: WaferProblem) -> tuple[WaferInstance, int, int] | None:
     there, obey C5. None with C4, which names tiles, and where all tiles are free."""
     instance, room = problem.instance, problem.room
     plain = easier(instance)
-    if room is None or plain.replace(fabric=instance.fabric) != instance:
+    if room is None or plain is None or plain.replace(fabric=instance.fabric) != instance:
         return None
     areas = [width * int(height) for width, height in enumerate(room.tallest)]
     width = max(range(len(areas)), key=areas.__getitem__)

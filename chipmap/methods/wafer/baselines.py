@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from chipmap.instances.wafer.instance import WaferInstance
-from chipmap.instances.wafer.problem import WaferProblem, wafer_problem
+from chipmap.instances.wafer.problem import WaferProblem, formulas_only
 from chipmap.methods.wafer.greedy import report, sized
 from chipmap.result import Termination
 from chipmap.run import Run
@@ -60,6 +60,6 @@ def divide(instance: WaferInstance, run: Run) -> Termination:
 
 def _begin(instance: WaferInstance, run: Run, source: str) -> tuple[WaferProblem, Callable[[Found], None]]:
     """Every kernel by itself; the problem, and what hears the floorplans of a placer."""
-    problem = wafer_problem(instance)
+    problem = formulas_only(instance)
     sized(problem, run)
     return problem, lambda found: report(problem, run, found.placements, source)

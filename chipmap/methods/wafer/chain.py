@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution, special
-from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, wafer_problem
+from chipmap.instances.wafer.problem import WaferProblem, evaluate, formulas_only, in_order, wafer_problem
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import side_by_side
 from chipmap.methods.wafer import special as specials
@@ -123,12 +123,21 @@ def search(instance: WaferInstance, run: Run) -> Termination:
 
 def bounds(instance: WaferInstance, run: Run) -> Termination:
     """Every lower bound that applies, each under its own name; no floorplan is looked for."""
-    return _only(instance, run, Link("bounds", 1.0, _bounds))
+    if not special(instance):
+        return _only(instance, run, Link("bounds", 1.0, _bounds))
+
+    def work() -> None:
+        """Those of every kernel alone on the free tiles, then those of the instance without what is special."""
+        problem = wafer_problem(instance)
+        sized(problem, run)
+        follow([Link("bounds", 1.0, specials.bounds)], problem, Turn(run, run.deadline))
+
+    return run.attempt(work)
 
 
 def _only(instance: WaferInstance, run: Run, link: Link) -> Termination:
     def work() -> None:
-        problem = wafer_problem(instance)
+        problem = formulas_only(instance)
         sized(problem, run)
         follow([link], WaferChainState(problem, run.options.seed), Turn(run, run.deadline))
 

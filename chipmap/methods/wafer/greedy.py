@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from chipmap.heuristics.wafer.bounds.single_kernel import SingleKernel, least_score, single_kernels
 from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution, special
-from chipmap.instances.wafer.problem import WaferProblem, evaluate, wafer_problem
+from chipmap.instances.wafer.problem import WaferProblem, evaluate, formulas_only, wafer_problem
 from chipmap.methods.chain import Turn
 from chipmap.methods.wafer.reasons import no_floorplan
 from chipmap.records import InputError
@@ -72,7 +72,7 @@ def exact(instance: WaferInstance, run: Run) -> Termination:
     """Branch and bound over all placements: the optimum of a tiny instance, with its proof."""
 
     def work() -> None:
-        problem = wafer_problem(instance)
+        problem = formulas_only(instance)
         sized(problem, run)
         run.checkpoint()
         if not exhausted(problem, run):

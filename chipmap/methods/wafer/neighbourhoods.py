@@ -116,7 +116,8 @@ class Neighbourhoods:
         for v in free:
             menu[v] = list(self.fronts[int(self.problem.types[v])])
             if self.problem.instance.weights.adapter:
-                around = [self.placements[u] for u in (v, *sorted(self.neighbours[v]))]
+                every = [self.placements[u] for u in (v, *sorted(self.neighbours[v]))]
+                around = [p for p in every if p.c]
                 tilings = sorted({(p.h, p.w) for p in around})
                 menu[v] += with_labels(
                     self.problem, v, self.tau, tilings, {c for p in around for c in (p.c[0], p.c[-1])}

@@ -44,7 +44,7 @@ def chain(problem: WaferProblem, run: Run, others: Callable[[WaferProblem, Turn]
         Link("boxes of pins", 0.2, _boxes),
         start,
         Link("largest free rectangle", 0.35, lambda problem, turn: _in_the_open(problem, turn, others)),
-        Link("bounds", 0.2, _bounds),
+        Link("bounds", 0.2, bounds),
         Link("cpsat", 0.4, _model),
         Link("rounds", 1.0, _rounds),
     )
@@ -85,12 +85,16 @@ def _boxes(problem: WaferProblem, turn: Turn) -> None:
         turn.deadline.check()
 
 
-def _bounds(problem: WaferProblem, turn: Turn) -> None:
-    """Lower bounds of the instance without C4 and C5."""
-    from chipmap.heuristics.wafer.bounds.score import NoFloorplanError, bounds
+def bounds(problem: WaferProblem, turn: Turn) -> None:
+    """Lower bounds of the instance without C4, C5 and tables."""
+    from chipmap.heuristics.wafer.bounds.score import NoFloorplanError
+    from chipmap.heuristics.wafer.bounds.score import bounds as prove
 
+    plain = easier(problem.instance)
+    if plain is None:
+        return
     try:
-        bounds(wafer_problem(easier(problem.instance)), turn.run.upper, turn.deadline, turn.bound)
+        prove(wafer_problem(plain), turn.run.upper, turn.deadline, turn.bound)
     except NoFloorplanError:
         turn.infeasible(no_floorplan(problem, turn.run))
         turn.deadline.check()

@@ -36,8 +36,11 @@ def events(instance: WaferInstance, solution: WaferSolution) -> Iterator[Event]:
 
 def _times(problem: WaferProblem, solution: WaferSolution) -> list[list[int]]:
     """The ticks of the convolutions of each kernel."""
-    found = []
+    found = list[list[int]]()
     for p, convs in zip(in_order(problem, solution), problem.convs, strict=True):
+        if not convs:
+            found.append([problem.time_of(len(found), p)])
+            continue
         parts = zip(np.array(convs, dtype=np.int64), p.c, p.k, strict=True)
         found.append([int(conv_time(conv, p.h, p.w, c, k)) for conv, c, k in parts])
     return found

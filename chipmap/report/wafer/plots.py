@@ -16,7 +16,7 @@ import numpy as np
 
 from chipmap.family import family_of
 from chipmap.instances.wafer.instance import CONVOLUTIONS, Placement, WaferInstance, WaferSolution
-from chipmap.instances.wafer.problem import TICKS, Convolution, WaferProblem, conv_time, evaluate, size, wafer_problem
+from chipmap.instances.wafer.problem import TICKS, Convolution, WaferProblem, evaluate, size, wafer_problem
 from chipmap.records import InputError
 from chipmap.records.quantities import number
 from chipmap.report.canvas import COLOURS, INK, RED, named, picture, standing
@@ -97,16 +97,16 @@ def boxes(problem: WaferProblem, placements: Sequence[Placement]) -> list[Box]:
     """The kernels as drawn."""
     sides = sorted({_tensor(convs) for convs in problem.convs}, reverse=True)
     found = []
-    for p, convs in zip(placements, problem.convs, strict=True):
+    for v, (p, convs) in enumerate(zip(placements, problem.convs, strict=True)):
         width, height = size(p)
-        arrays = np.array(convs, dtype=np.int64)
-        time = max(int(conv_time(conv, p.h, p.w, c, k)) for conv, c, k in zip(arrays, p.c, p.k, strict=True))
-        found.append(Box(p.kernel, p.x, p.y, width, height, time, sides.index(_tensor(convs))))
+        found.append(Box(p.kernel, p.x, p.y, width, height, problem.time_of(v, p), sides.index(_tensor(convs))))
     return found
 
 
 def _tensor(convs: Sequence[Convolution]) -> tuple[int, int]:
-    """Height and width of what a kernel's last convolution makes."""
+    """Height and width of what a kernel's last convolution makes; 0 and 0 of a kernel with a table."""
+    if not convs:
+        return 0, 0
     last = convs[-1]
     return -(-last.H // last.T), -(-last.W // last.T)
 

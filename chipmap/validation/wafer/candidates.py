@@ -62,6 +62,14 @@ def _options(instance: WaferInstance) -> list[list[Option]]:
 def _placements(instance: WaferInstance, kernel: Kernel) -> Iterator[Option]:
     fabric, many = instance.fabric, len(convolutions(kernel))
     side = max(fabric.width, fabric.height)
+    for w, h in dict.fromkeys((one.width, one.height) for one in kernel.choices):
+        for rotated in (False, True):
+            wide, high = (h, w) if rotated else (w, h)
+            for x, y in product(range(fabric.width - wide + 1), range(fabric.height - high + 1)):
+                p = Placement(kernel=kernel.name, h=h, w=w, c=(), k=(), x=x, y=y, rotated=rotated)
+                yield p, Box(x, y, wide, high)
+    if kernel.choices:
+        return
     for h, w in product(range(1, side // 2 + 1), repeat=2):
         tallest, widest = side // (h * w) - 1, side // 3 - many + 1
         for c in product(range(1, tallest + 1), repeat=many):

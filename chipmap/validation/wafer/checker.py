@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from chipmap.certificate import Certificate
-from chipmap.instances.wafer.instance import Kernel, Placement, WaferInstance, WaferSolution
+from chipmap.instances.wafer.instance import Choice, Kernel, Placement, WaferInstance, WaferSolution
 from chipmap.records import shortened
 from chipmap.validation.certify import Finding, certify
-from chipmap.validation.wafer.facts import TICKS, Box, Conv, box, convolutions
+from chipmap.validation.wafer.facts import TICKS, Box, Conv, box, chosen, convolutions, takes_room
 
 #: Overlapping pairs that a certificate lists.
 LISTED = 1000
@@ -25,12 +25,13 @@ LARGEST = 10**9
 
 @dataclass(frozen=True)
 class Placed:
-    """A kernel with its placement, its convolutions and the tiles that it covers."""
+    """A kernel with its placement, its convolutions and the tiles that it covers; ``choice``: that of its table."""
 
     kernel: Kernel
     placement: Placement
     convs: tuple[Conv, ...]
     box: Box
+    choice: Choice | None
 
 
 def check(instance: WaferInstance, solution: WaferSolution) -> Certificate:
@@ -52,8 +53,11 @@ def check(instance: WaferInstance, solution: WaferSolution) -> Certificate:
 def _placed(instance: WaferInstance, solution: WaferSolution) -> list[Placed]:
     """The placed kernels in the order of the instance."""
     by_name = {p.kernel: p for p in solution.placements}
-    kernels = [kernel for kernel in instance.kernels if kernel.name in by_name]
-    return [Placed(kernel, by_name[kernel.name], convolutions(kernel), box(by_name[kernel.name])) for kernel in kernels]
+    words, found = instance.fabric.memory_words, []
+    for kernel in instance.kernels:
+        if (p := by_name.get(kernel.name)) is not None:
+            found.append(Placed(kernel, p, convolutions(kernel), box(p), chosen(kernel, p, words)))
+    return found
 
 
 def c0_domain(instance: WaferInstance, solution: WaferSolution) -> Iterator[Finding]:
@@ -68,19 +72,23 @@ def _kernels(instance: WaferInstance, solution: WaferSolution) -> Iterator[Findi
     for p in solution.placements:
         times[p.kernel] = times.get(p.kernel, 0) + 1
     for name, count in times.items():
-        if name not in wanted or not convolutions(wanted[name]):
+        if name not in wanted or not takes_room(wanted[name]):
             what = f"an {wanted[name].kind}, which is not placed" if name in wanted else "not in the kernel graph"
             yield repr(name), count, "placements", f"kernel {name!r} is {what}"
         elif count > 1:
             yield repr(name), count - 1, "placements", f"kernel {name!r} has {count} placements"
     for name, kernel in wanted.items():
-        if convolutions(kernel) and name not in times:
+        if takes_room(kernel) and name not in times:
             yield repr(name), 1, "placements", f"kernel {name!r} has no placement"
 
 
 def _arguments(instance: WaferInstance, solution: WaferSolution) -> Iterator[Finding]:
     counts = {kernel.name: len(convolutions(kernel)) for kernel in instance.kernels}
+    tables = {kernel.name: kernel for kernel in instance.kernels if kernel.choices}
     for p in solution.placements:
+        if p.kernel in tables and chosen(tables[p.kernel], p, 0) is None:
+            message = f"kernel {p.kernel!r} has no choice of width {p.w} and height {p.h}"
+            yield repr(p.kernel), 1, "arguments", message
         count = counts.get(p.kernel, len(p.c))
         for name, values in (("c", p.c), ("k", p.k)):
             if len(values) != count:
@@ -148,6 +156,9 @@ def c3_memory(instance: WaferInstance, placed: list[Placed]) -> Iterator[Finding
     """No convolution needs more words per tile than a tile has."""
     limit = instance.fabric.memory_words
     for p in placed:
+        if p.choice is not None and p.choice.memory_words > limit:
+            message = f"kernel {p.kernel.name!r} needs {p.choice.memory_words} words per tile; a tile has {limit}"
+            yield repr(p.kernel.name), float(p.choice.memory_words - limit), "words", message
         for number, (conv, c, k) in enumerate(zip(p.convs, p.placement.c, p.placement.k, strict=True), start=1):
             words = conv.words(p.placement.h, p.placement.w, c, k)
             if words > limit:
@@ -226,7 +237,9 @@ def border(a: Box, b: Box) -> int:
 
 
 def ticks(p: Placed) -> int:
-    """Quarters of a step that a kernel takes: its slowest convolution."""
+    """Quarters of a step that a kernel takes: its slowest convolution, or the choice of its table."""
+    if p.choice is not None:
+        return TICKS * p.choice.time
     values = zip(p.convs, p.placement.c, p.placement.k, strict=True)
     return max(conv.ticks(p.placement.h, p.placement.w, c, k) for conv, c, k in values)
 
@@ -254,8 +267,9 @@ def _half_tiles(instance: WaferInstance, placed: list[Placed]) -> int:
 
 
 def _adapters(instance: WaferInstance, placed: list[Placed]) -> int:
-    """Over all edges, one for h, for w, and for the producer's c against the consumer's first, where they differ."""
-    of = {p.kernel.name: p.placement for p in placed}
+    """Over all edges, one for h, for w, and for the producer's c against the consumer's first, where they differ;
+    none at kernels with a table."""
+    of = {p.kernel.name: p.placement for p in placed if p.choice is None}
     count = 0
     for u, v in instance.edges:
         if u in of and v in of:
@@ -270,16 +284,17 @@ def _figures(instance: WaferInstance, placed: list[Placed]) -> dict[str, float]:
     a kernel is at work, and the most words of a tile."""
     tiles = sum(p.box.width * p.box.height for p in placed)
     slowest = max(ticks(p) for p in placed)
-    words = max(
+    words = [float(p.choice.memory_words) for p in placed if p.choice is not None]
+    words += [
         float(conv.words(p.placement.h, p.placement.w, c, k))
         for p in placed
         for conv, c, k in zip(p.convs, p.placement.c, p.placement.k, strict=True)
-    )
+    ]
     return {
         "max_time": slowest / TICKS,
         "wire_length": _half_tiles(instance, placed) / 2,
         "adapters": float(_adapters(instance, placed)),
         "fill": tiles / (instance.fabric.width * instance.fabric.height),
         "least_busy": min(ticks(p) for p in placed) / slowest if slowest else 1.0,
-        "max_words": words,
+        "max_words": max(words),
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from chipmap.instances.wafer.instance import Kernel, Placement
+from chipmap.instances.wafer.instance import Choice, Kernel, Placement
 
 #: Ticks per unit of the score: times are multiples of a quarter.
 TICKS = 4
@@ -78,10 +78,22 @@ class Box:
 
 
 def box(p: Placement) -> Box:
-    """Height max h · w · (c_i + 1), width Σ 3 · k_i; R90 swaps them."""
-    width = sum(3 * k for k in p.k)
-    height = max(p.h * p.w * (c + 1) for c in p.c)
+    """Height max h · w · (c_i + 1), width Σ 3 · k_i; h and w of a kernel with a table; R90 swaps them."""
+    width = sum(3 * k for k in p.k) if p.k else p.w
+    height = max(p.h * p.w * (c + 1) for c in p.c) if p.c else p.h
     return Box(p.x, p.y, height, width) if p.rotated else Box(p.x, p.y, width, height)
+
+
+def takes_room(kernel: Kernel) -> bool:
+    """Whether a kernel is placed: it runs convolutions, or has a table of choices."""
+    return bool(convolutions(kernel) or kernel.choices)
+
+
+def chosen(kernel: Kernel, p: Placement, memory: int) -> Choice | None:
+    """The fastest choice of a table with that box within so many words; where none is, that of the fewest words."""
+    boxes = [one for one in kernel.choices if (one.width, one.height) == (p.w, p.h)]
+    fits = [one for one in boxes if one.memory_words <= memory]
+    return min(fits, key=lambda one: one.time) if fits else min(boxes, key=lambda one: one.memory_words, default=None)
 
 
 def _up(a: int, b: int) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.instances.wafer.problem import IntArray, WaferProblem, wafer_problem
-from chipmap.instances.wafer.shapes import fitting, least_tiles
+from chipmap.instances.wafer.shapes import fewest_tiles, fitting
 from chipmap.instances.wafer.special import without_holes
 from chipmap.result import Infeasibility
 
@@ -36,20 +36,20 @@ def single_kernels(
     for number, convs in enumerate(problem.type_arrays):
         deadline.check()
         high, low = problem.longest, 0
-        least = least_tiles(problem, convs, high, problem.memory)
+        least = fewest_tiles(problem, number, high, problem.memory)
         if least == 0:
             reasons.append(_unplaceable(problem, number, convs))
             found.append(SingleKernel(0, 0))
             continue
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if least_tiles(problem, convs, middle, problem.memory) else (middle, high)
+            low, high = (low, middle) if fewest_tiles(problem, number, middle, problem.memory) else (middle, high)
         found.append(SingleKernel(high, least))
     total = sum(found[int(t)].tiles for t in problem.types)
     if not reasons and total > (room := problem.free_tiles):
         free = " that no area or defect takes" if problem.room else ""
         message = f"the {problem.n} kernels cover at least {total} tiles without overlap; the fabric has {room}{free}"
-        each = [int(least_tiles(problem, convs, problem.longest, ANY_MEMORY)) for convs in problem.type_arrays]
+        each = [int(fewest_tiles(problem, t, problem.longest, ANY_MEMORY)) for t in range(len(found))]
         alone = sum(each[int(t)] for t in problem.types) > room  # C1 and C2 suffice, whatever the memory
         labels = (("C1", "C2") if alone else ("C1", "C2", "C3")) + _kept_out(problem)
         reasons.append(_no_room(total, room, "tiles", message, labels))
@@ -60,6 +60,8 @@ def _unplaceable(problem: WaferProblem, number: int, convs: IntArray) -> Infeasi
     """Why no execution of a kernel of that type fits: for its memory, or because even the smallest box is too large."""
     name = problem.names[int(np.flatnonzero(problem.types == number)[0])]
     fabric = f"{problem.width} x {problem.height}"
+    if (table := problem.tables[number]) is not None:
+        return _no_choice(problem, table, name) if problem.room is None else _none_between(problem, number, name)
     small, large = 2, 3 * len(convs)
     short, long = sorted((problem.width, problem.height))
     if small > short or large > long:
@@ -67,7 +69,7 @@ def _unplaceable(problem: WaferProblem, number: int, convs: IntArray) -> Infeasi
         message = f"kernel {name!r} covers at least {large} x {small} tiles; the fabric has {fabric}"
         remedy = "Enlarge the fabric (fabric.width, fabric.height)."
         return Infeasibility.of("C1", "fabric", (*lacking, "tiles"), message, remedy, labels=("C1",))
-    if problem.room is not None and (reason := _no_free_rectangle(problem, convs, name)) is not None:
+    if problem.room is not None and (reason := _no_free_rectangle(problem, number, name)) is not None:
         return reason
     words, arguments = _least_words(problem, convs)
     message = (
@@ -85,17 +87,36 @@ def _kept_out(problem: WaferProblem) -> tuple[str, ...]:
     return () if problem.room is None else ("C5",)
 
 
-def _no_free_rectangle(problem: WaferProblem, convs: IntArray, name: str) -> Infeasibility | None:
+def _no_free_rectangle(problem: WaferProblem, number: int, name: str) -> Infeasibility | None:
     """The reason where a kernel would fit a fabric without keep-out areas and defects; None where it wouldn't."""
     bare = wafer_problem(without_holes(problem.instance))
-    tiles = least_tiles(bare, convs, problem.longest, problem.memory)
+    tiles = fewest_tiles(bare, number, problem.longest, problem.memory)
     if not tiles:
         return None
-    roomy = least_tiles(problem, convs, problem.longest, ANY_MEMORY)
+    roomy = fewest_tiles(problem, number, problem.longest, ANY_MEMORY)
     message = f"no box of kernel {name!r} has a place between keep-out areas and defects, though it needs {tiles} tiles"
     remedy = "Leave out some of fabric.keep_out and fabric.defects, or enlarge fabric.memory_words."
     labels = ("C1", "C3", "C5") if roomy else ("C1", "C5")
     return Infeasibility.of("C5", name, (1.0, 0.0, "boxes"), message, remedy, labels=labels)
+
+
+def _none_between(problem: WaferProblem, number: int, name: str) -> Infeasibility:
+    """The reason of a kernel with a table on a fabric with holes."""
+    table = problem.tables[number]
+    assert table is not None
+    return _no_free_rectangle(problem, number, name) or _no_choice(problem, table, name)
+
+
+def _no_choice(problem: WaferProblem, table: IntArray, name: str) -> Infeasibility:
+    """The reason where none of a kernel's choices fits both fabric and memory."""
+    sides = table[:, :2]
+    inside = problem.fits(sides[:, 0], sides[:, 1]) | problem.fits(sides[:, 1], sides[:, 0])
+    labels: tuple[str, ...] = ("C1", "C3") if inside.any() else ("C1",)
+    if inside.all():
+        labels = ("C3",)
+    message = f"none of the {len(table)} choices of kernel {name!r} fits the fabric and the memory of a tile"
+    remedy = "Give a choice that fits, or enlarge the fabric or the memory (fabric.memory_words)."
+    return Infeasibility.of(labels[-1], name, (1.0, 0.0, "choices"), message, remedy, labels=labels)
 
 
 def _least_words(problem: WaferProblem, convs: IntArray) -> tuple[float, tuple[int, int, int]]:
