@@ -21,6 +21,7 @@ from chipmap.methods.chain import Turn
 from chipmap.methods.placement.chain_state import ChainState
 from chipmap.methods.placement.columns import by_columns
 from chipmap.run import Run
+from chipmap.solvers.growing_rows import UnitPrices
 from chipmap.validation.placement.checker import check
 from tests.lanes import of_all
 from tests.placement.random_instances import CHAIN, made, throughput
@@ -30,7 +31,7 @@ from tests.placement.test_throughput import valid_instances
 def priced(graph: LoadGraph, target: int) -> tuple[Devices, Columns]:
     """The devices for loads below a target, labelled with the best prices, and these prices."""
     devices = Devices(sweep(graph, target), Deadline())
-    found = columns(devices, np.ones(graph.units), [], Deadline())
+    found = columns(devices, np.ones(graph.units), [], Deadline(), UnitPrices)
     devices.label(found.prices, Deadline(), FINEST)
     return devices, found
 

@@ -24,20 +24,10 @@ from chipmap.formulations.dataflow.tables_slots import (
     stages_of,
 )
 from chipmap.formulations.dataflow.tables_tensors import Tensor, stored_as, tensor_of
+from chipmap.instances.dataflow import batch_time
 from chipmap.instances.dataflow.alike import Alike, alike
 from chipmap.instances.dataflow.batch import runs, waited_hops
-from chipmap.instances.dataflow.batch_time import (
-    BESIDE,
-    batch_factor,
-    caching,
-    compute_ticks,
-    exposed_ticks,
-    first_layer,
-    outside,
-    resident,
-    stage_ticks,
-    steps,
-)
+from chipmap.instances.dataflow.batch_time import BESIDE, batch_factor, resident, stage_ticks, steps
 from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.instances.dataflow.layer_handover import handovers
 from chipmap.instances.dataflow.options import Option
@@ -214,7 +204,7 @@ class Tables:
     @cached_property
     def caching(self) -> bool:
         """Whether a KV cache may stay in SRAM."""
-        return caching(self.problem)
+        return batch_time.caching(self.problem)
 
     @cached_property
     def longest(self) -> int:
@@ -254,7 +244,7 @@ class Tables:
     @cached_property
     def shortest_step(self) -> int:
         """No step of a pipeline whose stages share out kernels takes fewer picoseconds."""
-        return compute_ticks(self.problem) // max(1, steps(self.problem))
+        return batch_time.compute_ticks(self.problem) // max(1, steps(self.problem))
 
     def most(self, upper: int | None) -> int | None:
         """The longest layer (where stages share out kernels: step) of a batch within ``upper`` ticks."""
@@ -264,9 +254,9 @@ class Tables:
         if upper is None or not factor:
             return None
         if self.problem.longest is not None:
-            return max(0, first_layer(self.problem, upper + 1) - 1)
-        hop, after, summed = (outside(self.problem, field) for field in BESIDE)
-        after += exposed_ticks(self.problem, summed) - self.problem.filled
+            return max(0, batch_time.first_layer(self.problem, upper + 1) - 1)
+        hop, after, summed = (batch_time.outside(self.problem, field) for field in BESIDE)
+        after += batch_time.exposed_ticks(self.problem, summed) - self.problem.filled
         return floor((upper - after - waited_hops(self.problem.instance, self.problem.degrees) * hop) / factor)
 
     def outside(self, field: str) -> tuple[int, list[tuple[int, int, int]]]:
@@ -276,7 +266,7 @@ class Tables:
             for i in self.several
             for number, option in enumerate(self.options(i))
         ]
-        return outside(self.problem, field), [one for one in more if one[2]]
+        return batch_time.outside(self.problem, field), [one for one in more if one[2]]
 
     @cached_property
     def slower(self) -> bool:
@@ -295,7 +285,7 @@ class Tables:
             return None
         transfers = waited_hops(self.problem.instance, self.problem.degrees) * hop[0]
         transfers += self.problem.ends_after - self.problem.filled
-        return transfers + after[0] + exposed_ticks(self.problem, summed[0])
+        return transfers + after[0] + batch_time.exposed_ticks(self.problem, summed[0])
 
     def decisions(self, solution: DataflowSolution) -> tuple[list[int], list[int], list[tuple[int, int]]] | None:
         """The slot of each copy in a mapping, its partitions numbered afresh within each phase, and its option; where

@@ -20,6 +20,7 @@ from chipmap.instances.placement.load_graph import LoadGraph
 from chipmap.methods.chain import Turn
 from chipmap.methods.placement.bounding import gap_closed
 from chipmap.methods.placement.chain_state import ChainState
+from chipmap.solvers.growing_rows import UnitPrices
 
 #: States at a time, the first so many without a time limit; up to how many each keeps how it came about.
 WIDTHS, UNCLOCKED, TRAIL = (1_000, 10_000, 40_000, 160_000, 640_000), 2, 10_000
@@ -90,7 +91,7 @@ class _Search:
             return
         deadline = turn.deadline.share(PASS)
         devices = Devices(sweep(graph, target), deadline)
-        priced = columns(devices, self.prices, self.sets, deadline.share(share / PASS))
+        priced = columns(devices, self.prices, self.sets, deadline.share(share / PASS), UnitPrices)
         turn.bound(min(target, priced.bound), "columns")
         if priced.bound >= target:
             return

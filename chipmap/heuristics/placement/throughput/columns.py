@@ -12,8 +12,9 @@ rows. Prices for these are the best ones so far, moved towards the program's sol
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,12 +77,28 @@ class Devices:
         return int(loads[enough[0]]) if len(enough) else self.sweep.target
 
 
-def columns(devices: Devices, first: Real, sets: list[Set], deadline: Deadline, rounds: int = ROUNDS) -> Columns:
+class Program(Protocol):
+    """The linear program over prices: :class:`chipmap.solvers.growing_rows.UnitPrices`."""
+
+    def add(self, kind: int, units: IntArray) -> None:
+        """State that a set of units is worth at most the share of a device of that kind."""
+
+    def solved(self) -> tuple[float, Any]:
+        """The sum of all prices at its largest, and the prices."""
+
+
+#: Makes the program of so many units and so many devices of each kind.
+Maker = Callable[[int, list[int]], Program]
+
+
+def columns(
+    devices: Devices, first: Real, sets: list[Set], deadline: Deadline, make: Maker, rounds: int = ROUNDS
+) -> Columns:
     """About the best prices for the target of ``devices``, from ``first`` [U] on, or such as show that no placement has
     loads below it. ``sets`` are known; new ones are added. Raises ``Stop`` at the deadline, if the first round isn't
     over then.
     """
-    program, labels, trial = _Program(len(first), devices.count), COARSE, first / first.sum()
+    program, labels, trial = make(len(first), devices.count), COARSE, first / first.sum()
     for kind, load, units in sets:
         if load < devices.sweep.target:
             program.add(kind, units)
@@ -119,35 +136,3 @@ def _plain(devices: Devices) -> float:
     """Less than the share that times reach as prices, where rows have labels enough and devices are equal."""
     graph, target = devices.sweep.graph, max(2, devices.sweep.target)
     return 0.995 * float(graph.time.min(axis=1).sum()) / (sum(devices.count) * (target - 1))
-
-
-class _Program:
-    """The linear program: prices of units are its first columns, s(k) its last."""
-
-    def __init__(self, units: int, count: list[int]) -> None:
-        import highspy
-
-        self.units, self.infinite, self.highs = units, highspy.kHighsInf, highspy.Highs()
-        self.highs.setOptionValue("output_flag", False)
-        for _ in range(units):
-            self.highs.addVar(0.0, 1.0)
-        for _ in count:
-            self.highs.addVar(0.0, self.infinite)
-        for u in range(units):
-            self.highs.changeColCost(u, 1.0)
-        self.highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
-        kinds = np.arange(units, units + len(count), dtype=np.int32)
-        self.highs.addRow(1.0, 1.0, len(count), kinds, np.array(count, dtype=np.float64))
-
-    def add(self, kind: int, units: IntArray) -> None:
-        """pi(S) <= s(kind) for the set S of ``units``."""
-        index = np.append(units, self.units + kind).astype(np.int32)
-        value = np.append(np.ones(len(units)), -1.0)
-        self.highs.addRow(-self.infinite, 0.0, len(index), index, value)
-
-    def solved(self) -> tuple[float, Any]:
-        """(Σ pi, pi)."""
-        self.highs.run()
-        return float(self.highs.getInfo().objective_function_value), np.array(
-            self.highs.getSolution().col_value[: self.units]
-        )
