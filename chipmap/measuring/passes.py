@@ -103,27 +103,38 @@ def one_pass(
 ) -> Iterator[tuple[Program, float]]:
     """Time each operation once more that has ``number`` samples or fewer, program by program, until the time is over.
 
-    Yields each program as it is done, with the ns of the reference kernel before it. A pass that the time ends keeps
-    nothing of the program that it is in.
+    Yields each program as it is done, with the ns of the reference kernel before it; a program without such operations
+    is passed over. Of a pass that the time ends stays what was timed.
     """
     import torch
 
     square = torch.randn(REFERENCE, REFERENCE)
     for program in programs:
         measured = found.setdefault(program.graph, Measured())
+        known = measured.operations
+        if all(name in known and len(known[name].samples) > number for name in program.operations):
+            continue
         reference = clock.often(partial(torch.mm, square, square))
         with torch.no_grad():
             for name, ns in _pass_of(program, clock, until).items():
-                operation = measured.operations.setdefault(name, Operation(*program.operations[name]))
+                operation = known.setdefault(name, Operation(*program.operations[name]))
                 if len(operation.samples) <= number:
                     operation.samples.append(ns)
             if until.keep_going():
-                measured.whole.append(clock.often(program.whole()))
+                _whole(program, clock, measured)
         yield program, reference
 
 
+def _whole(program: Program, clock: Clock, measured: Measured) -> None:
+    """Time whole passes. A program that changes its own state may fail when it runs again and again; that is noted."""
+    try:
+        measured.whole.append(clock.often(program.whole()))
+    except Exception as error:  # what the program's operators raise
+        program.notes.append(f"whole passes aren't timed, as one fails: {type(error).__name__}")
+
+
 def _pass_of(program: Program, clock: Clock, until: Deadline) -> dict[str, float]:
-    """The time of each operation in one pass; nothing if the time is over before its end."""
+    """The time of each operation in one pass, of those that were timed after the warm-up if the time ends it."""
     timed: dict[str, list[int]] = {name: [] for name in program.operations}
 
     def timer(name: str, call: Callable[[], T]) -> T:
@@ -138,5 +149,5 @@ def _pass_of(program: Program, clock: Clock, until: Deadline) -> dict[str, float
         for _ in range(_runs(first)):
             program.run(timer)
     except Stop:
-        return {}
-    return {name: float(median(lasted[1:])) for name, lasted in timed.items() if lasted}
+        pass
+    return {name: float(median(lasted[1:])) for name, lasted in timed.items() if len(lasted) > 1}

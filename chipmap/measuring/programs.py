@@ -13,12 +13,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from chipmap.deadline import Stop
 from chipmap.instances.measured import fingerprint
 from chipmap.networks.importers.common import ImportedGraph
 from chipmap.networks.importers.reading import import_graph
 from chipmap.records import InputError, SolverUnavailableError
 
-#: Largest index that a made-up input holds: it must be a row of any table.
+#: Whole numbers of made-up inputs are below this one, so that they are rows of any table.
 _INDEX = 2
 
 
@@ -66,6 +67,8 @@ class Program:
         self.notes: list[str] = []
         self.inputs = self._inputs()
         self.last_read = self._last_read()
+        signature = self.exported.graph_signature
+        self.buffers = {name: self._stored(name).clone() for name in signature.buffers}
 
     def _inputs(self) -> list[Any]:
         """What the program is called with: the example that it was exported with, else numbers of the right shapes."""
@@ -97,7 +100,7 @@ class Program:
         return made
 
     def run(self, timer: Timer) -> None:
-        """Run the program once; ``timer`` runs its operations."""
+        """Run the program once; ``timer`` runs its operations. Raises :class:`InputError` where a call fails."""
         import torch
 
         held = self._held()
@@ -107,7 +110,13 @@ class Program:
             elif node.op == "call_function":
                 args, fields = torch.fx.node.map_arg((node.args, node.kwargs), lambda one: held[one.name])
                 call = partial(node.target, *args, **fields)
-                held[node.name] = timer(node.name, call) if node.name in self.operations else call()
+                try:
+                    held[node.name] = timer(node.name, call) if node.name in self.operations else call()
+                except Stop:
+                    raise
+                except Exception as error:  # what the program's operators raise
+                    what = f"{node.name!r} fails: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+                    raise InputError(what, self.path, "Export it with example inputs that it runs with.") from None
             for name in self.last_read.get(node.name, ()):
                 held.pop(name, None)
 
@@ -121,16 +130,21 @@ class Program:
         return lambda: module(*args, **fields)
 
     def _held(self) -> dict[str, Any]:
-        """The value of each placeholder."""
+        """The value of each placeholder: of inputs and buffers a copy, as the program may change them in place."""
         found, inputs = dict[str, Any](), iter(self.inputs)
         for spec in self.exported.graph_signature.input_specs:
             if spec.kind.name == "USER_INPUT":
-                found[spec.arg.name] = next(inputs)
-            elif spec.target in self.exported.state_dict:
-                found[spec.arg.name] = self.exported.state_dict[spec.target]
+                found[spec.arg.name] = _copied(next(inputs))
+            elif spec.target in self.buffers:
+                found[spec.arg.name] = _copied(self.buffers[spec.target])
             else:
-                found[spec.arg.name] = self.exported.constants.get(spec.target)
+                found[spec.arg.name] = self._stored(spec.target)
         return found
+
+    def _stored(self, name: str) -> Any:
+        """The value of a parameter, buffer or constant."""
+        held = self.exported.state_dict
+        return held[name] if name in held else self.exported.constants.get(name)
 
     def _last_read(self) -> dict[str, list[str]]:
         """Node -> the nodes that none behind it reads."""
@@ -157,12 +171,15 @@ def _loaded(path: str) -> Any:
         return torch.export.load(path)
     except Exception:  # PyTorch raises what it likes
         what = "can't be run here: PyTorch can't load it with its parameters and operators"
-        remedy = (
-            "Save it again: torch.export.save(program, FILE) keeps its parameters. Where a module registers operators "
-        )
-        raise InputError(what, path, remedy + "that it calls, name it: --import MODULE.") from None
+        remedy = "Save it again: torch.export.save(program, FILE) keeps its parameters. If a module registers operators"
+        raise InputError(what, path, f"{remedy} that it calls, name it: --import MODULE.") from None
     finally:
         log.setLevel(level)
+
+
+def _copied(value: Any) -> Any:
+    """A tensor of the same numbers; anything else as it is."""
+    return value.clone() if hasattr(value, "clone") else value
 
 
 def _attribute(module: Any, path: str) -> Any:

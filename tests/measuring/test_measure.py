@@ -57,7 +57,9 @@ def test_from_a_program_to_an_instance(program: Path, tmp_path: Path, capsys: py
     assert "by the roofline" not in instance.notes
 
 
-def test_a_run_goes_on_and_keeps_what_was_measured(program: Path, tmp_path: Path) -> None:
+def test_a_run_goes_on_and_keeps_what_was_measured(
+    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     costs = tmp_path / "costs.csv"
     command = ["measure", str(program), "--out", str(costs), "--quiet", "--passes"]
     assert main([*command, "1"]) == 0
@@ -68,7 +70,7 @@ def test_a_run_goes_on_and_keeps_what_was_measured(program: Path, tmp_path: Path
     assert [row["samples"].split(";")[0] for row in later] == [row["samples"] for row in first]
     assert all(len(row["samples"].split(";")) == 2 for row in later)
     assert main([*command, "2"]) == 0
-    assert rows(costs) == later
+    assert rows(costs) == later and "has 2 passes already" in capsys.readouterr().err
     assert main([*command, "3", "--class", "cpu"]) == 1
 
 
@@ -103,3 +105,36 @@ def test_a_table_of_another_graph_is_refused(program: Path, tmp_path: Path) -> N
     plain["graph"]["operations"][-1]["flop"] = 7
     net.write_text(json.dumps(plain))
     assert main(["convert", str(net), "--costs", str(costs), "--out", str(tmp_path / "a.json")]) == 1
+
+
+def test_a_program_that_changes_its_state_is_run_again_and_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A counter that picks a row of a table of four: each run begins with the counter as it was exported."""
+
+    class Counting(torch.nn.Module):  # type: ignore[name-defined,misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("at", torch.zeros(1, dtype=torch.long))
+            self.table = torch.nn.Embedding(4, 8)
+
+        def forward(self, x: Any) -> Any:
+            self.at.add_(1)
+            return x + self.table(self.at)
+
+    path, costs = tmp_path / "counting.pt2", tmp_path / "costs.csv"
+    torch.export.save(torch.export.export(Counting().eval(), (torch.randn(1, 8),)), path)
+    assert main(["measure", str(path), "--out", str(costs), "--passes", "2", "--quiet"]) == 0
+    assert {"embedding"} <= {row["operator"] for row in rows(costs)}
+    assert "whole passes aren't timed, as one fails: IndexError" in capsys.readouterr().err
+
+
+def test_a_call_that_fails_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Example inputs that are no rows of the table."""
+    path = tmp_path / "looks.pt2"
+    program = torch.export.export(torch.nn.Embedding(4, 8).eval(), (torch.tensor([3]),))
+    program.example_inputs = ((torch.tensor([9]),), {})
+    torch.export.save(program, path)
+    assert main(["measure", str(path), "--out", str(tmp_path / "costs.csv"), "--quiet"]) == 1
+    said = capsys.readouterr().err
+    assert "'embedding' fails: IndexError" in said and "defect" not in said
