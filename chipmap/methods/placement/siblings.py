@@ -17,7 +17,7 @@ from chipmap.methods.placement.chain_state import ChainState
 from chipmap.methods.placement.search import MOST, rounds
 
 #: Operations from which on the chain makes siblings; how many a sibling shall have; the fewest steps of a part.
-LARGE, WANTED, STEPS = 16_000, 6_500, 6
+LARGE, WANTED, STEPS = 30_000, 6_500, 6
 #: Share of the edges that must fit the steps.
 FITTING = 0.4
 #: A sibling is placed anew every so many seconds, so often at most.
