@@ -30,8 +30,6 @@ from chipmap.methods.lanes import Lane
 
 #: Human splits from which partitions start where memory binds; partitions that are tried for the first that fits.
 CRAMPED, TRIES = ("bytes", "round robin"), 12
-#: Operations up to which ETF is a start: its time grows with their square.
-ETF = 20_000
 #: Times that a start's schedule is run backwards at most.
 PASSES = 6
 
@@ -93,8 +91,7 @@ class ChainState:
         yield from self.fitting(deadline)
         yield "heft-units", heft_units(self.problem, self.tables)
         yield "heft", starts.heft(self.problem, self.tables)
-        if self.problem.operations <= ETF:
-            yield "etf", etf(self.problem, self.tables, deadline)
+        yield "etf", etf(self.problem, self.tables, deadline)
 
     def fitting(self, deadline: Deadline) -> Iterator[tuple[str, IntArray]]:
         """Partitions until one fits, where nothing did before."""
