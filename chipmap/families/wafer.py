@@ -26,6 +26,8 @@ FAMILY = Family(
         "C3": "memory (per tile)",
         "C4": "pins",
         "C5": "kept out",
+        "C6": "sides",
+        "C7": "crossing",
     },
     in_force="chipmap.instances.wafer.instance:in_force",
     merge_pins="chipmap.instances.wafer.pinning:merge_pins",

@@ -127,7 +127,7 @@ def test_a_page_with_another_word_lacks_the_label(tmp_path: Path, monkeypatch: p
     (tmp_path / "docs" / "families" / "wafer.md").write_text(
         page.replace("**C1 inside**", "**C1 within**").replace("| T2 wire |", "| T2 |"), encoding="utf-8"
     )
-    assert set(anchors(get_family("wafer"))) == {"C0", "C1 within", "C2", "C3", "C4", "C5", "T1", "T3"}
+    assert set(anchors(get_family("wafer"))) == {"C0", "C1 within", "C2", "C3", "C4", "C5", "C6", "C7", "T1", "T3"}
 
 
 def test_prefixes() -> None:

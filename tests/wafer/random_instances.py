@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from chipmap.instances.wafer import Pin, Rectangle, WaferInstance
+from chipmap.instances.wafer import Crossing, Pin, Rectangle, Side, WaferInstance
 from chipmap.instances.wafer.generators import explicit
 
 A = {"H": 4, "W": 4, "C": 4, "K": 4}
@@ -27,7 +27,15 @@ def variants() -> dict[str, WaferInstance]:
     pins = (Pin(kernel="b", x=0, y=0),)
     two = made(8, 3, "ab", {"a": A, "b": B}, wire_weight=3)
     fabric = two.fabric.replace(keep_out=(Rectangle(x=-1, y=1, width=3, height=9),), defects=((5, 2),))
-    return {**free(), "pins": two.replace(pins=pins), "kept out": two.replace(fabric=fabric)}
+    ends = made(9, 3, "xa ab by", {"x": START, "a": A, "b": B, "y": END}, wire_weight=3)
+    sides = (Side(kernel="x", side="left", touch=True), Side(kernel="y", side="bottom"))
+    lines = (Crossing(axis="x", at=4, most=4), Crossing(axis="y", at=2, most=1))
+    own = {
+        "sides": ends.replace(sides=sides),
+        "traffic": ends.replace(traffic=(1, 4, 2)),
+        "lines": ends.replace(sides=sides, traffic=(1, 4, 2), crossing=lines),
+    }
+    return {**free(), "pins": two.replace(pins=pins), "kept out": two.replace(fabric=fabric), **own}
 
 
 def free() -> dict[str, WaferInstance]:

@@ -57,7 +57,9 @@ def changes(instance: WaferInstance, slowest: str | None) -> list[WaferTrial]:
 def without(instance: WaferInstance, name: str) -> WaferInstance:
     """The instance with one kernel less; its edges go, too."""
     kernels = tuple(kernel for kernel in instance.kernels if kernel.name != name)
-    return instance.replace(kernels=kernels, edges=tuple(edge for edge in instance.edges if name not in edge))
+    kept = [i for i, edge in enumerate(instance.edges) if name not in edge]
+    traffic = tuple(instance.traffic[i] for i in kept) if instance.traffic else ()
+    return instance.replace(kernels=kernels, edges=tuple(instance.edges[i] for i in kept), traffic=traffic)
 
 
 class _Work(Explaining[WaferTrial]):
@@ -152,8 +154,8 @@ class _Work(Explaining[WaferTrial]):
         names = self.problem.names
         told = "; ".join(f"{names[u]!r} to {names[v]!r} {lengths[u, v] / 2:g} tiles" for u, v in longest)
         touching = sum(
-            min(a + c, b + d)
-            for u, v in self.problem.edges.tolist()
+            traffic * min(a + c, b + d)
+            for (u, v), traffic in zip(self.problem.edges.tolist(), self.problem.traffic.tolist(), strict=True)
             for (a, b), (c, d) in [(size(placements[u]), size(placements[v]))]
         )
         text = f"{counted(len(self.problem.edges), 'wire')} cost {in_unit(total, POINTS)}, the longest are {told}. "

@@ -19,7 +19,7 @@ from chipmap.formulations.wafer.options import (
     option_of,
     options,
 )
-from chipmap.instances.wafer.instance import Placement, WaferSolution
+from chipmap.instances.wafer.instance import Placement, WaferSolution, lopsided
 from chipmap.instances.wafer.pinned import fastest_in
 from chipmap.instances.wafer.problem import IntArray, WaferProblem, memory_k, size
 from chipmap.records import InputError
@@ -109,10 +109,8 @@ class Sizing:
 
 
 def unreflected(problem: WaferProblem, choices: Asked) -> Asked:
-    """The choices without the symmetry of reflections where C4 or C5 tells left from right."""
-    instance = problem.instance
-    lopsided = instance.pins or instance.forbidden or instance.fabric.has_holes
-    return replace(choices, symmetry="none") if lopsided else choices
+    """The choices without the symmetry of reflections where C4 to C7 or sides tell left from right."""
+    return replace(choices, symmetry="none") if lopsided(problem.instance) else choices
 
 
 def sizing(problem: WaferProblem, choices: WaferChoices, witnesses: bool) -> Sizing:

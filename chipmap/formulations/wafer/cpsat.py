@@ -32,7 +32,9 @@ from chipmap.formulations.wafer.cpsat_terms import (
     t1_time,
     t2_wire,
     t3_adapters,
+    weighted,
 )
+from chipmap.formulations.wafer.cpsat_wires import c6_sides, c7_crossing
 from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.instance import pinned
 from chipmap.instances.wafer.problem import wafer_problem
@@ -55,7 +57,8 @@ class WaferCpVariables:
 
     ``x[v]``, ``y[v]``: the lower left corner; ``width[v]``, ``height[v]``: the box in tiles; ``option[v]``: a literal
     for each of its options, of which one is true. ``time`` in quarters, ``wires[e]`` in half tiles by edge and
-    ``adapters`` (a count) are exact or above; ``cost`` = w_t · time + 2 w_l Σ wires + 4 w_a · adapters ticks.
+    ``adapters`` (a count) are exact or above; ``cost`` = w_t · time + 2 w_l Σ wires + 4 w_a · adapters ticks, the wires
+    weighted by traffic and with those to sides of the fabric.
     """
 
     x: list[Any]
@@ -76,10 +79,18 @@ class WaferCpVariables:
         return self.decisions.decode(value)
 
 
+def state_wires(builder: Builder) -> None:
+    """C6 and C7, where they are in force."""
+    if builder.problem.touching:
+        builder.statement(c6_sides, builder)
+    if builder.problem.instance.crossing:
+        builder.statement(c7_crossing, builder)
+
+
 def variables_of(builder: Builder, time: Any, wires: list[Any], adapters: Any) -> WaferCpVariables:
     """The variables of a model whose boxes and terms are stated."""
     weights = builder.problem.instance.weights
-    cost = weights.time * time + 2 * weights.wire * sum(wires) + 4 * weights.adapter * adapters
+    cost = weights.time * time + 2 * weights.wire * weighted(builder, wires) + 4 * weights.adapter * adapters
     decisions = Decisions(builder.sizing, builder.x, builder.y, lambda v, i: builder.option[v][i])
     boxes = (builder.x, builder.y, builder.width, builder.height, builder.option)
     more = decisions, builder.assumptions, builder.statement
@@ -122,6 +133,7 @@ def add_wafer(
         state(c4_pins, builder)
     if instance.fabric.has_holes:
         state(c5_kept_out, builder)
+    state_wires(builder)
     if choices.symmetry == "reflections" and not assume:  # it must not stand for C1
         sym_reflections(builder)
     wires = state(t2_wire, builder)

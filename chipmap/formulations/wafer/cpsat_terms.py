@@ -8,6 +8,7 @@ from ortools.sat.python import cp_model
 
 from chipmap.formulations.wafer.choices import triangle_length, triangles
 from chipmap.formulations.wafer.cpsat_boxes import Builder
+from chipmap.instances.wafer.problem import to_side
 
 
 def t1_time(builder: Builder) -> Any:
@@ -43,6 +44,16 @@ def t2_wire(builder: Builder) -> list[Any]:
             parts.append(distance)
         lengths[pair] = parts[0] + parts[1]
     return [lengths[min(u, v), max(u, v)] for u, v in problem.edges.tolist()]
+
+
+def weighted(builder: Builder, wires: list[Any]) -> Any:
+    """The wires of the edges times their traffic, and those to sides of the fabric."""
+    problem = builder.problem
+    total = [traffic * wire for traffic, wire in zip(problem.traffic.tolist(), wires, strict=True)]
+    for v, side, traffic in problem.stubs.tolist():
+        centre = (2 * builder.x[v] + builder.width[v], 2 * builder.y[v] + builder.height[v])
+        total.append(traffic * to_side(problem, side, *centre))
+    return sum(total)
 
 
 def t3_adapters(builder: Builder) -> Any:

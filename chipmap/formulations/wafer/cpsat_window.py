@@ -17,7 +17,7 @@ from ortools.sat.python import cp_model
 from chipmap.family import Scope
 from chipmap.formulations.built import Built
 from chipmap.formulations.wafer.choices import Sizing
-from chipmap.formulations.wafer.cpsat import WaferCpChoices, built, variables_of
+from chipmap.formulations.wafer.cpsat import WaferCpChoices, built, state_wires, variables_of
 from chipmap.formulations.wafer.cpsat_boxes import Builder, c0_domain, c1_inside, c2_no_overlap, c5_kept_out, def_box
 from chipmap.formulations.wafer.cpsat_pins import c4_pins
 from chipmap.formulations.wafer.cpsat_terms import cut_pairwise, t1_time, t2_wire, t3_adapters
@@ -112,6 +112,7 @@ def _builder(problem: WaferProblem, placements: list[Placement], menu: Menu, tau
         builder.statement(c4_pins, builder)
     if problem.instance.fabric.has_holes:
         builder.statement(c5_kept_out, builder)
+    state_wires(builder)
     return builder
 
 

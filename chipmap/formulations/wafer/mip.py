@@ -29,7 +29,9 @@ from chipmap.formulations.wafer.mip_terms import (
     t1_time,
     t2_wire,
     t3_adapters,
+    weighted,
 )
+from chipmap.formulations.wafer.mip_wires import c6_sides, c7_crossing
 from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.instance import pinned
 from chipmap.instances.wafer.problem import wafer_problem
@@ -61,9 +63,10 @@ def add_wafer(block: pyo.Block, instance: WaferInstance, choices: WaferChoices =
 
     Afterwards the block has the variables ``x[v]``, ``y[v]`` (lower left corners) and ``option[v, i]`` (1 where kernel
     v runs as ``sizing.options[v][i]``) and the linear expressions ``width[v]``, ``height[v]`` (tiles), ``wire[e]``
-    (half tiles, by edge), ``terms["T1"]`` (quarters), ``terms["T2"]`` (half tiles), ``terms["T3"]`` (adapters) and
-    ``cost`` (ticks). Terms are exact or above: put upper limits or costs on them. Constraints on places need
-    ``symmetry="none"``. ``statement`` has the labels that it states. Raises :class:`InputError` for a block in use.
+    (half tiles, by edge), ``terms["T1"]`` (quarters), ``terms["T2"]`` (half tiles, weighted by traffic, with wires to
+    sides), ``terms["T3"]`` (adapters) and ``cost`` (ticks). Terms are exact or above: put upper limits or costs on
+    them. Constraints on places need ``symmetry="none"``. ``statement`` has the labels that it states. Raises
+    :class:`InputError` for a block in use.
     """
     require_empty(block, "add_wafer")
     choices = unreflected(wafer_problem(instance), choices)
@@ -80,6 +83,10 @@ def add_wafer(block: pyo.Block, instance: WaferInstance, choices: WaferChoices =
             state(c4_pins, block, made)
         if instance.fabric.has_holes:
             state(c5_kept_out, block, made)
+        if made.problem.touching:
+            state(c6_sides, block, made)
+        if instance.crossing:
+            state(c7_crossing, block, made)
         if choices.symmetry == "reflections":
             sym_reflections(block, made)
         _terms(block, made, choices)
@@ -95,7 +102,7 @@ def _terms(block: pyo.Block, made: Sizing, choices: WaferChoices) -> None:
         cut_pairwise(block, made)
     if "triangle" in choices.cuts:
         cut_triangles(block, made)
-    terms = {"T1": time, "T2": pyo.quicksum(block.wire.values()), "T3": adapters}
+    terms = {"T1": time, "T2": weighted(block, made), "T3": adapters}
     block.terms = pyo.Expression(("T1", "T2", "T3"), rule=lambda b, term: terms[term])
     scales = {"T1": weights.time, "T2": 2 * weights.wire, "T3": 4 * weights.adapter}
     block.cost = pyo.Expression(expr=sum(scale * block.terms[term] for term, scale in scales.items()))

@@ -9,6 +9,7 @@ import pyomo.environ as pyo
 from chipmap.deadline import look
 from chipmap.formulations.wafer.choices import Sizing, triangle_length, triangles
 from chipmap.formulations.wafer.mip_boxes import picked
+from chipmap.instances.wafer.problem import to_side
 
 
 def t1_time(block: pyo.Block, made: Sizing) -> Any:
@@ -39,6 +40,16 @@ def t2_wire(block: pyo.Block, made: Sizing) -> None:
     block.wire = pyo.Expression(
         range(len(edges)), rule=lambda b, e: sum(b.distance[min(edges[e]), max(edges[e]), name] for name in "xy")
     )
+
+
+def weighted(block: pyo.Block, made: Sizing) -> Any:
+    """The wires of the edges times their traffic, and those to sides of the fabric."""
+    problem = made.problem
+    total = [traffic * block.wire[e] for e, traffic in enumerate(problem.traffic.tolist())]
+    for v, side, traffic in problem.stubs.tolist():
+        centre = (2 * block.x[v] + block.width[v], 2 * block.y[v] + block.height[v])
+        total.append(traffic * to_side(problem, side, *centre))
+    return pyo.quicksum(total)
 
 
 def t3_adapters(block: pyo.Block, made: Sizing) -> Any:

@@ -71,7 +71,7 @@ class Limits(NamedTuple):
 def options(problem: WaferProblem, limits: Limits) -> tuple[tuple[Option, ...], ...]:
     """For each type the options that have a place on the fabric, sorted by time, width and height (empty: none fits).
 
-    With ``kept="all"`` labels count only where adapters have a weight, and parity where wires have one. Raises
+    With ``kept="all"`` labels count only where adapters have a weight, and parity where centres count. Raises
     :class:`InputError` where the list would be too long.
     """
     if limits.tau is not None and limits.kept == "front":
@@ -82,13 +82,18 @@ def options(problem: WaferProblem, limits: Limits) -> tuple[tuple[Option, ...], 
 
 def exact(problem: WaferProblem, kept: Kept) -> bool:
     """Whether a list of that kind loses no optimum of the instance."""
-    weights = problem.instance.weights
-    return kept == "all" or (weights.wire == 0 and weights.adapter == 0 and not boxed(problem))
+    adapters = problem.instance.weights.adapter
+    return kept == "all" or (adapters == 0 and not centred(problem) and not boxed(problem))
+
+
+def centred(problem: WaferProblem) -> bool:
+    """Whether half a tile of a kernel's centre counts: for a wire, or for a line that it crosses (C7)."""
+    return bool(problem.instance.weights.wire or problem.instance.crossing)
 
 
 def boxed(problem: WaferProblem) -> bool:
-    """Whether every box counts, because C4 pins corners or wants borders shared."""
-    return bool(problem.instance.pins or problem.instance.together)
+    """Whether every box counts, because C4 pins corners or wants borders shared, or C6 has kernels at sides."""
+    return bool(problem.instance.pins or problem.instance.together or problem.touching)
 
 
 def least_time(problem: WaferProblem) -> int | None:
@@ -150,7 +155,7 @@ def channels(count: int, first: int, largest: int, last: int) -> tuple[int, ...]
 def _undominated(problem: WaferProblem, t: int, limits: Limits) -> list[Option]:
     weights = problem.instance.weights
     labelled = limits.kept == "all" and weights.adapter > 0
-    parity = 2 if limits.kept == "all" and weights.wire > 0 else 1
+    parity = 2 if limits.kept == "all" and centred(problem) else 1
     table = problem.tables[t]
     every = (
         _every(problem, problem.type_arrays[t], limits, labelled) if table is None else _tabled(problem, table, limits)
@@ -255,7 +260,7 @@ def _columns(
     problem: WaferProblem, c: tuple[int, ...], k: tuple[int, ...], limits: Limits, labelled: bool
 ) -> Iterator[tuple[int, ...]]:
     """``k`` and what more columns are good for: a width of the other parity, any width (C4), a larger min(c_n, k_n)."""
-    parity = limits.kept == "all" and problem.instance.weights.wire > 0
+    parity = limits.kept == "all" and centred(problem)
     tall = labelled and problem.instance.protocol == "min_c_k"
     limit = max(problem.width, problem.height) // 3
     for last in range(k[-1], max(k[-1], c[-1] if tall else 0) + 1):

@@ -1,4 +1,4 @@
-"""Where boxes may lie on a fabric with obstacles, pins, forbidden tiles and groups (C1, C2, C4, C5), by numpy.
+"""Where boxes may lie on a fabric with obstacles, pins, groups and sides (C1, C2, C4, C5, C6), by numpy.
 
 For a kernel and a box, every crossing of some columns and rows is allowed as its corner or not. Boxes that stand,
 obstacles and forbidden rectangles each rule out a rectangle of corners. Scattered defects are counted by sums.
@@ -51,6 +51,9 @@ class Board:
         self.pins = {number[pin.kernel]: pin for pin in self.instance.pins}
         self.together = [[number[name] for name in group] for group in self.instance.together]
         self.apart = [[number[name] for name in group] for group in self.instance.apart]
+        self.touching: dict[int, list[int]] = {}
+        for v, side in problem.touching:
+            self.touching.setdefault(v, []).append(side)
         self.forbidden: dict[int, list[Tiles]] = {}
         for one in self.instance.forbidden:
             areas = self.forbidden.setdefault(number[one.kernel], [])
@@ -82,6 +85,12 @@ class Board:
             ends = [*least, min(ends[2], window.right), min(ends[3], window.top)]
         if (pin := self.pins.get(v)) is not None:
             ends = [max(ends[0], pin.x), max(ends[1], pin.y), min(ends[2], pin.x), min(ends[3], pin.y)]
+        for side in self.touching.get(v, ()):
+            axis = side // 2
+            if side % 2:
+                ends[axis] = max(ends[axis], (self.problem.width, self.problem.height)[axis] - sides[axis])
+            else:
+                ends[2 + axis] = min(ends[2 + axis], 0)
         x, y = (self._lines(v, axis, sides[axis], areas, beside, (ends[axis], ends[2 + axis])) for axis in (0, 1))
         allowed = np.ones((len(x), len(y)), dtype=bool)
         if not allowed.size:

@@ -1,4 +1,4 @@
-"""Floorplans between obstacles and pins (C4, C5), by numpy: kernels one by one.
+"""Floorplans between obstacles and pins (C4 to C7), by numpy: kernels one by one.
 
 A kernel takes the box of its Pareto front and the corner (:mod:`.board`) of least cost: the tiles that it takes and how
 far up it reaches, or the wires to the kernels that stand. Nothing is proved, and a floorplan may be missed.
@@ -14,8 +14,8 @@ import numpy as np
 from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.board import Board, Window
 from chipmap.instances.wafer.instance import Placement
-from chipmap.instances.wafer.pinned import Tiles, fastest_in, obeys
-from chipmap.instances.wafer.problem import IntArray, WaferProblem, depth_first_order, size
+from chipmap.instances.wafer.pinned import Tiles, fastest_in, obeys, obeys_wires
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, depth_first_order, size, to_side
 from chipmap.instances.wafer.shapes import Shape, front, place, tabled
 from chipmap.instances.wafer.vectors import Arguments, arguments, least_widths
 
@@ -87,10 +87,15 @@ class Builder:
         self.board = Board(problem, step)
         self.placed: dict[int, Placement] = {}
         self.joined: list[list[int]] = [[] for _ in range(problem.n)]
-        for u, v in problem.edges.tolist():
-            self.joined[u].append(v)
-            self.joined[v].append(u)
-        self.wire = 2 * problem.instance.weights.wire
+        self.weights: list[list[int]] = [[] for _ in range(problem.n)]
+        self.stubs: list[list[tuple[int, int]]] = [[] for _ in range(problem.n)]
+        wire = 2 * problem.instance.weights.wire
+        for (u, v), traffic in zip(problem.edges.tolist(), problem.traffic.tolist(), strict=True):
+            for one, other in ((u, v), (v, u)):
+                self.joined[one].append(other)
+                self.weights[one].append(wire * traffic)
+        for v, side, traffic in problem.stubs.tolist():
+            self.stubs[v].append((side, wire * traffic))
 
     def put(self, v: int, tau: int, lower: float | None, window: Window | None = None) -> bool:
         """Give kernel ``v`` the place of least cost; False where there is none."""
@@ -124,11 +129,14 @@ class Builder:
         if lower is not None:
             return 0.001 * x, lower * width * (y + height)
         across, up = 0.01 * x, 0.01 * y
-        for u in self.joined[v]:
+        for u, wire in zip(self.joined[v], self.weights[v], strict=True):
             if u in self.board.boxes and u != v:
                 left, low, wide, high = self.board.boxes[u]
-                across = across + self.wire * np.abs(2 * x + width - 2 * left - wide)
-                up = up + self.wire * np.abs(2 * y + height - 2 * low - high)
+                across = across + wire * np.abs(2 * x + width - 2 * left - wide)
+                up = up + wire * np.abs(2 * y + height - 2 * low - high)
+        for side, wire in self.stubs[v]:
+            length = wire * to_side(self.problem, side, 2 * x + width, 2 * y + height)
+            across, up = (across + length, up) if side < 2 else (across, up + length)
         return across, up
 
     def take(self, v: int) -> Made:
@@ -136,8 +144,10 @@ class Builder:
         return self.board.boxes.pop(v), self.placed.pop(v)
 
     def whole(self) -> list[Placement] | None:
-        """The floorplan, if all kernels stand and it obeys C4."""
+        """The floorplan, if all kernels stand and it obeys C4, C6 and C7."""
         if len(self.placed) < self.problem.n:
+            return None
+        if not obeys_wires(self.problem, [self.board.boxes[v] for v in range(self.problem.n)]):
             return None
         boxes = {self.problem.names[v]: box for v, box in self.board.boxes.items()}
         return [self.placed[v] for v in range(self.problem.n)] if obeys(self.problem.instance, boxes) else None
@@ -201,8 +211,8 @@ class _Start:
     def _rank(self, board: Board, v: int, tau: int, lower: float | None) -> tuple[int, int, int, int]:
         sides = map(size, self.fronts.of(int(self.problem.types[v]), tau))
         area = min((width * height for width, height in sides), default=0)
-        if v in board.pins:
-            return 0, 0, 0, -area
+        if v in board.pins or v in board.touching:
+            return 0, v not in board.pins, 0, -area
         group = next((g for g, group in enumerate(board.together) if v in group), None)
         if group is not None:
             return 1, group, board.together[group].index(v), 0

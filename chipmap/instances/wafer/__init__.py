@@ -11,15 +11,18 @@ from chipmap.instances.wafer.instance import (
     WaferSolution,
     Weights,
 )
+from chipmap.instances.wafer.wires import Crossing, Side
 
 __all__ = [
     "Choice",
+    "Crossing",
     "Fabric",
     "Forbidden",
     "Kernel",
     "Pin",
     "Placement",
     "Rectangle",
+    "Side",
     "WaferInstance",
     "WaferSolution",
     "Weights",

@@ -38,6 +38,7 @@ def describe(instance: WaferInstance) -> dict[str, Any]:
         "weights": msgspec.to_builtins(instance.weights),
         "protocol": instance.protocol,
         **pin_counts(instance),
+        **{name: len(some) for name in ("sides", "traffic", "crossing") if (some := getattr(instance, name))},
         "notes": instance.notes,
     }
 

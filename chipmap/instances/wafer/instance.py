@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import ClassVar, Literal
 
 from chipmap.instances.wafer.fabric import MAX_NUMBER, Fabric, Rectangle
+from chipmap.instances.wafer.wires import Crossing, Side, check_crossing, check_sides, check_traffic
 from chipmap.records import InputError, Record, choices
 
 KernelKind = Literal["conv", "dblock", "cblock", "table", "input", "output"]
@@ -138,9 +139,15 @@ class WaferInstance(Record, frozen=True, kw_only=True):
 
     C4: ``pins`` and ``forbidden`` tiles; of a group of ``together`` each kernel but the first shares a piece of border
     with an earlier one; no two kernels of a group of ``apart`` do.
+
+    ``sides`` of inputs and outputs (C6, and wires in T2), ``traffic`` by edge (empty: 1 each), which weights wires, and
+    limits on the traffic ``crossing`` lines (C7).
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("pins", "forbidden", "together", "apart")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = (
+        *("pins", "forbidden", "together", "apart"),
+        *("sides", "traffic", "crossing"),
+    )
 
     schema: Literal["wafer/1"] = "wafer/1"
     name: str
@@ -154,6 +161,9 @@ class WaferInstance(Record, frozen=True, kw_only=True):
     apart: tuple[tuple[str, ...], ...] = ()
     pins: tuple[Pin, ...] = ()
     forbidden: tuple[Forbidden, ...] = ()
+    sides: tuple[Side, ...] = ()
+    traffic: tuple[int, ...] = ()
+    crossing: tuple[Crossing, ...] = ()
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude."""
@@ -179,6 +189,9 @@ class WaferInstance(Record, frozen=True, kw_only=True):
                 raise InputError(f"{edge[0]!r} feeds itself", f"edges[{i}]", "Leave the edge out.")
         if pinned(self):
             _check_pins(self, [kernel.name for kernel in self.kernels if kernel.placed])
+        check_sides(self.sides, {kernel.name: kernel.placed for kernel in self.kernels})
+        check_traffic(self.traffic, len(self.edges), self.weights.wire)
+        check_crossing(self.crossing, self.fabric)
 
 
 class Placement(Record, frozen=True, kw_only=True):
@@ -213,8 +226,18 @@ def pinned(instance: WaferInstance) -> bool:
 
 
 def special(instance: WaferInstance) -> bool:
-    """Whether there is something that rows, slicing trees and exchanges don't know: C4, C5 or a table of choices."""
-    return pinned(instance) or instance.fabric.has_holes or tabled(instance)
+    """Whether there is something that rows, slicing trees and exchanges don't know: C4 to C7, traffic, tables."""
+    return pinned(instance) or instance.fabric.has_holes or tabled(instance) or wired(instance)
+
+
+def wired(instance: WaferInstance) -> bool:
+    """Whether wires differ from the contest's: by sides, traffic or limits on lines."""
+    return bool(instance.sides or instance.traffic or instance.crossing)
+
+
+def lopsided(instance: WaferInstance) -> bool:
+    """Whether a mirror image of a floorplan may be refused, or cost something else: where tiles or sides are named."""
+    return bool(instance.pins or instance.forbidden or instance.fabric.has_holes or instance.sides or instance.crossing)
 
 
 def tabled(instance: WaferInstance) -> bool:
@@ -223,9 +246,15 @@ def tabled(instance: WaferInstance) -> bool:
 
 
 def in_force(instance: WaferInstance) -> frozenset[str]:
-    """The labels that matter: C4 only with pins, forbidden tiles or groups, C5 only with keep-out areas or defects."""
-    more = ({"C4"} if pinned(instance) else set()) | ({"C5"} if instance.fabric.has_holes else set())
-    return frozenset({"C0", "C1", "C2", "C3", "T1", "T2", "T3"} | more)
+    """The labels that matter: C4 only with pins, forbidden tiles or groups, C5 only with keep-out areas or defects, C6
+    with sides that are to be touched, C7 with limits on lines."""
+    asked = {
+        "C4": pinned(instance),
+        "C5": instance.fabric.has_holes,
+        "C6": any(one.touch for one in instance.sides),
+        "C7": instance.crossing,
+    }
+    return frozenset({"C0", "C1", "C2", "C3", "T1", "T2", "T3", *(label for label, some in asked.items() if some)})
 
 
 def _check_pins(instance: WaferInstance, names: list[str]) -> None:

@@ -26,6 +26,7 @@ from chipmap.instances.wafer.instance import (
     Weights,
     pinned,
     tabled,
+    wired,
 )
 from chipmap.instances.wafer.text import Line, decoded, fault, position
 from chipmap.records import InputError, listed
@@ -245,6 +246,9 @@ def write_kgraph(instance: WaferInstance) -> bytes:
         raise InputError(
             "has tables of choices, which a .kgraph can't hold", instance.name, "Write JSON: --out NAME.json"
         )
+    if wired(instance):
+        what = "has sides, traffic or limits on lines, which a .kgraph can't hold"
+        raise InputError(what, instance.name, "Write JSON: --out NAME.json")
     if instance.fabric.has_holes:
         what = "has keep-out areas or defects, which a .kgraph can't hold"
         raise InputError(what, instance.name, "Write JSON: --out NAME.json")

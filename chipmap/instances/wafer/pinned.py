@@ -1,11 +1,12 @@
-"""Kernels in their places (C4): whether a floorplan obeys, and the fastest way to run a kernel in a given box."""
+"""Kernels in their places (C4, C6, C7): whether a floorplan obeys, and the fastest way to run a kernel in a box."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from chipmap.instances.wafer.instance import Placement, WaferInstance
 from chipmap.instances.wafer.problem import WaferProblem, conv_time, least_ks
+from chipmap.instances.wafer.wires import Crossing
 
 #: A box: left, lower, width, height.
 Tiles = tuple[int, int, int, int]
@@ -45,6 +46,29 @@ def obeys(instance: WaferInstance, boxes: Mapping[str, Tiles]) -> bool:
     )
     pairs = ((name, other) for group in instance.apart for i, name in enumerate(group) for other in group[:i])
     return all(beside) and not any(touch(boxes[one], boxes[other]) for one, other in pairs)
+
+
+def obeys_wires(problem: WaferProblem, boxes: Sequence[Tiles]) -> bool:
+    """Whether the boxes of all kernels, in the order of the problem, touch their sides (C6), and no line is crossed by
+    too much (C7)."""
+    extent = problem.width, problem.height
+    for v, side in problem.touching:
+        axis, far = side // 2, side % 2
+        if (boxes[v][axis] + boxes[v][2 + axis] != extent[axis]) if far else boxes[v][axis]:
+            return False
+    return all(crossing(problem, boxes, line) <= line.most for line in problem.instance.crossing)
+
+
+def crossing(problem: WaferProblem, boxes: Sequence[Tiles], line: Crossing) -> int:
+    """The traffic that crosses a line: of wires whose ends lie on different sides of it. A centre on the line, and one
+    beyond it, are behind."""
+    axis = "xy".index(line.axis)
+    behind = [2 * box[axis] + box[2 + axis] >= 2 * line.at for box in boxes]
+    edges = zip(problem.edges.tolist(), problem.traffic.tolist(), strict=True)
+    total = sum(traffic for (u, v), traffic in edges if behind[u] != behind[v])
+    return total + sum(
+        traffic for v, side, traffic in problem.stubs.tolist() if side // 2 == axis and behind[v] != bool(side % 2)
+    )
 
 
 def fastest_in(problem: WaferProblem, v: int, width: int, height: int, memory: int | None = None) -> Placement | None:

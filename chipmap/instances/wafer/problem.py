@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.instances.wafer.holes import Room, room
-from chipmap.instances.wafer.instance import Choice, Kernel, Placement, WaferInstance, WaferSolution
+from chipmap.instances.wafer.instance import Choice, Kernel, Placement, WaferInstance, WaferSolution, wired
+from chipmap.instances.wafer.wires import SIDES
 from chipmap.kernels import njit
 from chipmap.networks.graph import neighbours, topological
 from chipmap.records import InputError, kept
@@ -66,7 +67,9 @@ class WaferProblem:
 
     ``convs`` [n] holds each kernel's convolutions; ``types`` [n] numbers kernels with equal convolutions alike, so that
     sizing is done once per type; ``edges`` [m, 2] are the edges between placed kernels (with repetitions). A kernel
-    with a table has no convolutions; ``tables`` by type: its boxes [count, 4], None for other kernels.
+    with a table has no convolutions; ``tables`` by type: its boxes [count, 4], None for other kernels. ``traffic`` [m]
+    weights the edges' wires (1 each by default). ``stubs`` [q, 3] are wires to sides of the fabric: kernel, number of
+    the side (:data:`chipmap.instances.wafer.wires.SIDES`), traffic.
     """
 
     instance: WaferInstance
@@ -75,6 +78,8 @@ class WaferProblem:
     types: IntArray
     edges: IntArray
     tables: tuple[IntArray | None, ...]
+    traffic: IntArray
+    stubs: IntArray
 
     @property
     def n(self) -> int:
@@ -107,6 +112,14 @@ class WaferProblem:
         """The free rectangles of the fabric; None where all of its tiles are free (C5)."""
         fabric = self.instance.fabric
         return room(fabric) if fabric.has_holes else None
+
+    @cached_property
+    def touching(self) -> tuple[tuple[int, int], ...]:
+        """(kernel, number of a side) for each side that a kernel has to border on (C6)."""
+        of = {one.kernel: SIDES.index(one.side) for one in self.instance.sides if one.touch}
+        number = {name: v for v, name in enumerate(self.names)}
+        ends = [(u, v) for edge in self.instance.edges for u, v in (edge, edge[::-1]) if u in of and v in number]
+        return tuple(sorted({(number[v], of[u]) for u, v in ends}))
 
     def fits(self, widths: IntArray, heights: IntArray) -> NDArray[np.bool_]:
         """Whether boxes of these sides have a place on the fabric, each alone."""
@@ -147,11 +160,15 @@ def wafer_problem(instance: WaferInstance) -> WaferProblem:
 
 
 def formulas_only(instance: WaferInstance) -> WaferProblem:
-    """:func:`wafer_problem` for methods that know no tables: :class:`InputError` where a kernel has one."""
+    """:func:`wafer_problem` for methods that know the contest's problem alone: :class:`InputError` where a kernel has a
+    table, and for sides, traffic and limits on lines."""
     problem = wafer_problem(instance)
+    remedy = "Methods that know them: wafer/auto, wafer/greedy, wafer/cpsat, wafer/mip."
     if any(table is not None for table in problem.tables):
-        remedy = "Methods that know them: wafer/auto, wafer/greedy, wafer/cpsat, wafer/mip."
         raise InputError("has kernels with tables of choices, which this method doesn't know", instance.name, remedy)
+    if wired(instance):
+        what = "has sides, traffic or limits on lines, which this method doesn't know"
+        raise InputError(what, instance.name, remedy)
     return problem
 
 
@@ -161,7 +178,15 @@ def _build(instance: WaferInstance) -> WaferProblem:
     index = {kernel.name: i for i, kernel in enumerate(placed)}
     kinds = list(zip(convs, (kernel.choices for kernel in placed), strict=True))
     numbers = {kind: t for t, kind in enumerate(dict.fromkeys(kinds))}
+    weighted = list(zip(instance.edges, instance.traffic or (1,) * len(instance.edges), strict=True))
     edges = [(index[u], index[v]) for u, v in instance.edges if u in index and v in index]
+    sides = {one.kernel: SIDES.index(one.side) for one in instance.sides}
+    stubs = [
+        (index[v], sides[u], traffic)
+        for edge, traffic in weighted
+        for u, v in (edge, edge[::-1])
+        if u in sides and v in index
+    ]
     return WaferProblem(
         instance=instance,
         names=tuple(kernel.name for kernel in placed),
@@ -169,6 +194,8 @@ def _build(instance: WaferInstance) -> WaferProblem:
         types=np.array([numbers[kind] for kind in kinds], dtype=np.int64),
         edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
         tables=tuple(_table(choices) for _, choices in numbers),
+        traffic=np.array([t for (u, v), t in weighted if u in index and v in index], dtype=np.int64),
+        stubs=np.array(stubs, dtype=np.int64).reshape(-1, 3),
     )
 
 
@@ -276,14 +303,21 @@ def evaluate(problem: WaferProblem, placements: Sequence[Placement]) -> Parts:
         width, height = size(p)
         centres.append((2 * p.x + width, 2 * p.y + height))
     wire = adapters = 0
-    for u, v in problem.edges.tolist():
-        wire += abs(centres[u][0] - centres[v][0]) + abs(centres[u][1] - centres[v][1])
+    for v, side, traffic in problem.stubs.tolist():
+        wire += traffic * to_side(problem, side, *centres[v])
+    for (u, v), traffic in zip(problem.edges.tolist(), problem.traffic.tolist(), strict=True):
+        wire += traffic * (abs(centres[u][0] - centres[v][0]) + abs(centres[u][1] - centres[v][1]))
         a, b = placements[u], placements[v]
         if not (a.k and b.k):
             continue
         out = a.c[-1] if problem.instance.protocol == "c_n" else min(a.c[-1], a.k[-1])
         adapters += (a.h != b.h) + (a.w != b.w) + (out != b.c[0])
     return Parts(problem.score(time, wire, adapters), time, wire, adapters)
+
+
+def to_side(problem: WaferProblem, side: int, across: Any, up: Any) -> Any:
+    """The half tiles from a centre, given in half tiles (numbers or a model's expressions), to a side."""
+    return (across, 2 * problem.width - across, up, 2 * problem.height - up)[side]
 
 
 def in_order(problem: WaferProblem, solution: WaferSolution) -> list[Placement]:

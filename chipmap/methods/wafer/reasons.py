@@ -27,8 +27,10 @@ def no_floorplan(problem: WaferProblem, run: Run) -> Infeasibility:
     names: tuple[str, ...] = ()
     if max(problem.width, problem.height) <= SMALL_SIDE:
         names = clashing(run, lambda: build(problem.instance, {"labels": "assume"}))
-    known = ("C1", "C2", "C3", *(label for label in ("C4", "C5") if label in in_force(problem.instance)))
+    known = ("C1", "C2", "C3", *(label for label in ("C4", "C5", "C6", "C7") if label in in_force(problem.instance)))
     labels = labels_of(names) or known
+    if "C4" not in labels and ("C6" in labels or "C7" in labels):
+        return _no_room_for_wires(problem, labels)
     if "C4" not in labels and "C5" in labels:
         return _no_room_between(problem, labels)
     if "C4" not in labels:
@@ -36,6 +38,14 @@ def no_floorplan(problem: WaferProblem, run: Run) -> Infeasibility:
     message = f"no floorplan of the {problem.n} kernels keeps to pins, forbidden tiles and groups"
     remedy = "Leave out one of them, or enlarge the fabric (fabric.width, fabric.height)."
     return Infeasibility.of("C4", "places", (1.0, 0.0, "floorplans"), message, remedy, labels=labels)
+
+
+def _no_room_for_wires(problem: WaferProblem, labels: tuple[str, ...]) -> Infeasibility:
+    label = "C7" if "C7" in labels else "C6"
+    asked = "the limits on lines (crossing)" if label == "C7" else "the sides on which kernels are to border (sides)"
+    message = f"no floorplan of the {problem.n} kernels keeps to {asked}"
+    remedy = "Raise or leave out some of crossing." if label == "C7" else "Leave out touch of some of sides."
+    return Infeasibility.of(label, "places", (1.0, 0.0, "floorplans"), message, remedy, labels=labels)
 
 
 def _no_room_between(problem: WaferProblem, labels: tuple[str, ...]) -> Infeasibility:

@@ -1,8 +1,9 @@
-"""The chain of wafer instances with pins or obstacles (C4, C5): what knows of them, and what works without.
+"""The chain of wafer instances with pins, obstacles, tables or wires of their own: what knows of them, and what works
+without.
 
-Rows, slicing trees and exchanges know neither. With C5 alone they look for floorplans in the largest free rectangle.
-Bounds are those of the instance without C4 and C5. On a small fabric the model ends with a proof; on a large one
-neighbourhoods and reinsertion improve floorplans.
+Rows, slicing trees and exchanges know none of them. Without C4, C6 and tables they look for floorplans in the largest
+free rectangle. Bounds are those of the instance without C4 to C7, sides and tables. On a small fabric the model ends
+with a proof; on a large one neighbourhoods and reinsertion improve floorplans.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from chipmap.heuristics.wafer.board import FEW
 from chipmap.heuristics.wafer.reinsertion import improve
 from chipmap.instances.wafer.holes import obstacles
 from chipmap.instances.wafer.instance import Placement, WaferSolution
-from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, wafer_problem
+from chipmap.instances.wafer.pinned import obeys_wires
+from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, size, wafer_problem
 from chipmap.instances.wafer.special import easier, in_the_open
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.wafer.greedy import cornered, sized
@@ -33,7 +35,7 @@ ROUNDS = 2
 
 
 def chain(problem: WaferProblem, run: Run, others: Callable[[WaferProblem, Turn], None]) -> None:
-    """The links, one after the other; ``others`` look for floorplans of a problem without C4 and C5."""
+    """The links, one after the other; ``others`` look for floorplans of a problem that all engines know."""
     least = max(one.time for one in sized(problem, run))
     run.checkpoint()
     start = Link("one by one", 0.2, lambda problem, turn: cornered(problem, least, turn))
@@ -53,29 +55,37 @@ def chain(problem: WaferProblem, run: Run, others: Callable[[WaferProblem, Turn]
 
 @dataclass(frozen=True)
 class Moved(Turn):
-    """A turn on a part of the fabric: its floorplans are moved by (``x``, ``y``) tiles; its bounds aren't heard."""
+    """A turn on a part of the fabric of the ``whole``: its floorplans are moved by (``x``, ``y``) tiles; its bounds
+    aren't heard."""
 
     x: int = 0
     y: int = 0
+    whole: WaferProblem | None = None
 
     def solution(self, solution: Record, source: str) -> None:
-        """Hand over a floorplan of the part."""
+        """Hand over a floorplan of the part, unless too much crosses a line of the ``whole``."""
         assert isinstance(solution, WaferSolution)
-        moved = (p.replace(x=p.x + self.x, y=p.y + self.y) for p in solution.placements)
-        super().solution(solution.replace(placements=tuple(moved)), source)
+        moved = solution.replace(
+            placements=tuple(p.replace(x=p.x + self.x, y=p.y + self.y) for p in solution.placements)
+        )
+        if self.whole is not None and self.whole.instance.crossing:
+            placements = in_order(self.whole, moved)
+            if not obeys_wires(self.whole, [(p.x, p.y, *size(p)) for p in placements]):
+                return
+        super().solution(moved, source)
 
     def bound(self, value: int, source: str) -> None:
         """Say nothing: other floorplans may be better."""
 
 
 def _in_the_open(problem: WaferProblem, turn: Turn, others: Callable[[WaferProblem, Turn], None]) -> None:
-    """The links that know no obstacles, on the largest free rectangle."""
+    """The links that know nothing special, on the largest free rectangle."""
     part = in_the_open(problem)
     if part is None:
         return
     inner = wafer_problem(part[0])
     if least_time(inner) is not None:
-        others(inner, Moved(turn.run, turn.deadline, x=part[1], y=part[2]))
+        others(inner, Moved(turn.run, turn.deadline, x=part[1], y=part[2], whole=problem))
 
 
 def _boxes(problem: WaferProblem, turn: Turn) -> None:
@@ -86,7 +96,7 @@ def _boxes(problem: WaferProblem, turn: Turn) -> None:
 
 
 def bounds(problem: WaferProblem, turn: Turn) -> None:
-    """Lower bounds of the instance without C4, C5 and tables."""
+    """Lower bounds of the instance without C4 to C7, sides and tables."""
     from chipmap.heuristics.wafer.bounds.score import NoFloorplanError
     from chipmap.heuristics.wafer.bounds.score import bounds as prove
 

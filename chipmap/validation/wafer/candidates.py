@@ -5,7 +5,7 @@ a box within the fabric, and every one of them is tried, in both orientations, a
 being dominated (a wider box can have its centre nearer). Two things are left out. Floorplans with an overlap break C2,
 whatever their arguments; one of them comes first, so that the checker has something to refuse. And a mirrored
 floorplan obeys the same constraints at the same objective, so that the first kernel's centre need not lie in the right
-or the upper half of the fabric; unless C4 or C5 names places of the fabric.
+or the upper half of the fabric; unless C4 to C7 or sides name places of the fabric.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def _options(instance: WaferInstance) -> list[list[Option]]:
         if prod(map(len, found)) > 8 * COUNTED:  # too many already, also after mirrors are left out
             return found
     width, height = instance.fabric.width, instance.fabric.height
-    lopsided = instance.pins or instance.forbidden or instance.fabric.has_holes
+    named = instance.pins or instance.forbidden or instance.fabric.has_holes
+    lopsided = named or instance.sides or instance.crossing
     if len(found[0]) < _FEW and not lopsided:
         found[0] = [(p, b) for p, b in found[0] if b.centre2[0] <= width and b.centre2[1] <= height]
     return found

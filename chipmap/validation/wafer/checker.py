@@ -35,9 +35,9 @@ class Placed:
 
 
 def check(instance: WaferInstance, solution: WaferSolution) -> Certificate:
-    """The certificate of ``solution`` for a valid ``instance``: violations of C0 to C5, objective, terms and figures.
+    """The certificate of ``solution`` for a valid ``instance``: violations of C0 to C7, objective, terms and figures.
 
-    Objective and terms stand beside violations of C1 to C5 too; a violation of C0 leaves them undefined.
+    Objective and terms stand beside violations of C1 to C7 too; a violation of C0 leaves them undefined.
     """
     broken: dict[str, Iterable[Finding]] = {"C0": list(c0_domain(instance, solution))}
     if broken["C0"]:
@@ -45,6 +45,7 @@ def check(instance: WaferInstance, solution: WaferSolution) -> Certificate:
     placed = _placed(instance, solution)
     broken |= {"C1": c1_inside(instance, placed), "C2": c2_no_overlap(placed), "C3": c3_memory(instance, placed)}
     broken |= {"C4": c4_pins(instance, placed), "C5": c5_kept_out(instance, placed)}
+    broken |= {"C6": c6_sides(instance, placed), "C7": c7_crossing(instance, placed)}
     terms = {"T1": t1_time(instance, placed), "T2": t2_wire(instance, placed), "T3": t3_adapters(instance, placed)}
     figures = _figures(instance, placed)
     return certify(instance, solution, broken, objective=sum(terms.values()), terms=terms, figures=figures)
@@ -227,6 +228,36 @@ def c5_kept_out(instance: WaferInstance, placed: list[Placed]) -> Iterator[Findi
             yield repr(p.kernel.name), tiles + faults, "tiles", what
 
 
+def c6_sides(instance: WaferInstance, placed: list[Placed]) -> Iterator[Finding]:
+    """Every kernel with an edge to or from an input or output that is to be touched borders on its side."""
+    sides = {one.kernel: one.side for one in instance.sides if one.touch}
+    wanted = {(v, sides[u]) for edge in instance.edges for u, v in (edge, edge[::-1]) if u in sides}
+    for p in placed:
+        for side in sorted(side for name, side in wanted if name == p.kernel.name):
+            away = gaps(instance, p.box)[side]
+            if away:
+                what = f"kernel {p.kernel.name!r} is {away} tiles from the {side} side, on which it is to border"
+                yield repr(p.kernel.name), abs(away), "tiles", what
+
+
+def gaps(instance: WaferInstance, b: Box) -> dict[str, int]:
+    """The tiles between a box and each side of the fabric."""
+    fabric = instance.fabric
+    across, up = fabric.width - b.x - b.width, fabric.height - b.y - b.height
+    return {"left": b.x, "right": across, "bottom": b.y, "top": up}
+
+
+def c7_crossing(instance: WaferInstance, placed: list[Placed]) -> Iterator[Finding]:
+    """No more traffic over a line than its limit. A wire crosses it if one end lies before it and the other not."""
+    wires = _wires(instance, placed)
+    for line in instance.crossing:
+        axis = 0 if line.axis == "x" else 1
+        crossed = sum(amount for amount, ends in wires if len({end[axis] >= 2 * line.at for end in ends}) > 1)
+        if crossed > line.most:
+            what = f"wires with traffic {crossed} cross the line {line.axis} = {line.at}; at most {line.most} may"
+            yield f"{line.axis} = {line.at}", crossed - line.most, "traffic", what
+
+
 def border(a: Box, b: Box) -> int:
     """The length of the border that two boxes share, in tiles (of boxes that overlap: 0, as C2 tells)."""
     across = min(a.x + a.width, b.x + b.width) - max(a.x, b.x)
@@ -260,10 +291,30 @@ def t3_adapters(instance: WaferInstance, placed: list[Placed]) -> int:
 
 
 def _half_tiles(instance: WaferInstance, placed: list[Placed]) -> int:
-    """The sum over all edges of the distance of the centres, |Δx| + |Δy|, in half tiles."""
+    """The sum over all wires of the distance of their ends, |Δx| + |Δy|, in half tiles, times their traffic."""
+    wires = _wires(instance, placed)
+    return sum(amount * (abs(a[0] - b[0]) + abs(a[1] - b[1])) for amount, (a, b) in wires)
+
+
+#: An end of a wire, twice its coordinates.
+End = tuple[int, int]
+
+
+def _wires(instance: WaferInstance, placed: list[Placed]) -> list[tuple[int, tuple[End, End]]]:
+    """Traffic and both ends of every wire: from centre to centre, or straight from a centre to a side."""
     centre = {p.kernel.name: p.box.centre2 for p in placed}
-    wired = [(centre[u], centre[v]) for u, v in instance.edges if u in centre and v in centre]
-    return sum(abs(a[0] - b[0]) + abs(a[1] - b[1]) for a, b in wired)
+    sides, fabric = {one.kernel: one.side for one in instance.sides}, instance.fabric
+    found = []
+    for i, (u, v) in enumerate(instance.edges):
+        amount = instance.traffic[i] if instance.traffic else 1
+        if u in centre and v in centre:
+            found.append((amount, (centre[u], centre[v])))
+        for one, other in ((u, v), (v, u)):
+            if one in sides and other in centre:
+                x, y = centre[other]
+                at = {"left": (0, y), "right": (2 * fabric.width, y), "bottom": (x, 0), "top": (x, 2 * fabric.height)}
+                found.append((amount, ((x, y), at[sides[one]])))
+    return found
 
 
 def _adapters(instance: WaferInstance, placed: list[Placed]) -> int:
