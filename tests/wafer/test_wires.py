@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 
 from chipmap import read, solve
+from chipmap.deadline import Stop
 from chipmap.explaining.wafer.explain import without
 from chipmap.instances.wafer import Crossing, Kernel, Side, WaferInstance, WaferSolution
 from chipmap.instances.wafer.describe import describe
 from chipmap.instances.wafer.kgraph import write_kgraph
 from chipmap.instances.wafer.problem import evaluate, in_order, wafer_problem
 from chipmap.instances.wafer.special import easier, in_the_open
+from chipmap.methods.chain import Link, Turn, follow
+from chipmap.methods.wafer import special
 from chipmap.records import InputError
+from chipmap.run import Run, SolveOptions
 from chipmap.validation.wafer.checker import check
 from tests.lanes import of_all
 from tests.wafer.page_wires import optimum, wired_instance
@@ -125,3 +129,19 @@ def test_a_large_fabric_gets_a_floorplan_and_a_bound() -> None:
     result = solve(made, method="wafer/greedy")
     assert result.solution is not None and result.bounds
     assert check(made, WaferSolution.make(**result.solution)).feasible
+
+
+def test_rounds_go_on_when_reinsertion_has_used_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A share that ends within a step ends that round's reinsertion, not the chain."""
+    asked = list[int]()
+
+    def used_up(*_: Any) -> None:
+        raise Stop("time")
+
+    monkeypatch.setattr(special, "improve", used_up)
+    monkeypatch.setattr(special, "search_neighbourhoods", lambda *given: asked.append(given[-1]))
+    instance = ended(sides=(LEFT,))
+    run = Run(instance, SolveOptions(), check)
+    run.solution(WaferSolution.make(**(solve(instance, method="wafer/greedy").solution or {})), "greedy")
+    follow([Link("rounds", 1.0, special._rounds)], wafer_problem(instance), Turn(run, run.deadline))
+    assert asked == [0]

@@ -7,8 +7,8 @@ from math import gcd
 from chipmap.instances.wafer.instance import WaferInstance, pinned, special, tabled
 from chipmap.instances.wafer.problem import WaferProblem
 
-#: Edges that stand for one edge of much traffic, at most.
-MOST_EDGES = 8
+#: Edges that stand for one edge of much traffic, at most: where floorplans are looked for, and for bounds.
+MOST_EDGES, MOST_FOR_BOUNDS = 8, 64
 
 
 def without_holes(instance: WaferInstance) -> WaferInstance:
@@ -29,11 +29,11 @@ def easier(instance: WaferInstance) -> WaferInstance | None:
 def in_the_open(problem: WaferProblem) -> tuple[WaferInstance, int, int] | None:
     """An instance that all engines know, on the largest free rectangle of the fabric, and that rectangle's corner.
 
-    Its floorplans, moved there, obey C5. Whether they obey C7, and what they cost with sides and traffic, has to be
-    asked anew. None with C4, which names tiles, with C6 and with tables; and where all engines know the instance.
+    Its floorplans, moved there, obey C5. Whether they obey C6 and C7, and what they cost with sides and traffic, has to
+    be asked anew. None with C4, which names tiles, and with tables; and where all engines know the instance.
     """
     instance, room = problem.instance, problem.room
-    if pinned(instance) or tabled(instance) or problem.touching or not special(instance):
+    if pinned(instance) or tabled(instance) or not special(instance):
         return None
     plain = _plain(instance, least=False)
     if room is None:
@@ -68,9 +68,9 @@ def _multiplied(instance: WaferInstance, least: bool) -> tuple[tuple[tuple[str, 
         unit = max(sorted(set(some)), key=lambda one: one * sum(amount >= one for amount in some))
         edges = zip(instance.edges, traffic, strict=True)
         return tuple(edge for edge, amount in edges if amount >= unit or not least), wire * unit
-    unit = gcd(*some)
-    if max(some) > MOST_EDGES * unit:
-        unit = -(-max(some) // MOST_EDGES)
+    unit, most = gcd(*some), MOST_FOR_BOUNDS if least else MOST_EDGES
+    if max(some) > most * unit:
+        unit = -(-max(some) // most)
     counts = [amount // unit if least else (amount + unit // 2) // unit or min(amount, 1) for amount in traffic]
     edges_of = zip(instance.edges, counts, strict=True)
     return tuple(edge for edge, count in edges_of for _ in range(count)), wire * unit

@@ -1,7 +1,7 @@
 """The chain of wafer instances with pins, obstacles, tables or wires of their own: what knows of them, and what works
 without.
 
-Rows, slicing trees and exchanges know none of them. Without C4, C6 and tables they look for floorplans in the largest
+Rows, slicing trees and exchanges know none of them. Without C4 and tables they look for floorplans in the largest
 free rectangle. Bounds are those of the instance without C4 to C7, sides and tables. On a small fabric the model ends
 with a proof; on a large one neighbourhoods and reinsertion improve floorplans.
 """
@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from chipmap.deadline import Stop
 from chipmap.formulations.wafer.options import least_time
 from chipmap.heuristics.wafer.board import FEW
+from chipmap.heuristics.wafer.images import best_image
 from chipmap.heuristics.wafer.reinsertion import improve
 from chipmap.instances.wafer.holes import obstacles
 from chipmap.instances.wafer.instance import Placement, WaferSolution
-from chipmap.instances.wafer.pinned import obeys_wires
-from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, size, wafer_problem
+from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, wafer_problem
 from chipmap.instances.wafer.special import easier, in_the_open
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.wafer.greedy import cornered, sized
@@ -55,24 +56,18 @@ def chain(problem: WaferProblem, run: Run, others: Callable[[WaferProblem, Turn]
 
 @dataclass(frozen=True)
 class Moved(Turn):
-    """A turn on a part of the fabric of the ``whole``: its floorplans are moved by (``x``, ``y``) tiles; its bounds
-    aren't heard."""
+    """A turn on a free ``part`` (x, y, width, height) of the ``whole`` fabric: its floorplans are moved there, as the
+    mirror image that suits sides and lines best. Its bounds aren't heard."""
 
-    x: int = 0
-    y: int = 0
-    whole: WaferProblem | None = None
+    whole: WaferProblem
+    part: tuple[int, int, int, int]
 
     def solution(self, solution: Record, source: str) -> None:
-        """Hand over a floorplan of the part, unless too much crosses a line of the ``whole``."""
+        """Hand over a floorplan of the part, unless every image of it breaks C6 or C7."""
         assert isinstance(solution, WaferSolution)
-        moved = solution.replace(
-            placements=tuple(p.replace(x=p.x + self.x, y=p.y + self.y) for p in solution.placements)
-        )
-        if self.whole is not None and self.whole.instance.crossing:
-            placements = in_order(self.whole, moved)
-            if not obeys_wires(self.whole, [(p.x, p.y, *size(p)) for p in placements]):
-                return
-        super().solution(moved, source)
+        image = best_image(self.whole, in_order(self.whole, solution), self.part)
+        if image is not None:
+            super().solution(solution.replace(placements=tuple(image)), source)
 
     def bound(self, value: int, source: str) -> None:
         """Say nothing: other floorplans may be better."""
@@ -85,7 +80,7 @@ def _in_the_open(problem: WaferProblem, turn: Turn, others: Callable[[WaferProbl
         return
     inner = wafer_problem(part[0])
     if least_time(inner) is not None:
-        others(inner, Moved(turn.run, turn.deadline, x=part[1], y=part[2], whole=problem))
+        others(inner, Moved(turn.run, turn.deadline, problem, (*part[1:], inner.width, inner.height)))
 
 
 def _boxes(problem: WaferProblem, turn: Turn) -> None:
@@ -122,7 +117,10 @@ def _rounds(problem: WaferProblem, turn: Turn) -> None:
     run, seed, last = turn.run, 0, -1
     solver = not problem.instance.fabric.has_holes or len(obstacles(problem.instance.fabric)) <= MOST_OBSTACLES
     while run.best is not None and turn.deadline.keep_going() and (run.clocked or seed < ROUNDS):
-        _reinsert(problem, turn.share(0.3), run.options.seed + seed)
+        try:
+            _reinsert(problem, turn.share(0.3), run.options.seed + seed)
+        except Stop:
+            turn.deadline.check()  # only its share is used up
         best = run.best.solution
         assert isinstance(best, WaferSolution)
         score = evaluate(problem, in_order(problem, best)).score
