@@ -11,9 +11,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.joint import joint_ns, tensor_dimensions
 from chipmap.instances.dataflow.parts import Parts, splits_tokens
 from chipmap.instances.dataflow.replicas import held_words, summed_ns, updated_ns
-from chipmap.instances.dataflow.sharding import collective_ns
 from chipmap.instances.dataflow.sizes import fetch_bytes, table_bytes, weight_bytes
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.records import kept
@@ -257,5 +257,4 @@ def _gathered_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, s
     if not tokens or not roles(instance).updates or kernel.name in roles(instance).handed:
         return Fraction(0)
     size = weight_bytes(kernel, instance) * layers_per_stage(instance, degrees)
-    dimensions = degrees.carrying(instance.system, "tensor")
-    return sum((collective_ns("all_gather", size, d, 1) for d in dimensions), Fraction(0))
+    return joint_ns("all_gather", size, tensor_dimensions(instance, degrees), 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from chipmap.instances.dataflow.system import MOST_DIMENSIONS
 from chipmap.instances.optimizer import WIDTHS
 from chipmap.records import InputError, counted
 
@@ -22,6 +23,16 @@ def check_recompute(instance: Instance) -> None:
             raise InputError(what, "task.selective", "Use names of forward kernels of the workload.")
     if task.recompute == "selective" and not task.selective:
         raise InputError("is selective, but no kernels are named", "task.recompute", "Name them in task.selective.")
+
+
+def check_tensor(instance: Instance) -> None:
+    """Raise :class:`InputError` for a number of network dimensions of tensor parallelism that there can't be."""
+    most = instance.task.tensor_dimensions
+    if not 1 <= most <= MOST_DIMENSIONS:
+        raise InputError(f"is {most}", "task.tensor_dimensions", f"Give 1 to {MOST_DIMENSIONS}.")
+    if most > 1 and instance.mode == "dfmodel":
+        what = f"is {most} in mode dfmodel, whose collectives run along one dimension"
+        raise InputError(what, "task.tensor_dimensions", "Set mode to physical, or tensor_dimensions to 1.")
 
 
 def check_schedule(instance: Instance) -> None:

@@ -16,9 +16,10 @@ PARALLELISMS: tuple[Parallelism, ...] = ("tensor", "pipeline", "data", "expert")
 class Degrees(Record, frozen=True, kw_only=True):
     """How many chips share a layer's tensors, how many stages a pipeline has, how many replicas there are.
 
-    ``dimensions`` says which parallelism each network dimension carries: tensor and pipeline one at most, data and
-    expert any number. A parallelism of degree 1 may have none. ``data`` counts all replicas; ``expert`` of them, those
-    along the dimensions of that name, share the experts of kernels with scheme E (page, "Parallelism").
+    ``dimensions`` says which parallelism each network dimension carries: the pipeline one at most, tensor as many as
+    the task allows, data and expert any number. A parallelism of degree 1 may have none. ``data`` counts all replicas;
+    ``expert`` of them, those along the dimensions of that name, share the experts of kernels with scheme E (page,
+    "Parallelism").
     """
 
     LATER_FIELDS: ClassVar[tuple[str, ...]] = ("expert",)

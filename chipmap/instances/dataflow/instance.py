@@ -19,6 +19,7 @@ from chipmap.instances.dataflow.batch_checks import (
     check_schedule,
     check_shard,
     check_stages,
+    check_tensor,
     check_uneven,
     stages_of_kernels,
 )
@@ -81,7 +82,8 @@ class Task(Record, frozen=True, kw_only=True):
     "Training"). ``keep`` says until when a layout that a reader paid for is there for later readers: the end of its
     partition, of its phase, or of the step; null: what is best (page, "Exchanges"). ``stage_layers`` are the layers of
     each chunk of the pipeline, in the order of the network; null: as is best; empty: equally many (page, "Uneven
-    stages").
+    stages"). ``tensor_dimensions`` is the most network dimensions of tensor parallelism (page, "Tensor parallelism over
+    several dimensions").
     """
 
     LATER_FIELDS: ClassVar[tuple[str, ...]] = (
@@ -104,6 +106,7 @@ class Task(Record, frozen=True, kw_only=True):
         "forbidden",
         "apart",
         "stage_layers",
+        "tensor_dimensions",
     )
 
     purpose: Purpose = "training"
@@ -138,6 +141,7 @@ class Task(Record, frozen=True, kw_only=True):
     forbidden: tuple[Forbidden, ...] = ()
     apart: tuple[tuple[str, ...], ...] = ()
     stage_layers: tuple[int, ...] | None = ()
+    tensor_dimensions: int = 1
 
     @property
     def state_per_parameter(self) -> int | None:
@@ -254,6 +258,7 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
         check_optimizer(self)
         if not 1 <= task.expert_load <= 10_000:
             raise InputError(f"is {task.expert_load}", "task.expert_load", "Give 1 (all chips alike) to 10,000.")
+        check_tensor(self)
         check_recompute(self)
         check_pins(self)
         if task.stages == "kernels":
@@ -300,9 +305,12 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
         what = f"names {counted(len(degrees.dimensions), 'dimension')}, the network has {len(network)}"
         remedy = "Say for each dimension whether it is tensor, pipeline or data."
         raise InputError(what, f"{where}.dimensions", remedy)
-    if any(degrees.dimensions.count(one) > 1 for one in ("tensor", "pipeline")):
-        what = "gives tensor or pipeline two dimensions"
-        raise InputError(what, f"{where}.dimensions", "Only data (and expert) may have more than one.")
+    if degrees.dimensions.count("pipeline") > 1:
+        what = "gives the pipeline two dimensions"
+        raise InputError(what, f"{where}.dimensions", "Only tensor, data and expert may have more than one.")
+    if (several := degrees.dimensions.count("tensor")) > task.tensor_dimensions:
+        what = f"gives tensor {several} dimensions; task.tensor_dimensions is {task.tensor_dimensions}"
+        raise InputError(what, f"{where}.dimensions", f"Give fewer, or set task.tensor_dimensions to {several}.")
     if "expert" in degrees.dimensions and not divides_experts(instance):
         what = "gives experts a dimension, but no kernel names scheme E"
         raise InputError(what, f"{where}.dimensions", "Say data instead, or name E in the schemes of expert kernels.")

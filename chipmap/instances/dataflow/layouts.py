@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees
+from chipmap.instances.dataflow.joint import joint_ns, joint_swap_ns, neighbours, tensor_dimensions
 from chipmap.instances.dataflow.options import ticks_of
 from chipmap.instances.dataflow.parts import apart_by_samples, gatherers, has, heads_share, padded, parts
 from chipmap.instances.dataflow.routed import routing_ns
-from chipmap.instances.dataflow.sharding import among_chips, collective_ns, made_layout, swap_ns, taken_layout
+from chipmap.instances.dataflow.sharding import collective_ns, made_layout, taken_layout
 from chipmap.instances.dataflow.sizes import output_bytes
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 
@@ -43,7 +44,7 @@ def changes_between(
     """The changes of layout of what the first of two kernels makes for the second, under these schemes of both."""
     maker, reader = ends
     rows = [[0] * len(schemes[1]) for _ in schemes[0]]
-    if degrees.expert > 1 or any(one.size > 1 for one in degrees.carrying(instance.system, "tensor")):
+    if degrees.expert > 1 or degrees.tensor > 1:
         rows = [
             [ticks_of(change_ns(instance, degrees, (maker, s), (reader, t))) for t in schemes[1]] for s in schemes[0]
         ]
@@ -61,15 +62,15 @@ def change_ns(instance: DataflowInstance, degrees: Degrees, maker: End, reader: 
     exchanged = routing_ns(instance, degrees, maker, reader)
     if exchanged is not None:
         return exchanged
-    link = next((one for one in degrees.carrying(instance.system, "tensor") if one.size > 1), None)
-    if link is None:
+    links = tensor_dimensions(instance, degrees)
+    if not links:
         return Fraction(0)
-    mode, chips, size = instance.mode, link.size, output_bytes(maker[0], instance)
+    mode, chips, size = instance.mode, degrees.tensor, output_bytes(maker[0], instance)
     made, taken = made_layout(*maker, mode, chips), taken_layout(*reader, mode, maker[0])
     if made == "RR":
         return Fraction(0)
     held = parts(*maker, mode, chips).output
-    gathered = collective_ns("all_gather", size * padded(held), link, 1)
+    gathered = joint_ns("all_gather", size * padded(held), links, 1)
     if taken == "RR":
         return gathered
     work, needed = parts(*reader, mode, chips).work, _needed(maker[0], reader, mode, chips)
@@ -80,10 +81,10 @@ def change_ns(instance: DataflowInstance, degrees: Degrees, maker: End, reader: 
         among = gatherers(held, needed, chips) if has(needed, work, chips) else chips
         if among == chips:
             return gathered
-        return collective_ns("all_gather", size * needed, among_chips(link, among), 1)
+        return joint_ns("all_gather", size * needed, neighbours(links, among), 1)
     if mode == "dfmodel":
-        return collective_ns("all_to_all", size, link, 1)
-    swapped = swap_ns(size * max(held, needed), link)
+        return sum((collective_ns("all_to_all", size, one, 1) for one in links), Fraction(0))
+    swapped = joint_swap_ns(size * max(held, needed), links)
     return swapped if held == work == Fraction(1, chips) else max(swapped, gathered)
 
 

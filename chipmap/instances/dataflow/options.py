@@ -28,6 +28,7 @@ from chipmap.instances.dataflow.batch import (
 )
 from chipmap.instances.dataflow.blocks import block_flop, in_blocks, product_sizes
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.joint import joint_ns, neighbours, tensor_dimensions
 from chipmap.instances.dataflow.parts import Parts, padded, parts, sums_of_heads
 from chipmap.instances.dataflow.plans import shared_by_plans
 from chipmap.instances.dataflow.rates import dram_rate, efficiency, peak
@@ -36,8 +37,6 @@ from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.sharding import (
     SUMMED,
     Collective,
-    among_chips,
-    collective_ns,
     exchange_ns,
     published_exchange_ns,
     refuse_scheme,
@@ -388,13 +387,13 @@ def sums_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
     ends: dict[Scheme, Collective] = {"K": "all_reduce", "K_RS": "reduce_scatter", "K_N": "reduce_scatter"}
     collective = ends.get(scheme, "none")
     factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
-    dimensions = [one for one in degrees.carrying(instance.system, "tensor") if one.size > 1]
+    dimensions = tensor_dimensions(instance, degrees)
     if scheme == "M" and instance.mode == "physical" and kernel.statistics:
         collective, whole = "all_reduce", statistics_bytes(kernel, instance)
     heads = sums_of_heads(kernel, scheme, instance.mode, degrees.tensor)
     if heads == "reduce_scatter":
-        dimensions = [among_chips(one, one.size // kernel.heads) for one in dimensions]
+        dimensions = neighbours(dimensions, degrees.tensor // kernel.heads)
         collective, whole = heads, whole / kernel.heads
     elif heads:
         collective = heads
-    return sum((collective_ns(collective, whole, d, factor) for d in dimensions), Fraction(0))
+    return joint_ns(collective, whole, dimensions, factor)

@@ -26,9 +26,9 @@ from chipmap.records import InputError, kept
 
 
 def allowed_degrees(instance: DataflowInstance) -> list[Degrees]:
-    """The task's degrees, or all that the network holds: tensor and pipeline on one network dimension at most, data
-    (or, where kernels name E, expert) on the others; stages divide the layers (unless they share out kernels), replicas
-    the batch."""
+    """The task's degrees, or all that the network holds: the pipeline on one network dimension at most, tensor on
+    as many as the task allows, data (or, where kernels name E, expert) on the others; stages divide the layers (unless
+    they share out kernels), replicas the batch."""
     if instance.task.degrees is not None:
         return [instance.task.degrees]
     found = []
@@ -46,7 +46,7 @@ def held_degrees(instance: DataflowInstance) -> Iterator[Degrees]:
     sizes = [dimension.size for dimension in instance.system.network]
     kinds = PARALLELISMS if divides_experts(instance) else tuple(one for one in PARALLELISMS if one != "expert")
     for uses in product(kinds, repeat=len(sizes)):
-        if uses.count("tensor") <= 1 and uses.count("pipeline") <= 1:
+        if uses.count("tensor") <= instance.task.tensor_dimensions and uses.count("pipeline") <= 1:
             yield Degrees(**Degrees.held(sizes, uses), dimensions=uses)
 
 

@@ -27,7 +27,6 @@ from chipmap.instances.dataflow.plans import shared_by_plans
 from chipmap.instances.dataflow.present import Shared, shared_tensors
 from chipmap.instances.dataflow.resting import Use, parameter_uses
 from chipmap.instances.dataflow.sharding import reads_operand
-from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.tiles import Shares, shares, thinned
 from chipmap.instances.dataflow.uneven import Longest
 from chipmap.instances.dataflow.workload import Scheme
@@ -125,11 +124,6 @@ class DataflowProblem:
             raise InputError(what, "workload.kernels", f"Numbers of a kernel must stay below {LARGEST:.3g}.")
         return found
 
-    @cached_property
-    def tensor_dimension(self) -> Dimension | None:
-        """The network dimension that tensor parallelism uses (None for degree 1)."""
-        return next((one for one in self.degrees.carrying(self.instance.system, "tensor") if one.size > 1), None)
-
     def converts(self, u: int, v: int, producer: int, consumer: int) -> int:
         """Picoseconds of the layout change on an edge from kernel u to v, for the numbers of their options."""
         return self.changes(u, v).rows[producer][consumer]
@@ -159,7 +153,7 @@ class DataflowProblem:
     @cached_property
     def shared(self) -> tuple[Shared, ...]:
         """The tensors of a layer of which one reader may use what another paid for (mode ``physical``)."""
-        if self.instance.mode == "dfmodel" or (self.tensor_dimension is None and self.degrees.expert == 1):
+        if self.instance.mode == "dfmodel" or self.degrees.tensor == self.degrees.expert == 1:
             return ()
         ordered = [sorted(own, key=self.places.__getitem__) for own in neighbours(self.n, self.edges.tolist())]
         return shared_tensors(self.instance, self.degrees, ordered, self._schemes, self.changes)

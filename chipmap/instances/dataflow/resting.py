@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from chipmap.instances.dataflow.batch import layers_per_stage, parameter_bytes
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.joint import joint_ns, joint_swap_ns, tensor_dimensions
 from chipmap.instances.dataflow.options import ticks_of
 from chipmap.instances.dataflow.parts import has, padded, parts
 from chipmap.instances.dataflow.plans import shared_by_plans
 from chipmap.instances.dataflow.replicas import scattered_ns, shared
 from chipmap.instances.dataflow.routed import routed
-from chipmap.instances.dataflow.sharding import collective_ns, swap_ns
+from chipmap.instances.dataflow.sharding import collective_ns
 from chipmap.instances.dataflow.sizes import chip_weights, weight_bytes
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 
@@ -118,12 +119,10 @@ def _moved_ns(instance: DataflowInstance, degrees: Degrees, size: Fraction, held
     if "experts" in (held.side, needed.side):
         for one in degrees.carrying(instance.system, "expert"):
             total += collective_ns("all_gather", size / degrees.tensor, one, 1)
-    for one in degrees.carrying(instance.system, "tensor"):
-        if needed.side == "whole":
-            total += collective_ns("all_gather", size * padded(held.share), one, 1)
-        else:
-            total += swap_ns(size * max(held.share, needed.share), one)
-    return total
+    links = tensor_dimensions(instance, degrees)
+    if needed.side == "whole":
+        return total + joint_ns("all_gather", size * padded(held.share), links, 1)
+    return total + joint_swap_ns(size * max(held.share, needed.share), links)
 
 
 class Use(NamedTuple):

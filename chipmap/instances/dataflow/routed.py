@@ -9,10 +9,10 @@ from fractions import Fraction
 
 from chipmap.instances.dataflow.degrees import Degrees
 from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.joint import joint_ns, joint_swap_ns, tensor_dimensions
 from chipmap.instances.dataflow.parts import Routed, padded, parts
-from chipmap.instances.dataflow.sharding import Collective, Layout, collective_ns, made_layout, swap_ns, taken_layout
+from chipmap.instances.dataflow.sharding import Collective, Layout, made_layout, swap_ns, taken_layout
 from chipmap.instances.dataflow.sizes import output_bytes, statistics_bytes
-from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.records.decimals import exact
 
@@ -51,7 +51,7 @@ def routing_ns(
         return _moved(instance, degrees, made, needed, held)
     among = _moved(instance, degrees, "RR", held, needed)
     if taken == "RR":
-        inside = sum((_gathered(held, one) for one in _tensor(instance, degrees)), Fraction(0))
+        inside = joint_ns("all_gather", held * chips, tensor_dimensions(instance, degrees), 1)
     else:
         inside = _moved(instance, degrees, taken, held, needed) - among
     added = _added_ns(instance, degrees, maker[0], reader, taken)
@@ -77,7 +77,7 @@ def _added_ns(
         if taken != "RR":
             return None
         collective, size = "all_gather", statistics_bytes(kernel, instance)
-    return sum((collective_ns(collective, size, one, 2) for one in _tensor(instance, degrees)), Fraction(0))
+    return joint_ns(collective, size, tensor_dimensions(instance, degrees), 2)
 
 
 def _moved(instance: DataflowInstance, degrees: Degrees, other: Layout, own: Fraction, part: Fraction) -> Fraction:
@@ -87,12 +87,4 @@ def _moved(instance: DataflowInstance, degrees: Degrees, other: Layout, own: Fra
     total = sum((swap_ns(own, one) for one in between), Fraction(0))
     if other == "RR":
         return total
-    return total + sum((swap_ns(max(own, part), one) for one in _tensor(instance, degrees)), Fraction(0))
-
-
-def _gathered(chip_bytes: Fraction, dimension: Dimension) -> Fraction:
-    return collective_ns("all_gather", chip_bytes * dimension.size, dimension, 1)
-
-
-def _tensor(instance: DataflowInstance, degrees: Degrees) -> list[Dimension]:
-    return degrees.carrying(instance.system, "tensor")
+    return total + joint_swap_ns(max(own, part), tensor_dimensions(instance, degrees))

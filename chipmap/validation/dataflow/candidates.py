@@ -161,14 +161,14 @@ def _stages(instance: DataflowInstance, degrees: Degrees, numbers: tuple[int, ..
 
 
 def _degrees(instance: DataflowInstance) -> Iterator[Degrees]:
-    """Every way to give each dimension of the network a parallelism, only data and expert twice, the latter where some
+    """Every way to give each dimension of the network a parallelism, the pipeline at most once, the latter where some
     kernel may be divided by experts, so that stages and replicas divide."""
     sizes, task = [dimension.size for dimension in instance.system.network], instance.task
     kinds: tuple[Parallelism, ...] = ("tensor", "pipeline", "data")
     if any("E" in kernel.schemes for kernel in instance.workload.kernels):
         kinds = (*kinds, "expert")
     for uses in product(kinds, repeat=len(sizes)):
-        if uses.count("tensor") > 1 or uses.count("pipeline") > 1:
+        if uses.count("tensor") > task.tensor_dimensions or uses.count("pipeline") > 1:
             continue
         held = {kind: prod(size for size, use in zip(sizes, uses, strict=True) if use == kind) for kind in kinds}
         held["data"] *= held.get("expert", 1)  # replicas that share experts are replicas

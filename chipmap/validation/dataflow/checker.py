@@ -92,8 +92,11 @@ def c0_domain(instance: DataflowInstance, solution: DataflowSolution) -> Iterato
         yield "degrees", 1, "degrees", "the degrees are not those that the task asks for"
     if len(degrees.dimensions) != len(instance.system.network):
         yield "degrees", 1, "dimensions", "each network dimension must have a parallelism"
-    elif degrees.dimensions.count("tensor") > 1 or degrees.dimensions.count("pipeline") > 1:
-        yield "degrees", 1, "dimensions", "tensor or pipeline has two network dimensions"
+    elif degrees.dimensions.count("pipeline") > 1:
+        yield "degrees", 1, "dimensions", "the pipeline has two network dimensions"
+    elif (excess := degrees.dimensions.count("tensor") - task.tensor_dimensions) > 0:
+        message = f"tensor parallelism may have {counted(task.tensor_dimensions, 'network dimension')}"
+        yield "degrees", excess, "dimensions", message
     else:
         for field in ("tensor", "pipeline", "data", "expert"):
             sharing = facts.uses(instance, degrees, "expert") if field == "data" else []

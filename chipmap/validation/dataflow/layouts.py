@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import facts, rates
+from chipmap.validation.dataflow import facts, joint, rates
 from chipmap.validation.dataflow.once import once
-from chipmap.validation.decimals import written
 
 #: A kernel with its scheme.
 End = tuple[Kernel, Scheme]
@@ -21,40 +21,39 @@ def change(maker: End, reader: End, instance: DataflowInstance, degrees: Degrees
     its part; of dispatch and combine where experts are divided."""
     if "E" in (maker[1], reader[1]):
         return routing(maker, reader, instance, degrees)
-    links = facts.uses(instance, degrees, "tensor")
+    links = joint.group(instance, degrees)
     before, after = left(*maker, instance, degrees), facts.taken(*reader, instance.mode, maker[0])
     if not links or before == "RR":
         return Fraction(0)
-    (dimension,) = links
     size = facts.batched_output(maker[0], instance) * facts.padding(*maker, instance, degrees)
     if "RR" in (before, after):
-        return plain(before, after, size, dimension)
+        return plain(before, after, size, links)
     held, needed = facts.output_share(*maker, instance, degrees), facts.share(*reader, instance, degrees)
     heads = least_heads(maker[0], degrees) if reader[1] == "OUTER" and instance.mode == "physical" else needed
     lacks = reader[1] != "OUTER" and lacks_samples(*maker, instance, degrees)
     if before == after and not lacks:
-        return missing(maker[0], held, (needed, heads), instance, dimension)
-    gather = facts.reduce_scatter(size, dimension)
-    across = plain(before, after, size, dimension)
+        return missing(maker[0], held, (needed, heads), instance, links)
+    gather = joint.reduce_scatter(size, links)
+    across = plain(before, after, size, links)
     if instance.mode == "physical":
-        across = to_each(facts.batched_output(maker[0], instance) * max(held, needed, heads), dimension)
-    return across if dimension.size * held == dimension.size * needed == 1 else max(across, gather)
+        across = joint.to_each(facts.batched_output(maker[0], instance) * max(held, needed, heads), links)
+    return across if degrees.tensor * held == degrees.tensor * needed == 1 else max(across, gather)
 
 
 @once
 def added_up(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Nanoseconds of what chips add up though they split no inner dimension: statistics of columns of which each has
     some rows; terms that they have of the same head of a gradient."""
-    links = facts.uses(instance, degrees, "tensor")
+    links = joint.group(instance, degrees)
     if scheme == "M":
-        return sum((facts.all_reduce(statistics(kernel, instance), one, 2) for one in links), Fraction(0))
+        return joint.all_reduce(statistics(kernel, instance), links, 2)
     shared, size = facts.heads_in_common(kernel, scheme, instance, degrees), facts.batched_output(kernel, instance)
     if shared == 0:
-        return sum((facts.all_reduce(size, one, 2) for one in links), Fraction(0))
+        return joint.all_reduce(size, links, 2)
     if shared == 1:
         return Fraction(0)
     each = size * facts.padding(kernel, scheme, instance, degrees) / kernel.heads
-    return sum((facts.reduce_scatter(each, one.replace(size=shared)) for one in links), Fraction(0))
+    return joint.reduce_scatter(each, joint.few(links, shared))
 
 
 def lacks_samples(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> bool:
@@ -65,18 +64,17 @@ def lacks_samples(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, de
 
 
 def missing(
-    maker: Kernel, held: Fraction, needed: tuple[Fraction, Fraction], instance: DataflowInstance, dimension: Dimension
+    maker: Kernel, held: Fraction, needed: tuple[Fraction, Fraction], instance: DataflowInstance, links: list[Dimension]
 ) -> Fraction:
     """Nanoseconds until chips whose part of rows, or columns, is ``held`` have those parts that the reader needs, by
     its own sizes and by whole heads (0: unsaid): nothing, a gather among the few that need the same, or among all."""
-    wanted, n = [one for one in needed if one], dimension.size
+    wanted, n = [one for one in needed if one], math.prod(one.size for one in links)
     if all(facts.covers(held, one, n) for one in wanted):
         return Fraction(0)
     size, most = facts.batched_output(maker, instance), max(wanted)
     if most > held and facts.covers(most, held, n) and all(facts.covers(most, one, n) for one in wanted):
-        few = dimension.replace(size=int(most / held))
-        return facts.reduce_scatter(size * most, few)
-    return facts.reduce_scatter(size * (held * -(-1 // held)), dimension)
+        return joint.reduce_scatter(size * most, joint.few(links, int(most / held)))
+    return joint.reduce_scatter(size * (held * -(-1 // held)), links)
 
 
 def least_heads(maker: Kernel, degrees: Degrees) -> Fraction:
@@ -99,7 +97,7 @@ def left(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: De
     return "RR" if whole else facts.made(scheme)
 
 
-def plain(before: str, after: str, size: Fraction, dimension: Dimension) -> Fraction:
+def plain(before: str, after: str, size: Fraction, links: list[Dimension]) -> Fraction:
     """Nanoseconds to bring a tensor of ``size`` bytes from one layout to another.
 
     An all-gather takes as long as a reduce-scatter. From one split to another, each chip has a part for every other.
@@ -107,8 +105,8 @@ def plain(before: str, after: str, size: Fraction, dimension: Dimension) -> Frac
     if before in ("RR", after):
         return Fraction(0)
     if after == "RR":
-        return facts.reduce_scatter(size, dimension)
-    return facts.exchange("all_to_all", size * dimension.size, dimension)
+        return joint.reduce_scatter(size, links)
+    return sum((facts.exchange("all_to_all", size * one.size, one) for one in links), Fraction(0))
 
 
 def routing(maker: End, reader: End, instance: DataflowInstance, degrees: Degrees) -> Fraction:
@@ -138,21 +136,21 @@ def _combined(
 ) -> Fraction:
     """Nanoseconds within a group: what experts made is brought to where it is read; or, if that is less, each chip adds
     up the copies of a token that it has, and the sums are exchanged."""
-    kernel, links = reader[0], facts.uses(instance, degrees, "tensor")
+    kernel, links = reader[0], joint.group(instance, degrees)
     whole = facts.taken(*reader, instance.mode, maker[0]) == "RR"
     if whole:
-        moved = sum((facts.reduce_scatter(made * one.size, one) for one in links), Fraction(0))
+        moved = joint.reduce_scatter(made * degrees.tensor, links)
     else:
         moved = _inside(max(made, needed), instance, degrees)
     if kernel.kind != "elementwise" or maker[0].active * kernel.N != maker[0].N:
         return moved
     if kernel.statistics:  # a number of each copy, which nobody else has
         numbers = statistics(kernel, instance)
-        added = [facts.reduce_scatter(numbers, one) for one in links] if whole else [moved]
+        added = joint.reduce_scatter(numbers, links) if whole else moved
     else:
         sums = facts.batched_output(kernel, instance) * facts.padding(*reader, instance, degrees)
-        added = [facts.all_reduce(sums, one, 2) if whole else facts.reduce_scatter(sums, one) for one in links]
-    return min(moved, sum(added, Fraction(0)))
+        added = joint.all_reduce(sums, links, 2) if whole else joint.reduce_scatter(sums, links)
+    return min(moved, added)
 
 
 def _shares(maker: End, reader: End, instance: DataflowInstance, degrees: Degrees) -> tuple[Fraction, Fraction]:
@@ -160,28 +158,12 @@ def _shares(maker: End, reader: End, instance: DataflowInstance, degrees: Degree
 
 
 def _among(held: Fraction, instance: DataflowInstance, degrees: Degrees) -> Fraction:
-    return sum((to_each(held, one) for one in facts.uses(instance, degrees, "expert")), Fraction(0))
+    return sum((joint.along(held, one) for one in facts.uses(instance, degrees, "expert")), Fraction(0))
 
 
 def _inside(most: Fraction, instance: DataflowInstance, degrees: Degrees) -> Fraction:
-    return sum((to_each(most, one) for one in facts.uses(instance, degrees, "tensor")), Fraction(0))
+    return joint.to_each(most, joint.group(instance, degrees))
 
 
 def _both(held: Fraction, most: Fraction, instance: DataflowInstance, degrees: Degrees) -> Fraction:
     return _among(held, instance, degrees) + _inside(most, instance, degrees)
-
-
-def to_each(held: Fraction, dimension: Dimension) -> Fraction:
-    """Nanoseconds until each chip has sent an n-th of what it has, ``held`` bytes, to each other one.
-
-    Its links carry that n-th n - 1 times through a switch; in a ring once for each link on the way, both ways round; a
-    link for each pair carries it once. Who has nothing sends nothing.
-    """
-    if held == 0:
-        return Fraction(0)
-    n = dimension.size
-    if dimension.topology == "ring":
-        times = sum(min(far, n - far) for far in range(n))
-    else:
-        times = facts.steps(dimension)
-    return held / n * times / written(dimension.bytes_per_ns) + facts.latency(dimension)

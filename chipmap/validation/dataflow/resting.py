@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
-from chipmap.validation.dataflow import facts, training
-from chipmap.validation.dataflow.layouts import End, to_each
+from chipmap.validation.dataflow import facts, joint, training
+from chipmap.validation.dataflow.layouts import End
 
 #: What a scheme leaves of the (outer · M) × K matrix: of a forward kernel's parameters, of those that a backward one
 #: uses, of the gradient that an update makes.
@@ -53,12 +53,10 @@ def brought(size: Fraction, held: Part, wanted: Part, instance: DataflowInstance
     time = Fraction(0)
     if "experts" in (held.kind, wanted.kind):
         time += sum(facts.reduce_scatter(size / degrees.tensor, d) for d in facts.uses(instance, degrees, "expert"))
-    for link in facts.uses(instance, degrees, "tensor"):
-        if wanted.kind == "whole":
-            time += facts.reduce_scatter(size * held.share * math.ceil(1 / held.share), link)
-        else:
-            time += to_each(size * max(held.share, wanted.share), link)
-    return time
+    links = joint.group(instance, degrees)
+    if wanted.kind == "whole":
+        return time + joint.reduce_scatter(size * held.share * math.ceil(1 / held.share), links)
+    return time + joint.to_each(size * max(held.share, wanted.share), links)
 
 
 def each_run(owner: End, user: End, instance: DataflowInstance, degrees: Degrees) -> int:

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import facts
+from chipmap.validation.dataflow import facts, joint
 from chipmap.validation.dataflow.layouts import left
 from chipmap.validation.dataflow.present import Mapped
 
@@ -20,13 +20,13 @@ SUMMED: tuple[Scheme, ...] = ("K", "K_RS", "K_N")
 
 def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
     """Picoseconds of the collective in which a scheme ends."""
-    size, time = facts.batched_output(kernel, instance), Fraction(0)
+    size, time, links = facts.batched_output(kernel, instance), Fraction(0), joint.group(instance, degrees)
     if scheme == "K":
         factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
-        time += sum(facts.all_reduce(size, d, factor) for d in facts.uses(instance, degrees, "tensor"))
+        time += joint.all_reduce(size, links, factor)
     if scheme in ("K_RS", "K_N"):
         size *= facts.padding(kernel, scheme, instance, degrees)
-        time += sum(facts.reduce_scatter(size, d) for d in facts.uses(instance, degrees, "tensor"))
+        time += joint.reduce_scatter(size, links)
     return facts.up(time)
 
 

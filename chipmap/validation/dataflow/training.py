@@ -11,7 +11,7 @@ from fractions import Fraction
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import blocks, facts, rates
+from chipmap.validation.dataflow import blocks, facts, joint, rates
 from chipmap.validation.dataflow.once import once
 from chipmap.validation.decimals import written
 
@@ -108,21 +108,6 @@ def replicas(scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> li
     return sorted(found, key=lambda link: link.bytes_per_ns, reverse=True)
 
 
-def all_reduce(size: Fraction, links: list[Dimension]) -> Fraction:
-    """Nanoseconds of a nested sum: scattered over the first dimension, the rest summed over the others, gathered."""
-    if len(links) < 2:
-        return sum((facts.all_reduce(size, link, 2) for link in links), Fraction(0))
-    inner, *outer = links
-    return 2 * facts.reduce_scatter(size, inner) + all_reduce(size / inner.size, outer)
-
-
-def scatter(size: Fraction, links: list[Dimension]) -> Fraction:
-    """Nanoseconds of a nested reduce-scatter, and of an all-gather, which is the same the other way."""
-    if not links:
-        return Fraction(0)
-    return facts.reduce_scatter(size, links[0]) + scatter(size / links[0].size, links[1:])
-
-
 @once
 def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
     """T6: picoseconds per batch of the sum over the replicas of a weight update's output, all layers at once (of one
@@ -136,9 +121,9 @@ def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: 
         if "gradient" in apart:
             return 0
         if "state" in apart:
-            return facts.up(scatter(size, links))
+            return facts.up(joint.nested_scatter(size, links))
         if instance.mode == "physical":
-            return facts.up(all_reduce(size, links))
+            return facts.up(joint.nested_sum(size, links))
         factor = instance.task.all_reduce_factor
         return facts.up(sum((facts.all_reduce(size, link, factor) for link in links), Fraction(0)))
     if kernel.phase == "backward":
@@ -147,9 +132,9 @@ def summed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: 
     split, kernels = whole and facts.by_tokens(kernel, scheme, instance), instance.workload.kernels
     named = split and any(one.update and one.parameters_of == kernel.name for one in kernels)
     if split and not named and any(one.update for one in kernels):
-        time += sum((facts.reduce_scatter(whole, d) for d in facts.uses(instance, degrees, "tensor")), Fraction(0))
+        time += joint.reduce_scatter(whole, joint.group(instance, degrees))
     if "state" in apart and "weight" not in apart:
-        time += scatter(parameters(kernel, scheme, instance, degrees) * layers, links)
+        time += joint.nested_scatter(parameters(kernel, scheme, instance, degrees) * layers, links)
     return facts.up(time)
 
 
@@ -208,8 +193,9 @@ def exchanged(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degree
     apart, links = in_parts(scheme, instance, degrees), replicas(scheme, instance, degrees)
     if kernel.update:
         size = facts.local_output(kernel, scheme, instance, degrees)
-        return facts.up(scatter(size, links)) if "gradient" in apart else 0
-    return facts.up(scatter(parameters(kernel, scheme, instance, degrees), links)) if "weight" in apart else 0
+        return facts.up(joint.nested_scatter(size, links)) if "gradient" in apart else 0
+    size = parameters(kernel, scheme, instance, degrees)
+    return facts.up(joint.nested_scatter(size, links)) if "weight" in apart else 0
 
 
 @once

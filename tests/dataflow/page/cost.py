@@ -48,7 +48,7 @@ def in_domain(instance: DataflowInstance, solution: DataflowSolution) -> bool:
     """C0."""
     task, workload, degrees = instance.task, instance.workload, solution.degrees
     sizes, uses = [one.size for one in instance.system.network], degrees.dimensions
-    if len(uses) != len(sizes) or uses.count("tensor") > 1 or uses.count("pipeline") > 1:
+    if len(uses) != len(sizes) or uses.count("tensor") > task.tensor_dimensions or uses.count("pipeline") > 1:
         return False
     held = {use: prod(s for s, u in zip(sizes, uses, strict=True) if u == use) for use in ("tensor", "pipeline")}
     expert = prod(s for s, u in zip(sizes, uses, strict=True) if u == "expert")

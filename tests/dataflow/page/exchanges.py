@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tests.dataflow.page import amounts, network
 from tests.dataflow.page.amounts import PageCase, ticks
+from tests.dataflow.page.collectives import collective, over_group, swap_over_group
 from tests.dataflow.page.network import End
 
 if TYPE_CHECKING:
@@ -143,13 +144,13 @@ def brought(case: PageCase, size: Fraction, held: Part, wanted: Part) -> Fractio
     if held.covers(wanted, case.n):
         return total
     if held.kind == "experts" or wanted.kind == "experts":
-        total += sum(network.collective("gather", size / case.n, link) for link in case.links("expert"))
-    for link in case.links("tensor"):
-        if wanted.kind == "whole":
-            total += network.collective("gather", size * network.padding(held.share), link)
-        else:
-            total += network.swap(size * max(held.share, wanted.share), link)
-    return total
+        total += sum(collective("gather", size / case.n, link) for link in case.links("expert"))
+    links = network.group(case)
+    if not links:
+        return total
+    if wanted.kind == "whole":
+        return total + over_group("gather", size * network.padding(held.share), links)
+    return total + swap_over_group(size * max(held.share, wanted.share), links)
 
 
 def used_weights(mapped: Mapped, b: int, f: int) -> int:

@@ -10,57 +10,37 @@ from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel
 from tests.dataflow.page import amounts
 from tests.dataflow.page.amounts import PageCase, ticks
+from tests.dataflow.page.collectives import a_few, collective, nested, over_group, swap, swap_over_group
 
 #: A kernel with its scheme.
 End = tuple[Kernel, str]
 MADE = {"OUTER": "SR", "M": "SR", "K_RS": "SR", "N": "RS", "K_N": "RS", "K": "RR", "NONE": "RR", "E": "EE"}
 
 
-def collective(what: str, size: Fraction, link: Dimension, factor: int = 2) -> Fraction:
-    """The table of collectives: nanoseconds for a tensor of ``size`` bytes. Nothing where there are no bytes."""
-    n, rate, late = link.size, amounts.written(link.bytes_per_ns), amounts.written(link.latency_ns)
-    if size == 0:
-        return Fraction(0)
-    full = link.topology == "full"
-    if what == "all-reduce":
-        if link.reduces:
-            return size / rate + 2 * late
-        once = size / (n * rate) if full else size * (n - 1) / (n * rate)
-        return factor * once + (2 if full else 2 * (n - 1)) * late
-    if what == "gather":  # and reduce-scatter
-        return size / (n * rate) + late if full else size * (n - 1) / (n * rate) + (n - 1) * late
-    assert what == "all-to-all"
-    each = {"ring": Fraction(n * n, 8), "switch": Fraction(n, 4), "full": Fraction(1)}[link.topology]
-    return size * each / rate + (1 if full else n - 1) * late
-
-
-def swap(held: Fraction, link: Dimension) -> Fraction:
-    """Every chip sends another n-th of its ``held`` bytes to each of the others."""
-    n, rate, late = link.size, amounts.written(link.bytes_per_ns), amounts.written(link.latency_ns)
-    if held == 0:
-        return Fraction(0)
-    times = {"ring": n * n // 4, "switch": n - 1, "full": 1}[link.topology]
-    return held * times / (n * rate) + (1 if link.topology == "full" else n - 1) * late
-
-
 def sums(case: PageCase, kernel: Kernel, scheme: str) -> int:
     """Ticks of the collective in which a split of what is summed ends, statistics of columns and sums of heads too."""
-    size, total = amounts.tensor(case, kernel), Fraction(0)
-    for link in case.links("tensor"):
-        if scheme == "K":
-            total += collective("all-reduce", size, link, 2 if case.physical else case.instance.task.all_reduce_factor)
-        elif scheme in ("K_RS", "K_N"):
-            total += collective("gather", size * padding(amounts.output_share(case, kernel, scheme)), link)
-        elif scheme == "M" and case.physical:
-            total += collective("all-reduce", amounts.statistics(case, kernel), link)
-        elif scheme == "OUTER":
-            what, among = amounts.gradient_of_heads(case, kernel, scheme)
-            if what == "sum":
-                total += collective("all-reduce", size, link)
-            elif what == "scatter":
-                each = size * padding(amounts.output_share(case, kernel, scheme)) / kernel.heads
-                total += collective("gather", each, link.replace(size=among))
+    size, total, links = amounts.tensor(case, kernel), Fraction(0), group(case)
+    if not links:
+        return 0
+    if scheme == "K":
+        total += over_group("all-reduce", size, links, 2 if case.physical else case.instance.task.all_reduce_factor)
+    elif scheme in ("K_RS", "K_N"):
+        total += over_group("gather", size * padding(amounts.output_share(case, kernel, scheme)), links)
+    elif scheme == "M" and case.physical:
+        total += over_group("all-reduce", amounts.statistics(case, kernel), links)
+    elif scheme == "OUTER":
+        what, among = amounts.gradient_of_heads(case, kernel, scheme)
+        if what == "sum":
+            total += over_group("all-reduce", size, links)
+        elif what == "scatter":
+            each = size * padding(amounts.output_share(case, kernel, scheme)) / kernel.heads
+            total += over_group("gather", each, a_few(links, among))
     return ticks(total)
+
+
+def group(case: PageCase) -> list[Dimension]:
+    """The dimensions of a tensor-parallel group, the fastest links first."""
+    return sorted(case.links("tensor"), key=lambda link: -link.bytes_per_ns)
 
 
 def padding(part: Fraction) -> Fraction:
@@ -122,7 +102,8 @@ def change(case: PageCase, maker: End, reader: End) -> int:
     """Ticks until a reader has what it needs of what ``maker`` made."""
     if "E" in (maker[1], reader[1]):
         return ticks(routed(case, maker, reader))
-    return ticks(sum((_moved(case, maker, reader, link) for link in case.links("tensor")), Fraction(0)))
+    links = group(case)
+    return ticks(_moved(case, maker, reader, links)) if links else 0
 
 
 def left(case: PageCase, kernel: Kernel, scheme: str) -> str:
@@ -145,13 +126,13 @@ def _heads(case: PageCase, maker: Kernel) -> int:
     return maker.heads or (maker.outer if maker.outer > 1 else 0)
 
 
-def _moved(case: PageCase, maker: End, reader: End, link: Dimension) -> Fraction:
+def _moved(case: PageCase, maker: End, reader: End, links: list[Dimension]) -> Fraction:
     made, needs = left(case, *maker), reads(case, reader, maker[0])
     if made == "RR":
         return Fraction(0)
     n, size = case.n, amounts.tensor(case, maker[0])
     held, needed = amounts.output_share(case, *maker), [amounts.share(case, *reader)]
-    gather = collective("gather", size * padding(held), link)
+    gather = over_group("gather", size * padding(held), links)
     if needs == "RR":
         return gather
     if reader[1] == "OUTER" and case.physical and (heads := _heads(case, maker[0])):
@@ -161,11 +142,11 @@ def _moved(case: PageCase, maker: End, reader: End, link: Dimension) -> Fraction
             return Fraction(0)
         most = max(needed)
         if held < most and agree(most * n, held * n, n) and all(agree(most * n, one * n, n) for one in needed):
-            return collective("gather", size * most, link.replace(size=int(most / held)))
+            return over_group("gather", size * most, a_few(links, int(most / held)))
         return gather
     if not case.physical:
-        return collective("all-to-all", size, link)
-    swapped = swap(size * max(held, *needed), link)
+        return sum((collective("all-to-all", size, link) for link in links), Fraction(0))
+    swapped = swap_over_group(size * max(held, *needed), links)
     equal = held == needed[0] == Fraction(1, n)
     return swapped if equal else max(swapped, gather)
 
@@ -183,57 +164,45 @@ def routed(case: PageCase, maker: End, reader: End) -> Fraction:
     """Dispatch to divided experts, combine from them."""
     size, total = amounts.tensor(case, maker[0]), Fraction(0)
     made, needed = size * amounts.output_share(case, *maker), size * amounts.share(case, *reader)
-    inside, among = case.links("tensor"), case.links("expert")
+    inside, among = group(case), case.links("expert")
     both = maker[1] == reader[1] == "E"
     if both and maker[0].experts == reader[0].experts:
         return total
     if maker[1] == "E":  # combine
         total += sum(swap(made, link) for link in among)
         if both:
-            total += sum(swap(made, link) for link in inside)
-        else:
-            total += sum(_combined(case, maker[0], reader, (made, max(made, needed)), link) for link in inside)
+            total += swap_over_group(made, inside)
+        elif inside:
+            total += _combined(case, maker[0], reader, (made, max(made, needed)), inside)
     if reader[1] == "E":  # dispatch
         total += sum(swap(needed, link) for link in among)
         if both or left(case, *maker) != "RR":
-            total += sum(swap(needed if both else max(made, needed), link) for link in inside)
+            total += swap_over_group(needed if both else max(made, needed), inside)
     return total
 
 
 def _combined(
-    case: PageCase, maker: Kernel, reader: End, moved: tuple[Fraction, Fraction], link: Dimension
+    case: PageCase, maker: Kernel, reader: End, moved: tuple[Fraction, Fraction], links: list[Dimension]
 ) -> Fraction:
     """Combine within a group: outputs of experts are moved, or what each chip has added up of its own ones."""
     kernel, needs = reader[0], reads(case, reader, maker)
-    change = collective("gather", case.n * moved[0], link) if needs == "RR" else swap(moved[1], link)
+    change = over_group("gather", case.n * moved[0], links) if needs == "RR" else swap_over_group(moved[1], links)
     if kernel.kind != "elementwise" or kernel.N * maker.active != maker.N:
         return change
     size = amounts.tensor(case, kernel)
     if kernel.statistics and needs == "RR":
-        return min(change, collective("gather", amounts.statistics(case, kernel), link))
+        return min(change, over_group("gather", amounts.statistics(case, kernel), links))
     if kernel.statistics:
         return change
     if needs == "RR":
-        return min(change, collective("all-reduce", size, link))
-    return min(change, collective("gather", size * padding(amounts.output_share(case, *reader)), link))
+        return min(change, over_group("all-reduce", size, links))
+    return min(change, over_group("gather", size * padding(amounts.output_share(case, *reader)), links))
 
 
 def replicas(case: PageCase, scheme: str) -> list[Dimension]:
     """The dimensions between replicas with the same parameters, the fastest links first."""
     found = case.links("data") if scheme == "E" else case.links("data", "expert")
     return sorted(found, key=lambda link: -link.bytes_per_ns)
-
-
-def nested(what: str, size: Fraction, links: list[Dimension]) -> Fraction:
-    """An all-reduce, or a reduce-scatter or gather, over several dimensions: each moves what the faster ones left."""
-    total = Fraction(0)
-    for i, link in enumerate(links):
-        if what == "all-reduce" and i < len(links) - 1:
-            total += 2 * collective("gather", size, link)
-        else:
-            total += collective(what, size, link)
-        size /= link.size
-    return total
 
 
 def shared_out(case: PageCase, scheme: str) -> str:
@@ -272,7 +241,7 @@ def updated(case: PageCase, kernel: Kernel, scheme: str) -> int:
     named = any(one.parameters_of == kernel.name for one in updates)
     if amounts.splits_tokens(case, kernel, scheme) and updates and not named:
         size = amounts.weights(case, kernel) * case.layers
-        total += sum(collective("gather", size, link) for link in case.links("tensor"))
+        total += over_group("gather", size, group(case)) if case.n > 1 else 0
     if shared_out(case, scheme) in ("optimizer", "gradients"):
         size = amounts.parameters(case, kernel, scheme) * case.layers
         total += nested("gather", size, replicas(case, scheme))
