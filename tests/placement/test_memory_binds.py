@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import math
+from random import Random
 
+import numpy as np
 import pytest
 
+from chipmap.heuristics.placement.bounds.at_once import at_once
+from chipmap.heuristics.placement.keys import by_rank
+from chipmap.heuristics.placement.starts import human
+from chipmap.heuristics.placement.starts.frugal import frugal_order, held_static, peaks_of, peaks_one_by_one
+from chipmap.heuristics.placement.starts.in_order import times_alone, times_in_order
 from chipmap.inputs.reading import read
 from chipmap.instances.placement import PlacementInstance
+from chipmap.instances.placement.generators import training_step
 from chipmap.instances.placement.problem import placement_problem
-from chipmap.run import SolveOptions
+from chipmap.methods.placement import at_once as known
+from chipmap.methods.placement.first import first
+from chipmap.run import Run, SolveOptions
 from chipmap.solve import solve
+from chipmap.validation.brute_force import brute_force
+from chipmap.validation.placement.checker import check
+from chipmap.validation.placement.facts import Facts
+from chipmap.validation.placement.memory import Placed
+from tests.lanes import of_all
+from tests.placement.random_instances import tiny_instance
 
 
 def tight(name: str) -> PlacementInstance:
@@ -32,3 +48,89 @@ def test_the_starts_fit_where_human_splits_overflow(name: str) -> None:
     assert len(overflows) == 3 and all("C6" in text and "bytes" in text for text in overflows)
     found = solve(instance, "starts", SolveOptions(threads=1, deterministic=True))
     assert found.certificate is not None and found.certificate.feasible
+
+
+def live(random: Random) -> PlacementInstance:
+    """A tiny instance whose memory is counted over time."""
+    while True:
+        found = tiny_instance(random)
+        if found.task.objective == "step_time":
+            return found.replace(task=found.task.replace(memory="live"))
+
+
+def test_peaks_of_schedules_are_those_of_the_checker() -> None:
+    """Random schedules with rule ``live``, and placements with rule ``static``."""
+    random, made = Random(5), 0
+    for _ in range(of_all(600, few=150)):
+        instance = live(random)
+        problem = placement_problem(instance)
+        device = np.array([random.choice(np.flatnonzero(row).tolist()) for row in problem.allowed], dtype=np.int64)
+        order = frugal_order(problem)
+        rank = {v: i for i, v in enumerate(order)}
+        assert sorted(order) == list(range(problem.operations))
+        assert all(rank[u] < rank[v] for u, v in zip(problem.storages.sources, problem.storages.readers, strict=True))
+        for schedule in (times_in_order, times_alone):
+            times = schedule(problem, device, order)
+            if times is None:
+                continue
+            solution = problem.solution(device, times.start, times.moves)
+            found = Placed(Facts(instance), solution).peaks.values()
+            assert peaks_of(problem, device, times).tolist() == [peak.bytes for peak in found]
+            static = instance.replace(task=instance.task.replace(memory="static"))
+            found = Placed(Facts(static), solution).peaks.values()
+            assert held_static(placement_problem(static), device).tolist() == [peak.bytes for peak in found]
+            made += 1
+        if times is not None and min((time for row in problem.time for time in row), default=1) > 0:
+            assert (peaks_of(problem, device, times) <= peaks_one_by_one(problem, device, order)).all()
+    assert made > 100
+
+
+def test_what_is_held_at_once_is_a_bound_on_every_memory() -> None:
+    """Memories of all devices together one byte below it leave no placement, by brute force."""
+    random, proved = Random(11), 0
+    for _ in range(of_all(400, few=60)):
+        instance = live(random)
+        problem = placement_problem(instance)
+        needs = [at_once(problem, v)[0] for v in range(problem.operations) if problem.time[v].min() > 0]
+        share = (max(needs, default=0) - 1) // problem.devices
+        if share < 0:
+            continue
+        devices = tuple(one.replace(memory_bytes=share) for one in instance.system.devices)
+        small = instance.replace(system=instance.system.replace(devices=devices))
+        assert brute_force(small, check)[0] is None
+        proved += 1
+    assert proved > 20
+
+
+def larger_than_its_memory(share: float) -> PlacementInstance:
+    """A chain of segments whose activations don't fit at a time if the forward pass runs first; memories of all devices
+    together are ``share`` of what an order that holds little needs."""
+    shape = {"layers": 3, "segments": 16, "hidden": 32, "length": 16, "batch": 4, "vocabulary": 64}
+    instance = training_step("transformer-xl", shape, 3, optimizer="sgd")
+    problem = placement_problem(instance)
+    together = np.zeros(problem.operations, dtype=np.int64)
+    limit = int(share * int(peaks_one_by_one(problem, together, frugal_order(problem))[0]) / 3)
+    devices = tuple(one.replace(memory_bytes=limit) for one in instance.system.devices)
+    return instance.replace(system=instance.system.replace(devices=devices))
+
+
+def test_a_first_mapping_where_forward_first_overflows() -> None:
+    instance = larger_than_its_memory(1.6)
+    problem = placement_problem(instance)
+    for kind in human.SPLITS:
+        device = human.split(problem, kind)
+        times = times_in_order(problem, device, by_rank(problem).tolist())
+        assert times is not None and (peaks_of(problem, device, times) > problem.memory).any()
+    run = Run(instance, SolveOptions(threads=1), check)
+    first(instance, run)
+    assert run.best is not None and run.best.certificate.feasible
+
+
+def test_what_no_schedule_can_hold_is_said_at_once() -> None:
+    instance = larger_than_its_memory(0.5)
+    run = Run(instance, SolveOptions(threads=1), check)
+    known.at_once(instance, run)
+    assert run.closed and run.best is None
+    found = solve(instance, "auto", SolveOptions(threads=1))
+    assert found.status == "infeasible" and found.infeasibility[0].labels == ("C2", "C3", "C6")
+    assert "all devices together hold" in found.infeasibility[0].message

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from chipmap.heuristics.placement.starts import heft as starts
 from chipmap.heuristics.placement.starts import human
 from chipmap.heuristics.placement.starts.apart import set_apart
 from chipmap.heuristics.placement.starts.etf import etf
+from chipmap.heuristics.placement.starts.frugal import frugal_order
 from chipmap.heuristics.placement.starts.heft_units import heft_units
 from chipmap.heuristics.placement.starts.partition import partition
 from chipmap.instances.placement.instance import PlacementSolution
@@ -59,6 +61,13 @@ class ChainState:
         self.simulated, self.turns = 0, threading.RLock()
         self.turning = True  # whether the search found the best by running schedules backwards
         self._heads_and_tails: lower.HeadsAndTails | None = None
+
+    @cached_property
+    def frugal_key(self) -> IntArray:
+        """The places of operations in an order that holds little [N]."""
+        found = np.empty(self.problem.operations, dtype=np.int64)
+        found[frugal_order(self.problem)] = np.arange(self.problem.operations)
+        return found
 
     @property
     def size(self) -> int:
@@ -129,7 +138,8 @@ class ChainState:
     def evaluate_and_keep(self, devices: IntArray, key: IntArray | None = None) -> bool:
         """Simulate a placement; whether it is better than the best so far, which it is from then on.
 
-        Without ``key``: by the upward rank, then by keys from the schedule run backwards, as long as these help.
+        Without ``key``: by the upward rank, where memory overflows also by an order that holds little, and by keys from
+        the schedule run backwards, as long as these help.
         """
         devices = set_apart(self.problem, devices)
         with self.turns:
@@ -137,6 +147,9 @@ class ChainState:
             found = self._placed(devices, self.key if key is None else key, self.work)
             self.best = better(before, found)
             if key is None and found is not None:
+                if found[0] and self.problem.instance.task.memory == "live":
+                    found = better(found, self._placed(devices, self.frugal_key, self.work)) or found
+                    self.best = better(self.best, self._placed(*found[2:], self.work))
                 self.ranked = better(self.ranked, found)
                 for _ in range(PASSES):
                     again = self._placed(devices, backward_keys(self.tables, devices, self.work), self.work)

@@ -2,12 +2,14 @@
 
 Step time: human splits, one device, and devices filled within their memories; operations start in one order, each as
 early as its device allows. Of these schedules the shortest that the checker accepts counts. Where memory is refused,
-operations run as they are listed, then one at a time. Throughput: the same devices, and blocks of about equal time.
+operations run in an order that holds little, or as they are listed, side by side or one at a time. Throughput: the same
+devices, and blocks of about equal time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from math import inf
 
 import numpy as np
@@ -17,6 +19,7 @@ from chipmap.heuristics.placement.shared import part_bytes
 from chipmap.heuristics.placement.starts import human
 from chipmap.heuristics.placement.starts.apart import set_apart
 from chipmap.heuristics.placement.starts.filling import filled
+from chipmap.heuristics.placement.starts.frugal import frugal_order, held_static, peaks_of
 from chipmap.heuristics.placement.starts.in_order import Times, times_alone, times_in_order
 from chipmap.heuristics.placement.starts.plain_blocks import blocks
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
@@ -61,37 +64,82 @@ def _valid(run: Run, solution: PlacementSolution) -> bool:
 
 def _schedules(problem: PlacementProblem, run: Run) -> None:
     """Report the shortest valid schedule of a few placements, or the first one of a large instance."""
-    rank, refused = by_rank(problem).tolist(), list[IntArray]()
-    found = list[tuple[int, int, IntArray, Times]]()
-    for device in _each_once(problem, _placements(problem)):
-        times = times_in_order(problem, device, rank)
-        if times is None:
-            continue
-        if problem.operations > FEW:
-            if _valid(run, problem.solution(device, times.start, times.moves)):
-                return
-            refused.append(device)
-        else:
-            found.append((times.step, len(found), device, times))
-    for _, _, device, times in sorted(found, key=lambda one: one[:2]):
-        if _valid(run, problem.solution(device, times.start, times.moves)):
+    rank = by_rank(problem).tolist()
+    if problem.operations > FEW:
+        _first_schedule(problem, run, rank)
+        return
+    devices = [*_each_once(problem, chain(_plain(problem), _filled(problem, problem.order.tolist())))]
+    if not _shortest(problem, run, devices, rank):
+        _frugal_schedules(problem, run, devices, _frugal(problem))
+
+
+def _first_schedule(problem: PlacementProblem, run: Run, rank: list[int]) -> None:
+    """Report the first valid schedule, the quickest ones to make first."""
+    plain = [*_each_once(problem, _plain(problem))]
+    for device in plain:
+        if _shortest(problem, run, [device], rank):
             return
-        refused.append(device)
-    listed = problem.order.tolist()
-    for schedule in (times_in_order, times_alone):
-        for device in reversed(refused):  # those that were filled first
-            times = schedule(problem, device, listed)
-            if times is not None and _valid(run, problem.solution(device, times.start, times.moves)):
+    order = _frugal(problem)
+    if order and _shortest(problem, run, plain, order):
+        return
+    listed = [*_each_once(problem, _filled(problem, problem.order.tolist()))]
+    for device in listed:
+        if _shortest(problem, run, [device], rank):
+            return
+    _frugal_schedules(problem, run, [*plain, *listed], order)
+
+
+def _frugal(problem: PlacementProblem) -> list[int]:
+    """An order that holds little; empty where the memory rule doesn't look at orders."""
+    return frugal_order(problem) if problem.instance.task.memory == "live" else []
+
+
+def _frugal_schedules(problem: PlacementProblem, run: Run, refused: list[IntArray], frugal: list[int]) -> None:
+    """Report the shortest valid schedule of these devices and of more, in orders that hold less."""
+    devices = refused[::-1]  # those that were filled first
+    if frugal:
+        devices = [*_each_once(problem, chain(devices, _filled(problem, frugal)))]
+    for order in filter(None, (frugal, problem.order.tolist())):
+        for schedule in (times_in_order, times_alone):
+            if _shortest(problem, run, devices, order, schedule):
                 return
 
 
-def _placements(problem: PlacementProblem) -> Iterator[IntArray]:
-    """Devices [N] on which what rests fits: human splits, one device, then devices filled by their memories."""
+def _shortest(
+    problem: PlacementProblem,
+    run: Run,
+    devices: Iterable[IntArray],
+    order: list[int],
+    schedule: Callable[[PlacementProblem, IntArray, list[int]], Times | None] = times_in_order,
+) -> bool:
+    """Report the shortest valid schedule on these ``devices``; whether there is one."""
+    made = [(device, times) for device in devices if (times := schedule(problem, device, order)) is not None]
+    fitting = [(device, times) for device, times in made if _fits(problem, device, times)]
+    return any(
+        _valid(run, problem.solution(device, times.start, times.moves))
+        for device, times in sorted(fitting, key=lambda one: one[1].step)
+    )
+
+
+def _fits(problem: PlacementProblem, device: IntArray, times: Times) -> bool:
+    """Whether a schedule fits the memories (C6)."""
+    rule = problem.instance.task.memory
+    if rule == "none":
+        return True
+    return not _over(problem, peaks_of(problem, device, times) if rule == "live" else held_static(problem, device))
+
+
+def _plain(problem: PlacementProblem) -> Iterator[IntArray]:
+    """Devices [N] on which what rests fits: human splits, and one device."""
     for device in (*_splits(problem), *_one_device(problem)):
         if _rests(problem, device):
             yield device
+
+
+def _filled(problem: PlacementProblem, order: list[int]) -> Iterator[IntArray]:
+    """Devices [N] filled by their memories, one operation after the other."""
     for share in SHARES:
-        found = filled(problem, problem.order.tolist(), share)
+        found = filled(problem, order, share)
         if found is not None:
             yield found
 
@@ -101,7 +149,8 @@ def _for_loads(problem: PlacementProblem) -> Iterator[IntArray]:
     yield from blocks(problem)
     yield from _one_device(problem)
     if not problem.instance.task.contiguous:
-        yield from _placements(problem)
+        yield from _plain(problem)
+        yield from _filled(problem, problem.order.tolist())
 
 
 def _splits(problem: PlacementProblem) -> Iterator[IntArray]:
@@ -119,13 +168,16 @@ def _one_device(problem: PlacementProblem) -> Iterator[IntArray]:
         yield np.full(problem.operations, d, dtype=np.int64)
 
 
+def _over(problem: PlacementProblem, held: IntArray) -> bool:
+    """Whether these bytes on the devices [D] are more than their memories."""
+    return bool((held > np.where(problem.memory < 0, 2**62, problem.memory)).any())
+
+
 def _rests(problem: PlacementProblem, device: IntArray) -> bool:
     """Whether what rests on the devices for the whole step fits their memories."""
     if problem.instance.task.memory == "none":
         return True
-    return bool(
-        (part_bytes(problem, device, problem.devices) <= np.where(problem.memory < 0, 2**62, problem.memory)).all()
-    )
+    return not _over(problem, part_bytes(problem, device, problem.devices))
 
 
 def _each_once(problem: PlacementProblem, devices: Iterator[IntArray]) -> Iterator[IntArray]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.family import get_family
+from chipmap.heuristics.placement.bounds.at_once import at_once, crowded
 from chipmap.heuristics.placement.shared import common_devices, part_bytes
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
@@ -52,6 +53,25 @@ def impossible(problem: PlacementProblem) -> Iterator[Infeasibility]:
             "more devices, or more memory",
             labels=("C6",),
         )
+    elif memory.min() >= 0 and problem.timed and problem.instance.task.memory == "live":
+        yield from _too_much_at_once(problem)
+
+
+def _too_much_at_once(problem: PlacementProblem) -> Iterator[Infeasibility]:
+    """What all devices together hold while an operation runs, in any schedule, where it is more than they have."""
+    limit = int(problem.memory.sum())
+    if int(problem.weights.sum() + problem.storages.bytes.sum()) + sum(size for size, _ in problem.copies) <= limit:
+        return
+    for v in crowded(problem, limit):
+        need, before, after = at_once(problem, v)
+        if need > limit:
+            message = f"while operation {problem.names[v]!r} runs, all devices together hold {need:,} bytes at least:"
+            message = f"{message} what {counted(before, 'operation')} before it made for {after:,} after it, and what"
+            message = f"{message} rests; the memories have {limit:,} bytes"
+            labels = ("C2", "C3", "C6") if problem.devices > 1 else ("C2", "C6")
+            remedies = "more devices, or more memory", "a smaller batch, or fewer steps"
+            yield Infeasibility.of("C6", "memory", (need, limit, "bytes"), message, *remedies, labels=labels)
+            return
 
 
 def _too_large(problem: PlacementProblem, needs: IntArray) -> Iterator[Infeasibility]:

@@ -9,6 +9,7 @@ from chipmap.deadline import Stop
 from chipmap.heuristics.placement.search.units import units
 from chipmap.heuristics.placement.siblings.roles import Roles, roles
 from chipmap.heuristics.placement.siblings.smaller import RULES, Sibling, carried, smaller
+from chipmap.heuristics.placement.starts import human
 from chipmap.heuristics.placement.starts.etf import etf
 from chipmap.heuristics.placement.starts.heft_units import heft_units
 from chipmap.heuristics.placement.starts.partition import partition
@@ -40,9 +41,16 @@ class SiblingState(ChainState):
 
 
 def siblings_if_large(state: ChainState, turn: Turn) -> None:
-    """Plans of siblings, where the graph is large and the user gives no start; then ETF, if it ends soon."""
+    """Human splits and plans of siblings, where the graph is large and the user gives no start; then ETF, if it ends
+    soon."""
     if state.problem.operations < LARGE or turn.run.options.warm_start not in (None, "none"):
         return
+    if state.problem.timed:
+        made = human.layers(state.problem)
+        for kind in human.SPLITS:
+            state.evaluate_and_keep(human.split(state.problem, kind, made))
+            turn.deadline.check()
+        state.tell_best(turn, "human")
     siblings(state, turn)
     if state.carried:
         with suppress(Stop):
@@ -72,8 +80,8 @@ def siblings(state: ChainState, turn: Turn) -> None:
             _placed(state, part, made, sibling, run.options.seed + SEEDS * number)
             turn.deadline.check()
     finally:
-        state.carried = state.best is not None and state.best[0] == 0
         if state.best is not None and state.best[:2] != told:
+            state.carried = state.best[0] == 0
             state.tell_best(turn, "sibling")
 
 
