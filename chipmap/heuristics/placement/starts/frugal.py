@@ -124,8 +124,8 @@ def _spans(
     """When each storage is first read and no longer needed on each device [S, D] (-1: never), by the ``start`` and
     ``ends`` [N] of operations; at home at its producer's end at the earliest. What rests isn't counted."""
     storages, count = problem.storages, problem.devices
-    begin = np.full(len(storages) * count, last, dtype=np.int64)
-    end = np.full(len(storages) * count, -1, dtype=np.int64)
+    begin: IntArray = np.full(len(storages) * count, last, dtype=np.int64)
+    end: IntArray = np.full(len(storages) * count, -1, dtype=np.int64)
     place = storages.read * count + device[storages.readers]
     np.minimum.at(begin, place, start[storages.readers])
     np.maximum.at(end, place, ends[storages.readers])
