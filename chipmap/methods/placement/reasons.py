@@ -32,7 +32,14 @@ REMEDIES = {
 
 
 def impossible(problem: PlacementProblem) -> Iterator[Infeasibility]:
-    """What can be seen at once: readers that no route reaches, and what is larger than the memories it may use."""
+    """What can be seen at once: readers that no route reaches, and what is larger than the memories it may use; where
+    there is nothing of it, what all devices hold at a time."""
+    found = [*_one_by_one(problem)]
+    yield from found or _too_much_at_once(problem)
+
+
+def _one_by_one(problem: PlacementProblem) -> Iterator[Infeasibility]:
+    """What needs no order of the operations."""
     yield from _unreached(problem)
     if problem.instance.task.memory == "none" or not problem.operations:
         return
@@ -53,13 +60,13 @@ def impossible(problem: PlacementProblem) -> Iterator[Infeasibility]:
             "more devices, or more memory",
             labels=("C6",),
         )
-    elif memory.min() >= 0 and problem.timed and problem.instance.task.memory == "live":
-        yield from _too_much_at_once(problem)
 
 
 def _too_much_at_once(problem: PlacementProblem) -> Iterator[Infeasibility]:
     """What all devices together hold while an operation runs, in any schedule, where it is more than they have."""
-    limit = int(problem.memory.sum())
+    live, limit = problem.timed and problem.instance.task.memory == "live", int(problem.memory.sum())
+    if not live or not problem.operations or problem.memory.min() < 0:
+        return
     if int(problem.weights.sum() + problem.storages.bytes.sum()) + sum(size for size, _ in problem.copies) <= limit:
         return
     for v in crowded(problem, limit):

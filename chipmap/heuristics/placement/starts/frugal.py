@@ -57,14 +57,9 @@ def frugal_order(problem: PlacementProblem) -> list[int]:
     return found
 
 
-def peaks_one_by_one(problem: PlacementProblem, device: IntArray, order: Sequence[int]) -> IntArray:
-    """The most bytes on each device [D] with rule ``live``, if operations run one at a time in a topological order, and
-    what one lacks is sent right before it."""
-    return curves_one_by_one(problem, device, order).max(axis=1)
-
-
 def curves_one_by_one(problem: PlacementProblem, device: IntArray, order: Sequence[int]) -> IntArray:
-    """The same at each place of the order [D, N]."""
+    """The bytes on each device at each place of a topological order [D, N] with rule ``live``, if operations run one at
+    a time, and what one lacks is sent right before it."""
     count = problem.operations
     place = np.empty(count, dtype=np.int64)
     place[np.asarray(order, dtype=np.int64)] = np.arange(count)
