@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 
 from chipmap.family import Family, resolve
-from tests.conformance.cases import FAMILIES, TinyCase, cases, identify, infeasible
+from tests.conformance.cases import FAMILIES, TinyCase, cases, hooks, identify, infeasible
 
 every_case = pytest.mark.parametrize("case", [case for f in FAMILIES for case in cases(f)], ids=identify)
 
@@ -17,12 +17,14 @@ def test_the_cases_say_something(family: Family) -> None:
     """Each constraint changes the optimum of some case, some have no solution, and some are of each objective.
 
     What no mapping of a model can break, as its domains imply it, need not be what leaves a case without a solution.
+    Nor need what every instance can keep at a price: the family's tests name it ``ALWAYS_KEPT``.
     """
     optima = [case.best[0] for case in cases(family)]
     assert len(cases(family)) >= 10 and sum(value is not None for value in optima) >= 10
     modules = [import_module(form.build.partition(":")[0]) for form in family.formulations]
     implied = set.intersection(*(set(getattr(module, "BY_DOMAIN", ())) for module in modules))
     without = {label for labels, _ in infeasible(family) for label in labels}
+    implied |= set(getattr(hooks(family), "ALWAYS_KEPT", ()))
     assert without | implied == set(family.constraints) - {family.oracle} | implied
     in_force = [case for case in cases(family) if hasattr(case.instance, "constraints")]
     binding = set()

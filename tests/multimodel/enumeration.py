@@ -107,7 +107,7 @@ def _judged(instance: MultiInstance, m: int) -> Parts:
                 broken = [*checker.c3_path(instance, alone), *checker.c5_memory(instance, alone)]
                 mask = sum(1 << at[p.chiplet] for p in pieces)
                 latency = checker.latency(instance, model, segments)
-                known[pieces] = None if broken else (latency, checker.t2_energy(instance, alone), mask)
+                known[pieces] = None if broken else (latency, checker.t2_energy(instance, alone, {}), mask)
         row = [known[pieces] for pieces in part]
         if None not in row:
             rows.append(row)

@@ -11,6 +11,8 @@ from chipmap.instances.multimodel.instance import Chiplet, Layer, Model, Module,
 
 #: Bytes of SRAM that hold each layer of an instance of seed 5, but no two of one model.
 SMALL = 450_000
+#: A schedule that runs no frame keeps these.
+ALWAYS_KEPT = ("C7", "C8")
 
 
 def made(seed: int, objective: str = "edp", windows: int = 2, task: dict[str, Any] | None = None, **rest: Any) -> Any:
@@ -36,7 +38,32 @@ def variants() -> dict[str, MultiInstance]:
         "many watts": made(8, "weighted", task={"watts": 12.5}),
         "no links needed": made(9, "edp", 3, layers=(1, 1, 1), columns=1),
         "pins": pinned,
+        "frames": rated((2, 1), 2, None),
+        "frames that follow": rated((1, 2), 1, "m0"),
+        "frames within energy": rated((2, 1), 1, None, energy_limit_pj=800),
     }
+
+
+def rated(layers: tuple[int, int], often: int, after: str | None, **task: Any) -> MultiInstance:
+    """Two models on two linked chiplets, with transfers at no cost and a hyperperiod of 4 ns.
+
+    Layers take 1 or 2 ns. The second model comes ``often`` times as often as the first, perhaps after it.
+    """
+    times = ({"N": (1, 100), "S": (2, 70)}, {"N": (2, 300), "S": (1, 200)})
+    models = tuple(
+        Model(
+            name=f"m{m}",
+            layers=tuple(Layer(name=f"l{k}", costs=times[(m + k) % 2]) for k in range(count)),
+            frames_per_s=2.5e8 * (often if m else 1),
+            frame_weight=2 - m,
+            after=after if m else None,
+        )
+        for m, count in enumerate(layers)
+    )
+    chiplets = tuple(Chiplet(name=f"c{c}", kind=kind, hops=0) for c, kind in enumerate("NS"))
+    free: dict[str, Any] = {"hop_ns": 0, "dram_ns": 0, "hop_pj_per_byte": 0.0, "dram_pj_per_byte": 0.0}
+    module = Module(chiplets=chiplets, links=(("c0", "c1"),), **free)
+    return MultiInstance.make(name="rated", task=Task(objective="frames", **task), models=models, module=module)
 
 
 def infeasible() -> dict[str, tuple[tuple[str, ...], MultiInstance]]:

@@ -8,6 +8,7 @@ from chipmap.families.multimodel import FAMILY
 from chipmap.instances.multimodel import Forbidden, MultiInstance, MultiSolution, Pin
 from chipmap.instances.multimodel.instance import Chiplet, Layer, Model, Module, Piece, Task
 from chipmap.validation.multimodel.checker import check
+from tests.multimodel.test_frames import FRAME_BREAKS
 
 Window = list[tuple[str, int, int, str]]
 
@@ -194,7 +195,7 @@ def test_one_unit_less_breaks_nothing() -> None:
 
 
 def test_every_label_is_broken_here() -> None:
-    assert BREAKS.keys() == FAMILY.constraints.keys()
+    assert BREAKS.keys() | FRAME_BREAKS.keys() == FAMILY.constraints.keys()
 
 
 def test_a_term_changes_alone() -> None:

@@ -20,7 +20,7 @@ from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.instances.multimodel.timeline import Span, TimelineWindow, all_energies, energies, timeline
 from chipmap.instances.multimodel.units import units
 from chipmap.methods.multimodel.chain import RATES, auto
-from chipmap.records import Unit, counted
+from chipmap.records import InputError, Unit, counted
 from chipmap.records.quantities import in_unit, share
 from chipmap.result import Infeasibility
 
@@ -77,6 +77,9 @@ class _Work(Explaining[MultimodelTrial]):
     most_reasons = TOLD
 
     def __init__(self, instance: MultiInstance, *rest: Any) -> None:
+        if instance.task.objective == "frames":
+            remedy = "Solve it: bounds and frames.csv say which frames are dropped."
+            raise InputError("explain doesn't know objective frames", "task.objective", remedy)
         self.problem: MultiProblem = multi_problem(instance)
         self.unit, self.word = units(instance).objective, OBJECTIVES[instance.task.objective]
         super().__init__(instance, *rest)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from chipmap.instances.multimodel.instance import MultiSolution
+from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
 from chipmap.instances.multimodel.problem import MultiProblem, Segment, placed, schedule
+from chipmap.records import InputError
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,13 @@ class Decisions:
                     windows[w].append((m, layer, layer, c))
                 before = here
         return schedule(self.problem, windows)
+
+
+def refuse_frames(instance: MultiInstance) -> None:
+    """Raise :class:`InputError` for objective ``frames``, whose models stand alone."""
+    if instance.task.objective == "frames":
+        remedy = "Take build(instance), and add to its model."
+        raise InputError("models of frames stand alone", "task.objective", remedy)
 
 
 def places(problem: MultiProblem) -> Iterator[tuple[int, int, int, int]]:

@@ -10,16 +10,22 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
-import numpy as np
 from ortools.sat.python import cp_model
 
 from chipmap.family import Scope
 from chipmap.formulations.built import Built, Statement, stated
-from chipmap.formulations.cpsat import LabelledModel
-from chipmap.formulations.multimodel.choices import Decisions, MultiChoices, places
+from chipmap.formulations.multimodel import cpsat_frames
+from chipmap.formulations.multimodel.choices import Decisions, MultiChoices, places, refuse_frames
+from chipmap.formulations.multimodel.cpsat_mapping import (
+    Builder,
+    c1_chain,
+    c3_path,
+    c5_memory,
+    c6_pins,
+    layer_time,
+)
 from chipmap.formulations.multimodel.shared import Flow, most_coefficient, shared_in_cpsat
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, in_force
-from chipmap.instances.multimodel.pinned import pinned
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, static_power, watts
 from chipmap.records import InputError
 
@@ -63,6 +69,8 @@ class MultiCpVariables:
 def build(instance: MultiInstance, choices: MultiCpChoices | Mapping[str, Any] = MultiCpChoices()) -> Built:
     """The CP-SAT model of ``instance``, minimising its objective in ticks."""
     chosen = stated(MultiCpChoices, choices)
+    if instance.task.objective == "frames":
+        return cpsat_frames.build(instance, chosen, chosen.labels == "assume")
     model = cp_model.CpModel()
     model.name = instance.name
     variables = add_multimodel(model, instance, chosen)
@@ -77,8 +85,9 @@ def add_multimodel(
 ) -> MultiCpVariables:
     """Add ``instance`` to ``model``, with ``prefix`` before its variables' names and without an objective.
 
-    Raises :class:`InputError` where T1 · T2 of an EDP instance may pass 64 bits.
+    Raises :class:`InputError` where T1 · T2 of an EDP instance may pass 64 bits, and for objective ``frames``.
     """
+    refuse_frames(instance)
     problem = multi_problem(instance)
     if max(static_power(instance) * problem.most_time, most_coefficient(problem)) > LARGEST:
         raise _too_large(problem)
@@ -103,36 +112,6 @@ def add_multimodel(
     return MultiCpVariables(*made, state)
 
 
-class Builder(LabelledModel):
-    """The model on its way: literals of the flow, and what they add up to."""
-
-    def __init__(self, model: cp_model.CpModel, problem: MultiProblem, prefix: str, assume: bool) -> None:
-        super().__init__(model, prefix, assume)
-        self.problem = problem
-        listed = list(places(problem))
-        inner = [key for key in listed if key[1] < problem.models[key[0]].layers - 1]
-        self.x, self.start, self.end = (
-            {key: self.literal(f"{name}{list(key)}") for key in listed} for name in ("x", "start", "end")
-        )
-        self.stay = {key: self.literal(f"stay{list(key)}") for key in inner}
-        self.move = {(*key, d): self.literal(f"move{[*key, d]}") for key in inner for d in self.near(key[3])}
-        self.window: list[Any] = []
-        self.bottleneck: dict[tuple[int, int], Any] = {}
-        self.latency: dict[tuple[int, int], Any] = {}
-        self.segment: dict[tuple[int, int, int], Any] = {}
-        self.shared: dict[int, Any] = {}
-        self.time: Any = 0
-        self.energy: Any = 0
-
-    def near(self, c: int) -> tuple[int, ...]:
-        """The chiplets to which a model may move from c; all others where C3 is assumed, which then keeps to links."""
-        return tuple(d for d in range(self.problem.chiplets) if d != c) if self.assume else self.problem.neighbours[c]
-
-    def runs(self, m: int, k: int, w: int) -> Any:
-        """[layer k of model m runs in window w]."""
-        return sum(self.x[m, k, w, c] for c in range(self.problem.chiplets))
-
-
 def c0_domain(builder: Builder) -> None:
     """C0: no empty window before a used one."""
     problem = builder.problem
@@ -142,39 +121,6 @@ def c0_domain(builder: Builder) -> None:
         for m, k in layers:
             for c in range(problem.chiplets):
                 builder.clause("c0_domain", [*used, ~builder.x[m, k, w + 1, c]])
-
-
-def c3_path(builder: Builder) -> None:
-    """C3: x = start + stay + moves in = end + stay + moves out, with moves along links only."""
-    problem = builder.problem
-    for m, k, w, c in places(problem):
-        near, last = builder.near(c), k == problem.models[m].layers - 1
-        came, left = [builder.start[m, k, w, c]], [builder.end[m, k, w, c]]
-        if k:
-            came += [builder.stay[m, k - 1, w, c], *(builder.move[m, k - 1, w, d, c] for d in near)]
-        if not last:
-            left += [builder.stay[m, k, w, c], *(builder.move[m, k, w, c, d] for d in near)]
-        for flow in (came, left):
-            builder.model.add(sum(flow) == builder.x[m, k, w, c])
-    for (*_, c, d), move in builder.move.items():
-        if d not in problem.neighbours[c]:
-            builder.enforce("c3_path", builder.model.add(move == 0))
-
-
-def c1_chain(builder: Builder) -> None:
-    """C1: one place per layer; layer l + 1 is in no earlier window than l, and starts no range where l runs."""
-    problem = builder.problem
-    for m, model in enumerate(problem.models):
-        for k in range(model.layers):
-            everywhere = sum(builder.runs(m, k, w) for w in range(problem.windows))
-            builder.enforce("c1_chain", builder.model.add(everywhere == 1))
-        for k in range(model.layers - 1):
-            for w in range(problem.windows):
-                starts = [builder.start[m, k + 1, w, c] for c in range(problem.chiplets)]
-                builder.enforce("c1_chain", builder.model.add(sum(starts) + builder.runs(m, k, w) <= 1))
-                later = sum(builder.runs(m, k + 1, v) for v in range(w + 1))
-                earlier = sum(builder.runs(m, k, v) for v in range(w + 1))
-                builder.enforce("c1_chain", builder.model.add(later <= earlier))
 
 
 def c2_apart(builder: Builder) -> None:
@@ -187,20 +133,6 @@ def c2_apart(builder: Builder) -> None:
                 begun += [builder.start[m, k, w, c] for k in range(model.layers)]
                 begun += [builder.move[m, k, w, d, c] for k in range(model.layers - 1) for d in builder.near(c)]
             builder.enforce("c2_apart", builder.model.add(sum(begun) <= 1))
-
-
-def c5_memory(builder: Builder) -> None:
-    """C5: Σ_l weights(l) · x + b · (in + out)(l') · x[l'] <= SRAM for each l', where the chiplet has a limit."""
-    problem = builder.problem
-    for c, chiplet in enumerate(problem.instance.module.chiplets):
-        if chiplet.sram_bytes is None:
-            continue
-        for m, model in enumerate(problem.models):
-            for w in range(problem.windows):
-                held = sum(int(model.weights[k]) * builder.x[m, k, w, c] for k in range(model.layers))
-                for k in range(model.layers):
-                    need = held + int(model.need[k]) * builder.x[m, k, w, c]
-                    builder.enforce("c5_memory", builder.model.add(need <= chiplet.sram_bytes))
 
 
 def t1_latency(builder: Builder) -> None:
@@ -232,24 +164,7 @@ def t1_latency(builder: Builder) -> None:
 
 def _segment(builder: Builder, m: int, w: int, c: int) -> Any:
     """t[m, w, c]: layers, reads, writes and transfers of a mini-batch, in ns."""
-    return sum(_time(builder, m, k, w, c) for k in range(builder.problem.models[m].layers))
-
-
-def _time(builder: Builder, m: int, k: int, w: int, c: int) -> Any:
-    """What layer k adds to t[m, w, c], with the transfers beside it, in ns."""
-    problem, key = builder.problem, (m, k, w, c)
-    model = problem.models[m]
-    parts = [
-        int(model.time[k, c]) * builder.x[key],
-        int(model.read_time[k, c]) * builder.start[key],
-        int(model.write_time[k, c]) * builder.end[key],
-    ]
-    for d in builder.near(c):
-        if k < model.layers - 1:
-            parts.append(int(model.send_time[k]) * builder.move[m, k, w, c, d])
-        if k and problem.both_ends:
-            parts.append(int(model.send_time[k - 1]) * builder.move[m, k - 1, w, d, c])
-    return sum(parts)
+    return sum(layer_time(builder, m, k, w, c) for k in range(builder.problem.models[m].layers))
 
 
 def _latency(builder: Builder, m: int, w: int) -> Any:
@@ -274,7 +189,7 @@ def cut_layer(builder: Builder) -> None:
     problem = builder.problem
     for (m, w), longest in builder.bottleneck.items():
         for k in range(problem.models[m].layers):
-            layer = sum(_time(builder, m, k, w, c) for c in range(problem.chiplets))
+            layer = sum(layer_time(builder, m, k, w, c) for c in range(problem.chiplets))
             builder.enforce("cut_layer", builder.model.add(layer <= longest))
 
 
@@ -313,25 +228,6 @@ def c4_limits(builder: Builder) -> None:
                 row = builder.model.add(sum(builder.window[:w]) + end <= given.deadline_ns)
                 literals = [builder.x[m, model.layers - 1, w, c], *builder.assumption(f"c4_limits_deadline_{m}")]
                 row.only_enforce_if(literals)
-
-
-def c6_pins(builder: Builder) -> None:
-    """C6: Σ_w x[m, l, w, c] = 0 off a layer's chiplets, equal within a group, at most 1 over layers apart."""
-    problem, asked = builder.problem, pinned(builder.problem)
-    assert asked is not None
-
-    def on(layer: tuple[int, int], c: int) -> Any:
-        return sum(builder.x[*layer, w, c] for w in range(problem.windows))
-
-    for m, allowed in enumerate(asked.allowed):
-        for k, c in zip(*np.nonzero(~allowed), strict=True):
-            builder.enforce("c6_pins", builder.model.add(on((m, int(k)), int(c)) == 0))
-    for c in range(problem.chiplets):
-        for first, *others in asked.groups:
-            for other in others:
-                builder.enforce("c6_pins", builder.model.add(on(other, c) == on(first, c)))
-        for group in asked.apart:
-            builder.enforce("c6_pins", builder.model.add(sum(on(layer, c) for layer in group) <= 1))
 
 
 def _cost(builder: Builder) -> Any:

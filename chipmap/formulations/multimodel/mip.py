@@ -11,17 +11,24 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-import numpy as np
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 
 from chipmap.deadline import look
 from chipmap.family import Scope
 from chipmap.formulations.built import Built, Statement, require_empty, stated, unit
-from chipmap.formulations.multimodel.choices import Decisions, MultiChoices, places
+from chipmap.formulations.multimodel import mip_frames
+from chipmap.formulations.multimodel.choices import Decisions, MultiChoices, places, refuse_frames
+from chipmap.formulations.multimodel.mip_mapping import (
+    c1_chain,
+    c3_path,
+    c5_memory,
+    c6_pins,
+    def_places,
+    layer_time,
+)
 from chipmap.formulations.multimodel.shared import Flow, stated_loads
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, in_force
-from chipmap.instances.multimodel.pinned import pinned
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, static_power, watts
 from chipmap.instances.multimodel.sharing import Sharing
 
@@ -36,6 +43,8 @@ class MultiMipChoices(MultiChoices):
 def build(instance: MultiInstance, choices: MultiMipChoices | Mapping[str, Any] = MultiMipChoices()) -> Built:
     """The MIP of ``instance``, minimising its objective in ticks (of an EDP instance a weighted sum, in pJ)."""
     chosen = stated(MultiMipChoices, choices)
+    if instance.task.objective == "frames":
+        return mip_frames.build(instance, chosen)
     model = pyo.ConcreteModel(name=instance.name)
     model.multi = pyo.Block()
     add_multimodel(model.multi, instance, chosen)
@@ -61,9 +70,10 @@ def add_multimodel(block: pyo.Block, instance: MultiInstance, choices: MultiMipC
     Afterwards the block has the binaries ``x[m, l, w, c]`` (layer l of model m runs in window w on chiplet c), and the
     linear expressions ``terms["T1"]`` (ns; exact or above, but not rounded up where chiplets share), ``terms["T2"]``
     (pJ) and ``cost`` (ticks; for ``edp`` the weighted sum of :class:`MultiMipChoices`). ``statement`` has the labels
-    that it states. Raises :class:`InputError` for a block in use.
+    that it states. Raises :class:`InputError` for a block in use, and for objective ``frames``.
     """
     require_empty(block, "add_multimodel")
+    refuse_frames(instance)
     problem, state = multi_problem(instance), Statement()
     block.statement = state
     block.time_unit, block.energy_unit = unit(problem.most_time), unit(problem.most_energy)
@@ -100,23 +110,6 @@ def cost(block: pyo.Block, problem: MultiProblem, rate: int | None) -> Any:
     return rate_of(problem, rate) / 1000 * block.terms["T1"] + block.terms["T2"]
 
 
-def def_places(block: pyo.Block, problem: MultiProblem) -> None:
-    """x binary; ``start``, ``end``, ``stay`` and ``move`` follow from it, so that they are continuous.
-
-    ``runs[m, l, w]`` = Σ_c x[m, l, w, c].
-    """
-    listed = list(places(problem))
-    inner = [key for key in listed if key[1] < problem.models[key[0]].layers - 1]
-    block.x = pyo.Var(listed, domain=pyo.Binary)
-    block.start, block.end = pyo.Var(listed, bounds=(0, 1)), pyo.Var(listed, bounds=(0, 1))
-    block.stay = pyo.Var(inner, bounds=(0, 1))
-    block.move = pyo.Var([(*key, d) for key in inner for d in problem.neighbours[key[3]]], bounds=(0, 1))
-    chiplets = range(problem.chiplets)
-    block.runs = pyo.Expression(
-        sorted({key[:3] for key in listed}), rule=lambda b, m, k, w: pyo.quicksum(b.x[m, k, w, c] for c in chiplets)
-    )
-
-
 def c0_domain(block: pyo.Block, problem: MultiProblem) -> None:
     """C0: runs[m, l, w + 1] <= Σ_{m', l'} runs[m', l', w], no empty window before a used one."""
     rows = block.c0_domain = pyo.Constraint(pyo.Any)
@@ -126,41 +119,6 @@ def c0_domain(block: pyo.Block, problem: MultiProblem) -> None:
         for m, k in layers:
             look()
             rows[m, k, w] = block.runs[m, k, w + 1] <= used
-
-
-def c3_path(block: pyo.Block, problem: MultiProblem) -> None:
-    """C3: x = start + stay + moves in = end + stay + moves out, with moves along links only."""
-    rows = block.c3_path = pyo.Constraint(pyo.Any)
-    for m, k, w, c in places(problem):
-        look()
-        near, last = problem.neighbours[c], k == problem.models[m].layers - 1
-        came = block.start[m, k, w, c]
-        if k:
-            came += block.stay[m, k - 1, w, c] + pyo.quicksum(block.move[m, k - 1, w, d, c] for d in near)
-        left = block.end[m, k, w, c]
-        if not last:
-            left += block.stay[m, k, w, c] + pyo.quicksum(block.move[m, k, w, c, d] for d in near)
-        rows[m, k, w, c, "in"] = block.x[m, k, w, c] == came
-        rows[m, k, w, c, "out"] = block.x[m, k, w, c] == left
-
-
-def c1_chain(block: pyo.Block, problem: MultiProblem) -> None:
-    """C1: Σ_w runs[m, l, w] = 1; layer l + 1 is in no earlier window than l, and starts no range where l runs."""
-    rows = block.c1_chain = pyo.Constraint(pyo.Any)
-    for m, model in enumerate(problem.models):
-        for k in range(model.layers):
-            look()
-            rows[m, k] = pyo.quicksum(block.runs[m, k, w] for w in range(problem.windows)) == 1
-        for k in range(model.layers - 1):
-            look()
-            for w in range(problem.windows):
-                starts = pyo.quicksum(block.start[m, k + 1, w, c] for c in range(problem.chiplets))
-                rows[m, k, w, "start"] = starts + block.runs[m, k, w] <= 1
-                if w < problem.windows - 1:
-                    until = range(w + 1)
-                    rows[m, k, w] = pyo.quicksum(block.runs[m, k + 1, v] for v in until) <= pyo.quicksum(
-                        block.runs[m, k, v] for v in until
-                    )
 
 
 def c2_apart(block: pyo.Block, problem: MultiProblem) -> None:
@@ -174,25 +132,6 @@ def c2_apart(block: pyo.Block, problem: MultiProblem) -> None:
                 begun += [block.start[m, k, w, c] for k in range(model.layers)]
                 begun += [block.move[m, k, w, d, c] for k in range(model.layers - 1) for d in problem.neighbours[c]]
             rows[w, c] = pyo.quicksum(begun) <= 1
-
-
-def c5_memory(block: pyo.Block, problem: MultiProblem) -> None:
-    """C5: Σ_l weights(l) · x + b · (in + out)(l') · x[l'] <= SRAM for each l', where the chiplet has a limit.
-
-    x[l'] may be 0: then the row still holds, as it leaves out only what isn't there.
-    """
-    rows = block.c5_memory = pyo.Constraint(pyo.Any)
-    for c, chiplet in enumerate(problem.instance.module.chiplets):
-        if chiplet.sram_bytes is None:
-            continue
-        for m, model in enumerate(problem.models):
-            look()
-            scale = unit(int(model.weights.sum()) + int(model.need.max()) + chiplet.sram_bytes)
-            for w in range(problem.windows):
-                held = pyo.quicksum(int(model.weights[k]) / scale * block.x[m, k, w, c] for k in range(model.layers))
-                for k in range(model.layers):
-                    buffers = int(model.need[k]) / scale * block.x[m, k, w, c]
-                    rows[m, k, w, c] = held + buffers <= chiplet.sram_bytes / scale
 
 
 def t1_latency(block: pyo.Block, problem: MultiProblem) -> Any:
@@ -209,7 +148,9 @@ def t1_latency(block: pyo.Block, problem: MultiProblem) -> Any:
         models,
         windows,
         chiplets,
-        rule=lambda b, m, w, c: pyo.quicksum(_time(b, problem, m, k, w, c) for k in range(problem.models[m].layers)),
+        rule=lambda b, m, w, c: pyo.quicksum(
+            layer_time(b, problem, m, k, w, c) for k in range(problem.models[m].layers)
+        ),
     )
     block.latency = pyo.Expression(models, windows, rule=lambda b, m, w: _latency(b, problem, m, w))
     rows, slowest = pyo.Constraint(pyo.Any), pyo.Constraint(pyo.Any)
@@ -241,22 +182,6 @@ def def_shared(block: pyo.Block, problem: MultiProblem, sharing: Sharing) -> Non
             rows[w, name] = rate.denominator / scale * load <= time
 
 
-def _time(block: pyo.Block, problem: MultiProblem, m: int, k: int, w: int, c: int) -> Any:
-    """What layer k adds to t[m, w, c], with the transfers beside it, in units of ``block.time_unit``."""
-    model, scale = problem.models[m], block.time_unit
-    parts = [
-        int(model.time[k, c]) / scale * block.x[m, k, w, c],
-        int(model.read_time[k, c]) / scale * block.start[m, k, w, c],
-        int(model.write_time[k, c]) / scale * block.end[m, k, w, c],
-    ]
-    for d in problem.neighbours[c]:
-        if k < model.layers - 1:
-            parts.append(int(model.send_time[k]) / scale * block.move[m, k, w, c, d])
-        if k and problem.both_ends:
-            parts.append(int(model.send_time[k - 1]) / scale * block.move[m, k - 1, w, d, c])
-    return pyo.quicksum(parts)
-
-
 def _latency(block: pyo.Block, problem: MultiProblem, m: int, w: int) -> Any:
     """Lat[m, w]: Σ t + weights + (q - 1) · max t, in units of ``block.time_unit``."""
     model, scale = problem.models[m], block.time_unit
@@ -280,7 +205,7 @@ def cut_layer(block: pyo.Block, problem: MultiProblem) -> None:
     for m, model in enumerate(problem.models):
         for k, w in product(range(model.layers), range(problem.windows)):
             look()
-            parts = (_time(block, problem, m, k, w, c) for c in range(problem.chiplets))
+            parts = (layer_time(block, problem, m, k, w, c) for c in range(problem.chiplets))
             rows[m, k, w] = pyo.quicksum(parts) <= block.bottleneck[m, w]
 
 
@@ -325,24 +250,3 @@ def c4_limits(block: pyo.Block, problem: MultiProblem) -> None:
             rows[m, w] = before + block.latency[m, w] <= limit
             if problem.sharing is not None:
                 rows[m, w, "shared"] = before + block.shared[w] <= limit
-
-
-def c6_pins(block: pyo.Block, problem: MultiProblem) -> None:
-    """C6: Σ_w x[m, l, w, c] = 0 off a layer's chiplets, equal within a group, at most 1 over layers apart."""
-    asked, rows = pinned(problem), pyo.Constraint(pyo.Any)
-    block.c6_pins = rows
-    assert asked is not None
-
-    def on(layer: tuple[int, int], c: int) -> Any:
-        look()
-        return pyo.quicksum(block.x[*layer, w, c] for w in range(problem.windows))
-
-    for m, allowed in enumerate(asked.allowed):
-        for k, c in zip(*np.nonzero(~allowed), strict=True):
-            rows["off", m, int(k), int(c)] = on((m, int(k)), int(c)) == 0
-    for c in range(problem.chiplets):
-        for g, (first, *others) in enumerate(asked.groups):
-            for i, other in enumerate(others):
-                rows["together", g, i, c] = on(other, c) - on(first, c) == 0
-        for g, group in enumerate(asked.apart):
-            rows["apart", g, c] = pyo.quicksum(on(layer, c) for layer in group) <= 1

@@ -3,6 +3,7 @@
 from chipmap.instances.multimodel.instance import (
     Chiplet,
     Forbidden,
+    FrameRun,
     Layer,
     Model,
     Module,
@@ -16,6 +17,7 @@ from chipmap.instances.multimodel.instance import (
 __all__ = [
     "Chiplet",
     "Forbidden",
+    "FrameRun",
     "Layer",
     "Model",
     "Module",

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from chipmap.instances.multimodel.frame_files import frame_files, frame_measures
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem
 from chipmap.instances.multimodel.timeline import Range, Span, TimelineWindow, all_energies, timeline
@@ -70,6 +71,8 @@ def measures(instance: MultiInstance, solution: MultiSolution | None) -> dict[st
     if solution is None:
         return {}
     problem = multi_problem(instance)
+    if instance.task.objective == "frames":
+        return frame_measures(problem, solution)
     windows = timeline(problem, solution)
     time, parts = sum(window.time for window in windows), all_energies(problem, windows)
     spans = [span for window in windows for span in window.spans]
@@ -83,8 +86,12 @@ def measures(instance: MultiInstance, solution: MultiSolution | None) -> dict[st
 
 
 def files(instance: MultiInstance, solution: MultiSolution) -> dict[str, bytes]:
-    """The files written beside a solution: ``schedule.csv`` and ``trace.json``; none where it isn't the instance's."""
+    """The files written beside a solution: ``schedule.csv`` and ``trace.json``; none where it isn't the instance's.
+
+    With objective ``frames``: ``frames.csv`` and ``trace.json``."""
     problem = multi_problem(instance)
+    if instance.task.objective == "frames":
+        return frame_files(problem, solution)
     try:
         windows = timeline(problem, solution)
     except InputError:

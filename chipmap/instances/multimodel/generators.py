@@ -108,6 +108,28 @@ def scenario(number: int, pipelined: bool = True, **parameters: Any) -> MultiIns
     return networks(SCENARIOS[number], **given)
 
 
+def frames(number: int, periods: Few = 1, name: str = "multimodel-frames", **parameters: Any) -> MultiInstance:
+    """A scenario of SCAR's table III, 6 to 10, with its batches as frames per second (those of XRBench).
+
+    A frame is to be done within ``periods`` periods of its model. Gaze estimation (``eyecod_fbnet``) comes after eye
+    segmentation (``eyecod_ritnet``). ``parameters`` as of :func:`networks`.
+    """
+    if number not in range(6, 11):
+        raise InputError(f"scenario {number} has no rates", "number", "Give 6 to 10.")
+    parts = [(part, rate, network) for network, rate in SCENARIOS[number].items() for part in network.split("+")]
+    given = {"hardware": "scar-arvr", "task": {"objective": "frames"}, **parameters}
+    made = networks({part: 1 for part, _, _ in parts}, name=name, **{**given, "task": {}})
+    models = []
+    for model, (part, rate, network) in zip(made.models, parts, strict=True):
+        first = network.split("+")[0]
+        after = first if part != first else None
+        deadline = None if periods == 1 else periods * 10**9 // rate
+        models.append(model.replace(frames_per_s=float(rate), after=after, deadline_ns=deadline))
+    made = made.replace(models=tuple(models), task=Task.make(**given["task"]))
+    made.check()
+    return made
+
+
 def _chain(network: str, hardware: Hardware) -> tuple[Layer, ...]:
     return tuple(
         Layer(

@@ -11,9 +11,10 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from chipmap.instances.multimodel.places import Asked, Places, checked_places
+from chipmap.instances.multimodel.rates import check_rates
 from chipmap.records import InputError, Record, counted
 
-Objective = Literal["latency", "energy", "weighted", "edp"]
+Objective = Literal["latency", "energy", "weighted", "edp", "frames"]
 #: Who pays for a transfer between chiplets with its time: the sender, or both ends.
 Charge = Literal["sender", "both"]
 
@@ -43,13 +44,23 @@ class Model(Record, frozen=True, kw_only=True):
     """A model: ``layers`` in the order of the chain, run on ``batch`` samples, ``mini_batch`` at a time.
 
     ``deadline_ns``: when its last window's work must be done, counted from the start of the first window.
+
+    For objective ``frames``: ``frames_per_s`` frames come per second, each ``release_ns`` late, and are to be done
+    ``deadline_ns`` after that (None: a period of the model). A frame follows the frame with its number of the model
+    ``after``. One that is dropped costs ``frame_weight``.
     """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("frames_per_s", "release_ns", "after", "frame_weight")
 
     name: str
     batch: int = 1
     mini_batch: int = 1
     deadline_ns: int | None = None
     layers: tuple[Layer, ...]
+    frames_per_s: float | None = None
+    release_ns: int = 0
+    after: str | None = None
+    frame_weight: int = 1
 
 
 class Chiplet(Record, frozen=True, kw_only=True):
@@ -145,6 +156,8 @@ class MultiInstance(Record, frozen=True, kw_only=True):
             _check_model(model, kinds, f"models[{i}]")
         if asked_places(self).any:
             places_of(self)
+        if self.task.objective == "frames":
+            check_rates(self)
 
 
 class Piece(Record, frozen=True, kw_only=True):
@@ -156,12 +169,26 @@ class Piece(Record, frozen=True, kw_only=True):
     chiplet: str
 
 
+class FrameRun(Record, frozen=True, kw_only=True):
+    """Frame number ``frame`` (from 0) of ``model``: when each of the model's segments begins it, in ns."""
+
+    model: str
+    frame: int
+    starts: tuple[int, ...]
+
+
 class MultiSolution(Record, frozen=True, kw_only=True):
-    """A schedule: for each window its segments, in any order."""
+    """A schedule: for each window its segments, in any order.
+
+    For objective ``frames`` there is one window, and ``frames`` are those of a hyperperiod that are run.
+    """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("frames",)
 
     schema: Literal["multimodel-solution/1"] = "multimodel-solution/1"
     instance: str = ""
     windows: tuple[tuple[Piece, ...], ...]
+    frames: tuple[FrameRun, ...] = ()
 
 
 def asked_places(instance: MultiInstance) -> Asked:
@@ -192,10 +219,14 @@ def of_models(instance: MultiInstance, which: tuple[int, ...]) -> MultiInstance:
 
 def in_force(instance: MultiInstance) -> frozenset[str]:
     """The labels that matter: C4 only with a limit or deadline, C5 only where a chiplet's SRAM is limited, C6 only with
-    pins, forbidden chiplets or groups."""
+    pins, forbidden chiplets or groups. For objective ``frames`` C7 and T3 do, C8 where a model comes after another, and
+    T1 doesn't."""
     task = instance.task
     limits = [task.latency_limit_ns, task.energy_limit_pj, *(model.deadline_ns for model in instance.models)]
-    found = {"C0", "C1", "C2", "C3", "T1", "T2"}
+    found = {"C0", "C1", "C2", "C3", "T2"}
+    found |= {"C4", "C7", "T3"} if task.objective == "frames" else {"T1"}
+    after = task.objective == "frames" and any(model.after is not None for model in instance.models)
+    found |= {"C8"} if after else set()
     found |= {"C4"} if any(limit is not None for limit in limits) else set()
     found |= {"C5"} if any(chiplet.sram_bytes is not None for chiplet in instance.module.chiplets) else set()
     found |= {"C6"} if asked_places(instance).any else set()

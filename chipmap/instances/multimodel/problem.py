@@ -89,8 +89,12 @@ class MultiProblem:
 
     @property
     def windows(self) -> int:
-        """W; more windows than layers are never needed."""
-        return min(self.instance.task.windows, sum(model.layers for model in self.models))
+        """W; more windows than layers are never needed. With objective ``frames`` there is one."""
+        return (
+            1
+            if self.instance.task.objective == "frames"
+            else min(self.instance.task.windows, sum(model.layers for model in self.models))
+        )
 
     @property
     def both_ends(self) -> bool:
@@ -278,6 +282,19 @@ def latency(problem: MultiProblem, segments: Sequence[Segment]) -> int:
         times.append(time)
     weights = int(costs.weight_time[segments[0][1] : segments[-1][2] + 1].sum())
     return sum(times) + weights + (costs.q - 1) * max(times)
+
+
+def spans(problem: MultiProblem, segments: Sequence[Segment]) -> list[int]:
+    """How long each segment of a frame takes, its weights included, in ns."""
+    found, costs = [], problem.models[segments[0][0]]
+    for i, (_, first, last, c) in enumerate(segments):
+        time = int(costs.time[first : last + 1, c].sum() + costs.weight_time[first : last + 1].sum())
+        if i == 0:
+            time += int(costs.read_time[first, c])
+        elif problem.both_ends:
+            time += int(costs.send_time[first - 1])
+        found.append(time + int(costs.write_time[last, c] if i == len(segments) - 1 else costs.send_time[last]))
+    return found
 
 
 def energy(problem: MultiProblem, segments: Sequence[Segment]) -> int:

@@ -13,6 +13,8 @@ from chipmap.records.decimals import exact, negligible
 def rounding(instance: MultiInstance, objective: int, terms: Mapping[str, int]) -> Fraction:
     """At most so many ticks: those of every layer's reading, sending, writing and weights, and of the product."""
     task = instance.task
+    if task.objective == "frames":
+        return Fraction(0)
     count = sum((3 * model.batch + 1) * len(model.layers) for model in instance.models)
     if task.objective == "edp":
         tick = multi_problem(instance).edp_tick

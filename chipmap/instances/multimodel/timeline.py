@@ -107,8 +107,10 @@ class TimelineWindow:
 def timeline(problem: MultiProblem, solution: MultiSolution) -> tuple[TimelineWindow, ...]:
     """The used windows of ``solution`` in time.
 
-    Raises :class:`InputError` where the solution names what the instance doesn't have.
+    Raises :class:`InputError` where the solution names what the instance doesn't have, and with objective ``frames``.
     """
+    if problem.instance.task.objective == "frames":
+        raise InputError("frames don't run in windows", "task.objective", "Their times stand in frames.csv of a run.")
     windows: list[TimelineWindow] = []
     start = 0
     for number, segments in enumerate(_placed(problem, solution)):

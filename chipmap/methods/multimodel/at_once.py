@@ -12,9 +12,12 @@ from chipmap.heuristics.multimodel.bounds import (
     least_time,
     longest_path,
 )
+from chipmap.heuristics.multimodel.frames.bounds import dropped_at_once
+from chipmap.heuristics.multimodel.frames.timetable import Rated
 from chipmap.instances.multimodel.instance import MultiInstance
 from chipmap.instances.multimodel.pinned import narrowed, pinned
 from chipmap.instances.multimodel.problem import ModelCosts, MultiProblem, multi_problem
+from chipmap.methods.multimodel.frames import rated
 from chipmap.records import counted
 from chipmap.result import Infeasibility
 from chipmap.run import Run
@@ -23,6 +26,8 @@ from chipmap.run import Run
 def at_once(instance: MultiInstance, run: Run) -> None:
     """Report the bound in closed form, or why there is no schedule."""
     plain = multi_problem(instance)
+    if rated(instance):
+        return of_frames(plain, run)
     reasons = too_large(plain) or [*too_few_links(plain), *too_few_places(plain), *limits(plain)]
     problem = narrowed(plain)
     if not reasons and problem.allowed is not None:
@@ -31,6 +36,17 @@ def at_once(instance: MultiInstance, run: Run) -> None:
         run.infeasible(*reasons)
     else:
         run.bound(least_objective(problem), "least latency and energy")
+
+
+def of_frames(plain: MultiProblem, run: Run) -> None:
+    """Report the bound by the least latency of frames, or why there is no mapping."""
+    reasons, problem = too_large(plain) or too_few_links(plain), narrowed(plain)
+    if not reasons and problem.allowed is not None:
+        reasons = [*too_few_chiplets(problem), *too_large(problem)]
+    if reasons:
+        run.infeasible(*reasons)
+    else:
+        run.bound(dropped_at_once(Rated(problem)), "least latency of frames")
 
 
 def too_few_chiplets(problem: MultiProblem) -> list[Infeasibility]:
@@ -104,7 +120,7 @@ def too_large(problem: MultiProblem) -> list[Infeasibility]:
 
 def too_few_links(problem: MultiProblem) -> list[Infeasibility]:
     """Models that need more chiplets than links join (C3), in as many windows as there are."""
-    windows, joined, found = problem.instance.task.windows, longest_path(problem), []
+    windows, joined, found = problem.windows, longest_path(problem), []
     for model in problem.models:
         need = least_segments(problem, model)
         if need > windows * joined:

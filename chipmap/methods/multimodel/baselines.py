@@ -14,6 +14,7 @@ from chipmap.heuristics.multimodel.baselines import classes, whole_models
 from chipmap.instances.multimodel.instance import MultiInstance
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, schedule
 from chipmap.methods.chain import Turn
+from chipmap.methods.multimodel.frames import refuse
 from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run
@@ -31,6 +32,7 @@ MOST_CHIPLETS = 62
 
 def standalone(instance: MultiInstance, run: Run) -> Termination:
     """Each model whole, on one chiplet of a class; the better class counts."""
+    refuse(instance, "standalone")
 
     def work() -> None:
         """Try each class of chiplets in turn."""
@@ -47,6 +49,7 @@ def standalone(instance: MultiInstance, run: Run) -> Termination:
 
 def simba(instance: MultiInstance, run: Run) -> Termination:
     """SCAR's search on the chiplets of one class, as on a homogeneous module; the better class counts."""
+    refuse(instance, "simba")
 
     def work() -> None:
         """Search once, or with further seeds while there is time."""
@@ -59,12 +62,14 @@ def simba(instance: MultiInstance, run: Run) -> Termination:
 
 def scar(instance: MultiInstance, run: Run) -> Termination:
     """SCAR's search with four splits (fewer where fewer windows are allowed)."""
+    refuse(instance, "scar")
     problem = multi_problem(instance)
     return run.attempt(lambda: _search(problem, Turn(run, run.deadline), _splits(problem)[-1:], "SCAR"))
 
 
 def scar_best(instance: MultiInstance, run: Run) -> Termination:
     """SCAR's search with each number of splits from none to four; the best counts."""
+    refuse(instance, "scar-best")
     problem = multi_problem(instance)
     return run.attempt(lambda: _search(problem, Turn(run, run.deadline), _splits(problem), "SCAR"))
 
@@ -74,6 +79,7 @@ def scar_evolutionary(instance: MultiInstance, run: Run) -> Termination:
 
     On modules that it is meant for, of more than ``LARGE`` chiplets, a time limit is used up with other seeds.
     """
+    refuse(instance, "scar-evolutionary")
 
     def work() -> None:
         from chipmap.heuristics.multimodel.published.scar import Evolution

@@ -22,6 +22,8 @@ from chipmap.methods.lanes import side_by_side
 from chipmap.methods.model_solve import Finds, Limits, solve_whole, solve_within
 from chipmap.methods.multimodel.baselines import scar_start
 from chipmap.methods.multimodel.energies import model_by_energies
+from chipmap.methods.multimodel.frames import chain as chain_of_frames
+from chipmap.methods.multimodel.frames import rated, refuse
 from chipmap.methods.multimodel.pins import Obeying, grouped, search_groups, start_pinned
 from chipmap.methods.multimodel.programs import column_bounds, columns
 from chipmap.methods.multimodel.reasons import clash
@@ -235,7 +237,7 @@ def model_by_mip(problem: MultiProblem, turn: Turn) -> None:
 
 def bounds(instance: MultiInstance, run: Run) -> Termination:
     """Every lower bound, no schedule."""
-    return _chain(instance, run, (*CHAIN[1:3], SINGLE, Link("columns", 1.0, column_bounds)))
+    return _chain(instance, run, (*CHAIN[1:3], SINGLE, Link("columns", 1.0, column_bounds)), "bounds")
 
 
 #: What bounds a model alone.
@@ -259,36 +261,40 @@ CHAIN = (
 
 def auto(instance: MultiInstance, run: Run) -> Termination:
     """The best chain."""
-    return _chain(instance, run, CHAIN)
+    return _chain(instance, run, CHAIN, "auto")
 
 
 def whole(instance: MultiInstance, run: Run) -> Termination:
     """Whole models only."""
-    return _chain(instance, run, CHAIN[:1])
+    return _chain(instance, run, CHAIN[:1], "whole")
 
 
 def annealed(instance: MultiInstance, run: Run) -> Termination:
     """Annealing from whole models; a few rounds on a small module, which they have gone through."""
-    return _chain(instance, run, (CHAIN[0], Link("search", 1.0, search_alone)))
+    return _chain(instance, run, (CHAIN[0], Link("search", 1.0, search_alone)), "search")
 
 
 def single(instance: MultiInstance, run: Run) -> Termination:
     """The best single window alone; of many chiplets by annealing."""
+    refuse(instance, "one-window")
     few = len(instance.module.chiplets) <= MOST_CHIPLETS
-    return _chain(instance, run, (CHAIN[0], Link("one window", 1.0, one_window if few else search_one_window)))
+    return _chain(instance, run, (CHAIN[0], Link("one window", 1.0, one_window if few else search_one_window)), "")
 
 
 def cpsat(instance: MultiInstance, run: Run) -> Termination:
     """The CP-SAT model alone."""
-    return _chain(instance, run, (Link("cpsat", 1.0, model_by_cpsat),))
+    return _chain(instance, run, (Link("cpsat", 1.0, model_by_cpsat),), "cpsat")
 
 
 def mip(instance: MultiInstance, run: Run) -> Termination:
     """The MIP alone."""
-    return _chain(instance, run, (Link("mip", 1.0, model_by_mip),))
+    return _chain(instance, run, (Link("mip", 1.0, model_by_mip),), "mip")
 
 
-def _chain(instance: MultiInstance, run: Run, links: tuple[Link, ...]) -> Termination:
+def _chain(instance: MultiInstance, run: Run, links: tuple[Link, ...], method: str) -> Termination:
+    """Follow these links; with objective ``frames`` those that the method has there."""
+    if rated(instance):
+        return chain_of_frames(instance, run, method)
     problem = narrowed(multi_problem(instance))
     turn = Turn(run, run.deadline) if problem.allowed is None else Obeying(run, run.deadline, problem)
     return run.attempt(lambda: follow(links, problem, turn))

@@ -14,10 +14,13 @@ from random import Random
 import msgspec
 
 from chipmap.heuristics.multimodel.baselines import fits, provide, whole_models
+from chipmap.heuristics.multimodel.frames.search import FrameSearch
+from chipmap.heuristics.multimodel.frames.timetable import solution
 from chipmap.heuristics.multimodel.starts import packed
 from chipmap.instances.multimodel.instance import MAX_TOTAL, MultiInstance, Objective
 from chipmap.instances.multimodel.pinned import drawn_chips, narrowed, pinned, restricted
 from chipmap.instances.multimodel.problem import IntArray, MultiProblem, Segment, multi_problem, schedule, sums
+from chipmap.methods.multimodel.frames import rated
 from chipmap.run import Run
 
 #: Paths of chiplets that are looked at for a model's segments; layers · chiplets above which one schedule is enough.
@@ -31,6 +34,8 @@ AIMS: tuple[Objective, ...] = ("latency", "energy")
 def first(instance: MultiInstance, run: Run) -> None:
     """Report the first schedules; refused ones are forgotten."""
     problem = narrowed(multi_problem(instance))
+    if rated(instance):
+        return first_of_frames(problem, run)
     asked = pinned(problem)
     for seed in range(FILLINGS if asked is not None and asked.grouped else 1):
         if asked is not None and asked.grouped:  # groups share chiplets, or don't: their layers get one each
@@ -38,6 +43,16 @@ def first(instance: MultiInstance, run: Run) -> None:
                 return
             problem = restricted(problem, chips)
         _first(problem, run)
+
+
+def first_of_frames(problem: MultiProblem, run: Run) -> None:
+    """Whole models or drawn segments, a few times where the checker refuses them; frames by their deadlines."""
+    for seed in range(FILLINGS):
+        search = FrameSearch(problem, seed)
+        state = search.first()
+        if state is None or run.solution(solution(search.rated, state.mapping, state.starts), "first frames").feasible:
+            return
+        run.rejected.pop()
 
 
 def _first(problem: MultiProblem, run: Run) -> None:

@@ -27,7 +27,12 @@ def clash(problem: MultiProblem, run: Run) -> list[Infeasibility]:
     from chipmap.formulations.multimodel.cpsat import build
 
     # what is minimised plays no part, and a product would need wider numbers
-    plain = problem.instance.replace(task=problem.instance.task.replace(objective="latency"))
+    task = problem.instance.task
+    plain = (
+        problem.instance
+        if task.objective == "frames"
+        else problem.instance.replace(task=task.replace(objective="latency"))
+    )
     names = clashing(run, lambda: build(plain, {"labels": "assume"}))
     if not names:
         not_known(run, "schedule")
@@ -36,7 +41,7 @@ def clash(problem: MultiProblem, run: Run) -> list[Infeasibility]:
     labels = tuple(sorted({*labels_of(names), "C2"} - {"C0"}))
     label = next(one for one in TOLD if one in labels)
     resource, unit = TOLD[label]
-    windows = counted(problem.instance.task.windows, "window")
+    windows = counted(1 if task.objective == "frames" else task.windows, "window")
     if label == "C4":
         asked = _asked(problem, names)
         also = ", with layers that fit the chiplets' SRAM" if "C5" in labels else ""

@@ -13,6 +13,7 @@ import msgspec
 
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.multimodel import describe
+from chipmap.instances.multimodel.frame_files import frame_events
 from chipmap.instances.multimodel.instance import MultiInstance
 from chipmap.instances.multimodel.problem import multi_problem
 from chipmap.instances.multimodel.timeline import timeline as segments
@@ -48,6 +49,8 @@ def _events(instance: Any, solution: Any) -> Iterator[Event]:
         return placement.events(timeline(problem, solution), held)
     if isinstance(instance, MultiInstance):
         multi = multi_problem(instance)
+        if instance.task.objective == "frames":
+            return frame_events(multi, solution)
         return describe.events(multi, segments(multi, solution))
     if isinstance(instance, DataflowInstance):
         return dataflow.events(instance, solution)

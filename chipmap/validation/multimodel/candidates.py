@@ -13,6 +13,7 @@ from itertools import combinations, combinations_with_replacement, groupby, perm
 from math import prod
 
 from chipmap.instances.multimodel.instance import Model, MultiInstance, MultiSolution, Piece
+from chipmap.validation.multimodel import frame_candidates
 
 #: A model's part: for each window its segments.
 Part = tuple[tuple[Piece, ...], ...]
@@ -21,12 +22,17 @@ _FEW = 100_000
 
 
 def count(instance: MultiInstance) -> int:
-    """The number of combinations of the models' parts: at least that of the candidates."""
+    """The number of combinations of the models' parts (and of their frames): at least that of the candidates."""
+    if instance.task.objective == "frames":
+        return frame_candidates.count(instance, _mappings(instance))
     return prod(len(_parts(instance, model)) for model in instance.models)
 
 
 def candidates(instance: MultiInstance) -> Iterator[MultiSolution]:
     """Every schedule, but for those that the module's docstring leaves out."""
+    if instance.task.objective == "frames":
+        yield from frame_candidates.candidates(instance, _mappings(instance))
+        return
     listed = [_parts(instance, model) for model in instance.models]
     refused = False
     for chosen in product(*listed):
@@ -39,6 +45,12 @@ def candidates(instance: MultiInstance) -> Iterator[MultiSolution]:
             continue
         refused |= shared
         yield MultiSolution(instance=instance.name, windows=tuple(window for window in windows if window))
+
+
+def _mappings(instance: MultiInstance) -> list[list[Part]]:
+    """All ways to map each model for its frames: those of a single window."""
+    single = instance.replace(task=instance.task.replace(windows=1))
+    return [_parts(single, model) for model in instance.models]
 
 
 def _parts(instance: MultiInstance, model: Model) -> list[Part]:

@@ -16,6 +16,7 @@ from chipmap.instances.multimodel.instance import Chiplet, Model, MultiInstance,
 from chipmap.records import counted
 from chipmap.validation.certify import Finding, certify
 from chipmap.validation.decimals import written
+from chipmap.validation.multimodel import frames
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,21 @@ def check(instance: MultiInstance, solution: MultiSolution) -> Certificate:
         return certify(instance, solution, broken)
     windows = _windows(instance, solution)
     broken["C1"] = list(c1_chain(instance, windows))
-    broken |= {"C2": c2_apart(windows), "C3": c3_path(instance, windows), "C5": c5_memory(instance, windows)}
+    broken |= {"C3": c3_path(instance, windows), "C5": c5_memory(instance, windows)}
+    runs = {} if broken["C1"] else _runs(instance, solution, windows)
+    broken["C2"] = c2_apart(instance, windows, runs)
     if broken["C1"]:
         return certify(instance, solution, broken)
-    broken["C6"] = c6_pins(instance, windows)
-    terms = {"T1": t1_latency(instance, windows), "T2": t2_energy(instance, windows)}
-    broken["C4"] = c4_limits(instance, windows, terms)
-    figures = {"windows": len(windows), "edp_js": terms["T1"] * terms["T2"] * 1e-21}
+    broken |= {"C6": c6_pins(instance, windows), "C7": c7_order(instance, runs), "C8": c8_follow(instance, runs)}
+    terms = {"T2": t2_energy(instance, windows, runs)}
+    figures: dict[str, float] = {"windows": len(windows)}
+    if instance.task.objective == "frames":
+        terms["T3"] = t3_dropped(instance, runs)
+        figures |= {"frames": sum(frames.period(instance)[1]), "frames_met": len(runs)}
+    else:
+        terms = {"T1": t1_latency(instance, windows), **terms}
+        figures["edp_js"] = terms["T1"] * terms["T2"] * 1e-21
+    broken["C4"] = c4_limits(instance, windows, terms, runs)
     return certify(instance, solution, broken, objective=_objective(instance, terms), terms=terms, figures=figures)
 
 
@@ -63,7 +72,21 @@ def _windows(instance: MultiInstance, solution: MultiSolution) -> Windows:
     return found
 
 
+def _runs(instance: MultiInstance, solution: MultiSolution, windows: Windows) -> frames.Runs:
+    """What the frames of a solution run where, and for how long; none without rates."""
+    names = [model.name for model in instance.models]
+    found: frames.Runs = {}
+    for one in solution.frames:
+        m = names.index(one.model)
+        times = spans(instance, instance.models[m], windows[0][m])
+        pairs = zip(one.starts, windows[0][m], times, strict=True)
+        found[m, one.frame] = [frames.Run(m, one.frame, seg.chiplet.name, start, time) for start, seg, time in pairs]
+    return found
+
+
 def _objective(instance: MultiInstance, terms: dict[str, int]) -> int:
+    if instance.task.objective == "frames":
+        return terms["T3"]
     time, energy = terms["T1"], terms["T2"]
     if instance.task.objective == "latency":
         return time
@@ -90,11 +113,15 @@ def edp_tick(instance: MultiInstance) -> int:
 
 
 def c0_domain(instance: MultiInstance, solution: MultiSolution) -> Iterator[Finding]:
-    """Names and layers exist, first <= last, at most W windows, no empty one before a used one."""
+    """Names and layers exist, first <= last, at most W windows, no empty one before a used one; frames likewise."""
+    if instance.task.objective == "frames":
+        yield from frames.wrong_frames(instance, solution)
+    elif solution.frames:
+        yield "frames", len(solution.frames), "frames", "there are frames, and the objective isn't frames"
     layers = {model.name: len(model.layers) for model in instance.models}
     chiplets = {chiplet.name for chiplet in instance.module.chiplets}
     used = [w for w, window in enumerate(solution.windows) if window]
-    if used and used[-1] >= instance.task.windows:
+    if used and used[-1] >= instance.task.windows and instance.task.objective != "frames":
         many = used[-1] + 1
         yield (
             "windows",
@@ -138,16 +165,21 @@ def c1_chain(instance: MultiInstance, windows: Windows) -> Iterator[Finding]:
             )
 
 
-def c2_apart(windows: Windows) -> Iterator[Finding]:
-    """At most one segment per chiplet and window."""
+def c2_apart(instance: MultiInstance, windows: Windows, runs: frames.Runs) -> Iterator[Finding]:
+    """At most one segment per chiplet and window. With frames: at most one per chiplet and model, and runs in turn."""
+    rated = instance.task.objective == "frames"
     for w, ranges in enumerate(windows):
-        runs: dict[str, int] = {}
-        for segment in (segment for segments in ranges.values() for segment in segments):
-            runs[segment.chiplet.name] = runs.get(segment.chiplet.name, 0) + 1
-        for name, number in runs.items():
+        count: dict[tuple[str, int], int] = {}
+        for m, segments in ranges.items():
+            for segment in segments:
+                key = segment.chiplet.name, m if rated else 0
+                count[key] = count.get(key, 0) + 1
+        for (name, m), number in count.items():
             if number > 1:
-                what = f"chiplet {name!r} runs {number} segments in window {w}"
+                of = f" of {instance.models[m].name!r}" if rated else ""
+                what = f"chiplet {name!r} runs {number} segments{of} in window {w}"
                 yield f"window {w}, {name}", number - 1, "segments", what
+    yield from frames.overlaps(instance, runs) if runs else ()
 
 
 def c3_path(instance: MultiInstance, windows: Windows) -> Iterator[Finding]:
@@ -162,13 +194,16 @@ def c3_path(instance: MultiInstance, windows: Windows) -> Iterator[Finding]:
                     yield f"window {w}, {instance.models[m].name}", 1, "links", what
 
 
-def c4_limits(instance: MultiInstance, windows: Windows, terms: dict[str, int]) -> Iterator[Finding]:
-    """T1 and T2 within their limits, each model done by its deadline."""
+def c4_limits(instance: MultiInstance, windows: Windows, terms: dict[str, int], runs: frames.Runs) -> Iterator[Finding]:
+    """T1 and T2 within their limits, each model (with rates: each frame that is run) done by its deadline."""
     task = instance.task
     for term, limit, unit in (("T1", task.latency_limit_ns, "ns"), ("T2", task.energy_limit_pj, "pJ")):
         if limit is not None and terms[term] > limit:
             over = terms[term] - limit
             yield term, over, unit, f"{term} is {terms[term]} {unit}, {over} above its limit of {limit}"
+    if task.objective == "frames":
+        yield from frames.late(instance, runs)
+        return
     for m, model in enumerate(instance.models):
         if model.deadline_ns is not None:
             last = max(w for w, ranges in enumerate(windows) if m in ranges)
@@ -223,6 +258,16 @@ def c6_pins(instance: MultiInstance, windows: Windows) -> Iterator[Finding]:
                     yield name, 1, "layers", f"{other!r} and {name!r} run on {on[name]!r}: they are to be apart"
 
 
+def c7_order(instance: MultiInstance, runs: frames.Runs) -> Iterator[Finding]:
+    """A frame begins at its release at the earliest, each segment when the one before it has ended."""
+    yield from frames.early(instance, runs)
+
+
+def c8_follow(instance: MultiInstance, runs: frames.Runs) -> Iterator[Finding]:
+    """A frame of a model that comes after another begins when that one's frame of its number has ended."""
+    yield from frames.not_followed(instance, runs)
+
+
 def t1_latency(instance: MultiInstance, windows: Windows) -> int:
     """The windows one after the other, each as long as its slowest model, in ns."""
     return sum(_slowest(instance, ranges) for ranges in windows)
@@ -274,9 +319,26 @@ def _way(instance: MultiInstance, chiplet: Chiplet) -> list[str]:
 
 def latency(instance: MultiInstance, model: Model, segments: list[Segment]) -> int:
     """Lat of a model's range in a window: Σ t + weights + (q - 1) · max t, in ns."""
+    times, weights = _times(instance, model, segments), _weights(instance, model, segments)
+    return sum(times) + sum(weights) + (model.batch // model.mini_batch - 1) * max(times)
+
+
+def spans(instance: MultiInstance, model: Model, segments: list[Segment]) -> list[int]:
+    """How long each segment of a frame takes, with the reading of its weights, in ns."""
+    return list(map(sum, zip(_times(instance, model, segments), _weights(instance, model, segments), strict=True)))
+
+
+def _weights(instance: MultiInstance, model: Model, segments: list[Segment]) -> list[int]:
+    dram = written(instance.module.dram_bytes_per_ns)
+    own = [model.layers[segment.first : segment.last + 1] for segment in segments]
+    return [sum(math.ceil(layer.weight_bytes / dram) for layer in layers) for layers in own]
+
+
+def _times(instance: MultiInstance, model: Model, segments: list[Segment]) -> list[int]:
+    """t of each segment: its layers and the transfers that it pays for, for a mini-batch, in ns."""
     module, b = instance.module, model.mini_batch
     link, dram = written(module.nop_bytes_per_ns), written(module.dram_bytes_per_ns)
-    times, weights = [], 0
+    times = []
     for i, segment in enumerate(segments):
         layers = model.layers[segment.first : segment.last + 1]
         far = segment.chiplet.hops * module.hop_ns + module.dram_ns
@@ -291,12 +353,21 @@ def latency(instance: MultiInstance, model: Model, segments: list[Segment]) -> i
         else:
             time += math.ceil(b * layers[-1].out_bytes / link + module.hop_ns)
         times.append(time)
-        weights += sum(math.ceil(layer.weight_bytes / dram) for layer in layers)
-    return sum(times) + weights + (model.batch // b - 1) * max(times)
+    return times
 
 
-def t2_energy(instance: MultiInstance, windows: Windows) -> int:
-    """Layers, transfers and weights, and static energy of all windows, in pJ."""
+def t3_dropped(instance: MultiInstance, runs: frames.Runs) -> int:
+    """The weights of all frames of a hyperperiod that aren't run."""
+    _, counts = frames.period(instance)
+    met = sum(instance.models[m].frame_weight for m, _ in runs)
+    return sum(count * model.frame_weight for count, model in zip(counts, instance.models, strict=True)) - met
+
+
+def t2_energy(instance: MultiInstance, windows: Windows, runs: frames.Runs) -> int:
+    """Layers, transfers and weights, and static energy of all windows, in pJ; with rates, of all frames run."""
+    if instance.task.objective == "frames":
+        each = {m: energy(instance, instance.models[m], segments) for m, segments in windows[0].items()} if runs else {}
+        return sum(each[m] for m, _ in runs)
     own = sum(energy(instance, instance.models[m], segments) for ranges in windows for m, segments in ranges.items())
     return own + (
         static(instance, sum(_slowest(instance, one) for one in windows)) if instance.module.static_watts else 0
