@@ -204,7 +204,7 @@ def test_gaze_follows_eyes(number: int) -> None:
     instance = frames(number, 4, name="eyes")
     assert [one.after for one in instance.models][:2] == [None, "eyecod_ritnet"]
     assert instance.models[1].deadline_ns == 4 * 10**9 // 60
-    baseline = solve(instance, "multimodel/edf", ONE)
+    baseline = solve(instance, "multimodel/whole", ONE)
     best = solve(instance, "multimodel/auto", SolveOptions.make(threads=1, deterministic=True, seed=1))
     assert best.objective is not None and baseline.objective is not None
     assert best.bounds[-1].value <= best.objective <= baseline.objective
@@ -232,5 +232,3 @@ def test_methods_that_know_no_frames_say_so() -> None:
     for method in ("one-window", "scar", "simba", "standalone"):
         with pytest.raises(InputError, match="frames"):
             solve(example(deadline_ns=4), f"multimodel/{method}")
-    with pytest.raises(InputError, match="frames"):
-        solve(scenario(8, False, name="scar"), "multimodel/edf")

@@ -15,7 +15,7 @@ import msgspec
 
 from chipmap.heuristics.multimodel.baselines import fits, provide, whole_models
 from chipmap.heuristics.multimodel.frames.search import FrameSearch
-from chipmap.heuristics.multimodel.frames.timetable import solution
+from chipmap.heuristics.multimodel.frames.timetable import solution, timetable
 from chipmap.heuristics.multimodel.starts import packed
 from chipmap.instances.multimodel.instance import MAX_TOTAL, MultiInstance, Objective
 from chipmap.instances.multimodel.pinned import drawn_chips, narrowed, pinned, restricted
@@ -49,8 +49,11 @@ def first_of_frames(problem: MultiProblem, run: Run) -> None:
     """Whole models or drawn segments, a few times where the checker refuses them; frames by their deadlines."""
     for seed in range(FILLINGS):
         search = FrameSearch(problem, seed)
-        state = search.first()
-        if state is None or run.solution(solution(search.rated, state.mapping, state.starts), "first frames").feasible:
+        mapping = search.whole() if seed == 0 else search.spread()
+        if mapping is None:
+            continue
+        starts = timetable(search.rated, mapping, search.rated.by_deadline)
+        if run.solution(solution(search.rated, mapping, starts), "earliest deadline first").feasible:
             return
         run.rejected.pop()
 

@@ -45,7 +45,7 @@ def rated(instance: MultiInstance) -> bool:
 def refuse(instance: MultiInstance, method: str) -> None:
     """Raise :class:`InputError` where frames are asked for and the method doesn't know them."""
     if rated(instance):
-        remedy = "Take multimodel/auto, edf, search, cpsat, mip or bounds, or another task.objective."
+        remedy = "Take multimodel/auto, whole, search, cpsat, mip or bounds, or another task.objective."
         raise InputError(f"multimodel/{method} doesn't know objective frames", "task.objective", remedy)
 
 
@@ -116,7 +116,6 @@ SEARCH = Link("search", 1.0, anneal)
 LINKS: dict[str, tuple[Link, ...]] = {
     "auto": (EDF, *BOUNDS, Link("cpsat", 1.0, cpsat_if_small), SEARCH),
     "whole": (EDF,),
-    "edf": (EDF,),
     "search": (EDF, SEARCH),
     "cpsat": (Link("cpsat", 1.0, by_cpsat),),
     "mip": (Link("mip", 1.0, by_mip),),
@@ -132,10 +131,3 @@ def chain(instance: MultiInstance, run: Run, method: str) -> Termination:
 def _begun(instance: MultiInstance, run: Run) -> tuple[Task, Turn]:
     problem = narrowed(multi_problem(instance))
     return Task(problem, FrameSearch(problem, run.options.seed)), Turn(run, run.deadline)
-
-
-def edf_alone(instance: MultiInstance, run: Run) -> Termination:
-    """Earliest deadline first, for frames only."""
-    if not rated(instance):
-        raise InputError("multimodel/edf knows objective frames only", "task.objective", "Set it to frames.")
-    return chain(instance, run, "edf")

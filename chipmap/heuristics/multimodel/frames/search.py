@@ -173,11 +173,14 @@ class FrameSearch:
 
     def first(self) -> State | None:
         """Whole models, or where they don't fit, drawn segments."""
-        if (whole := self.whole()) is not None:
-            return self.state(whole)
+        mapping = self.whole() or self.spread()
+        return self.state(mapping) if mapping is not None else None
+
+    def spread(self) -> list[tuple[Segment, ...]] | None:
+        """Drawn segments of each model; None where some fit nowhere."""
         found = [self.drawn(m, [0.0] * self.problem.chiplets) for m in range(len(self.counts))]
         known = [segments for segments in found if segments is not None]
-        return self.state(known) if len(known) == len(found) else None
+        return known if len(known) == len(found) else None
 
     def run(self, state: State, deadline: Deadline, moves: int = MOVES) -> Iterator[State]:
         """Annealing from a state: each state that is better than all before."""
