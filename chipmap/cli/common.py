@@ -37,6 +37,8 @@ def add_cut(parser: argparse.ArgumentParser, **options: Any) -> None:
     """Add ``--cut``."""
     what = "where the network may be cut: anywhere, or so that each module or each block (layers.3) stays whole"
     parser.add_argument("--cut", choices=("any", "modules", "blocks"), help=what, **options)
+    what = "modules that stay whole, by class or path: Block, layers.*, layers.3.attention (may be repeated)"
+    parser.add_argument("--no-split", metavar="NAME", action="append", help=what)
 
 
 def add_pin(parser: argparse.ArgumentParser) -> None:
@@ -204,21 +206,24 @@ def read_instance(source: str, settings: list[str], *rest: Any) -> Any:
     return instance
 
 
-def cut(instance: Any, grain: str | None) -> Any:
-    """The instance with what stays together at that grain, which is said; None: as it is."""
+def cut(instance: Any, grain: str | None, whole: list[str] | None = None) -> Any:
+    """The instance with what stays together at that grain, and of modules that stay ``whole``, which is said; None: as
+    it is."""
     from chipmap.family import FAMILY_NAMES, family_of, get_family, resolve
 
     family = family_of(instance)
-    if grain is None:
-        return instance
-    if "cut" not in family.transforms:
-        graphs = ", ".join(name for name in FAMILY_NAMES if "cut" in get_family(name).transforms)
-        what = f"instances of family {family.name!r} have no modules to cut between"
-        raise InputError(what, "--cut", f"Leave it out, or convert the network with --family ({graphs}).")
-    made = resolve(family.transforms["cut"])(instance, [grain])
-    words = ", ".join(f"{amount:,} {what}" for what, amount in made.report.items())
-    say(f"cut {grain}: adds {words or 'nothing'}")
-    return made.instance
+    for option, name, given in (("cut", "cut", grain and [grain]), ("no-split", "no_split", whole)):
+        if not given:
+            continue
+        if name not in family.transforms:
+            graphs = ", ".join(one for one in FAMILY_NAMES if name in get_family(one).transforms)
+            what = f"instances of family {family.name!r} have no modules to cut between"
+            raise InputError(what, f"--{option}", f"Leave it out, or convert the network with --family ({graphs}).")
+        made = resolve(family.transforms[name])(instance, given)
+        words = ", ".join(f"{amount:,} {what}" for what, amount in made.report.items())
+        say(f"{option} {' '.join(given)}: adds {words or 'nothing'}")
+        instance = made.instance
+    return instance
 
 
 def pin(instance: Any, files: list[str] | None) -> tuple[Any, str]:

@@ -82,9 +82,11 @@ def run(args: argparse.Namespace) -> int:
         instance = read_graphs(args.graphs, args.set, args.family, conversion)
     else:
         instance = read_instance(args.graphs[0], args.set, args.family, conversion)
-    if args.solution is not None and (args.changes or args.cut or args.pin):
+    if args.solution is not None and (args.changes or args.cut or args.no_split or args.pin):
         what = "a solution of the unchanged graph"
-        raise InputError(what, "--solution", "Leave out --clone, --relay, --split, --training, --cut and --pin.")
+        raise InputError(
+            what, "--solution", "Leave out --clone, --relay, --split, --training, --cut, --no-split and --pin."
+        )
     if args.optimizer is not None and ("training", "") not in args.changes:
         raise InputError("says what a training step holds", "--optimizer", "Ask for --training, or leave it out.")
     family = family_of(instance)
@@ -96,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
         wanted = [operation for _, operation in group]
         for operations in [wanted] if name == "clone" else [[operation] for operation in wanted]:
             instance = _changed(instance, name, operations, args.optimizer)
-    instance, pins = pin(cut(instance, args.cut), args.pin)
+    instance, pins = pin(cut(instance, args.cut, args.no_split), args.pin)
     say(*filter(None, [pins]))
     write_file(args.out, encode(instance, args.out, solution))
     return 0

@@ -70,7 +70,8 @@ def run(args: argparse.Namespace) -> int:
         for source in progress.over(args.instances):
             try:
                 started = time.monotonic()
-                instance = common.cut(read_instance(source, args.set, args.family, conversion), args.cut)
+                instance = read_instance(source, args.set, args.family, conversion)
+                instance = common.cut(instance, args.cut, args.no_split)
                 instance, pins = common.pin(instance, args.pin)
                 family = family_of(instance)
                 family.method(args.method, args.evaluator is not None)
@@ -123,6 +124,7 @@ def _solved(
             keeper.writer.abandon()
         raise
     changes = (*brief(args.set), *([f"cut={args.cut}"] if args.cut not in (None, "any") else []))
+    changes += tuple(f"no_split={name}" for name in args.no_split or ())
     changes += tuple(f"pin={Path(name).name}" for name in args.pin or ())
     notes = (*result.notes, *([Note(kind="plan", text=pins)] if pins else []))
     result = msgspec.structs.replace(result, changes=changes, notes=notes)

@@ -138,6 +138,7 @@ FAMILY = Family(
     transforms={
         "training": "chipmap.instances.placement.from_graph:training_step",
         "cut": "chipmap.instances.grain:cut",
+        "no_split": "chipmap.instances.grain:no_split",
     },
     shipped="chipmap.instances.placement.shipped:SHIPPED",
     mapping="chipmap.inputs.by_name:devices",

@@ -124,6 +124,7 @@ FAMILY = Family(
     explain="chipmap.explaining.ring.explain:explain",
     transforms={
         "cut": "chipmap.instances.grain:cut",
+        "no_split": "chipmap.instances.grain:no_split",
         "clone": "chipmap.instances.ring.transforms:clone",
         "relay": "chipmap.instances.ring.transforms:relay",
         "split": "chipmap.instances.ring.splitting:split",

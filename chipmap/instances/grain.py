@@ -23,15 +23,18 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, Literal, get_args
 
 from chipmap.networks.graph import OperationGraph
-from chipmap.records import InputError, choices, counted
+from chipmap.records import InputError, choices, counted, nearest
 
 Grain = Literal["any", "modules", "blocks"]
 GRAINS: tuple[Grain, ...] = get_args(Grain)
 
 Path = tuple[str, ...]
+#: So many modules are named in a remedy.
+SOME = 12
 _NUMBERED = re.compile(r"(?:(.*)_)?(\d+)")
 
 
@@ -131,13 +134,69 @@ def cut(instance: Any, names: Sequence[str]) -> Cut:
     At grain ``any`` it is as it was. Its ``notes`` say the grain. Raises as :func:`groups`.
     """
     grain: Grain = names[0]  # type: ignore[assignment]  # groups refuses others
-    constants = getattr(getattr(instance, "task", None), "weights", "") == "variable"  # weights are placed, too
-    placed = ("compute", "constant") if constants else ("compute",)
+    more = groups(instance.graph, grain, getattr(instance, "scopes", ()), _placed(instance))
+    return _with(instance, more, f"cut at grain {grain}")
+
+
+def no_split(instance: Any, names: Sequence[str]) -> Cut:
+    """``instance`` with a group ``together`` for each module that one of ``names`` means: all operations in it.
+
+    A name is a class of modules (``Block``), where the file says classes, or a path. In a path each part may be a
+    pattern (``layers.*.attention``). Of modules inside each other the outermost counts. Raises :class:`InputError` for
+    a name that means no module, and where no operation says what module it is part of.
+    """
+    graph, placed = instance.graph, _placed(instance)
+    paths = modules(graph, getattr(instance, "scopes", ())).path
+    paths = tuple(path if one.role in placed else () for path, one in zip(paths, graph.operations, strict=True))
+    if not any(paths):
+        remedy = "Convert a PyTorch program, or an ONNX model whose nodes are named by module; or leave it out."
+        raise InputError("no operation that is placed says what module it is part of", "--no-split", remedy)
+    every = list(dict.fromkeys(path[:depth] for path in paths for depth in range(1, len(path) + 1)))
+    classes = {path_of("", path): kind for path, kind in getattr(instance, "module_classes", {}).items()}
+    whole = set[Path]()
+    for name in names:
+        meant = {path for path in every if name in (classes.get(path), name_of(path)) or _matches(path, name)}
+        if not meant:
+            kinds = list(dict.fromkeys(kind for path in every if (kind := classes.get(path))))
+            near = nearest(name, [*kinds, *map(name_of, every)])
+            some = kinds or [name_of(path) for path in every if len(path) == 1]
+            remedy = f"Did you mean {' or '.join(near)}? " if near else ""
+            remedy += f"There are {', '.join(some[:SOME])}{', ...' if len(some) > SOME else '.'}"
+            raise InputError(f"no module and no class of modules is called {name[:80]!r}", "--no-split", remedy)
+        whole |= meant
+    units: dict[Path, list[str]] = {}
+    for path, operation in zip(paths, graph.operations, strict=True):
+        unit = next((path[:depth] for depth in range(1, len(path) + 1) if path[:depth] in whole), ())
+        if unit:
+            units.setdefault(unit, []).append(operation.name)
+    more = tuple(tuple(each) for each in units.values() if len(each) > 1)
+    return _with(instance, more, f"modules that stay whole ({', '.join(names)})")
+
+
+def name_of(path: Path) -> str:
+    """A path as it is written: ``layers.3.attention``."""
+    return ".".join(path)
+
+
+def _matches(path: Path, name: str) -> bool:
+    """Whether a path fits a name part by part."""
+    parts = path_of("", name)
+    return len(parts) == len(path) and all(fnmatchcase(one, part) for one, part in zip(path, parts, strict=True))
+
+
+def _placed(instance: Any) -> tuple[str, ...]:
+    """The roles that are placed: with weights rule ``variable`` weights, too."""
+    constants = getattr(getattr(instance, "task", None), "weights", "") == "variable"
+    return ("compute", "constant") if constants else ("compute",)
+
+
+def _with(instance: Any, made: Sequence[tuple[str, ...]], why: str) -> Cut:
+    """``instance`` with those groups that it hasn't yet, of which its notes say ``why``."""
     known = set(instance.together)
-    more = [one for one in groups(instance.graph, grain, getattr(instance, "scopes", ()), placed) if one not in known]
+    more = [one for one in made if one not in known]
     if not more:
         return Cut(instance, {})
-    said = f"cut at grain {grain}: {counted(len(more), 'more group')} of operations kept together"
+    said = f"{why}: {counted(len(more), 'more group')} of operations kept together"
     changed = instance.replace(
         together=(*instance.together, *more), notes="; ".join([*filter(None, [instance.notes]), said])
     )

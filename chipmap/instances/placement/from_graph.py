@@ -43,6 +43,7 @@ def from_graph(imported: ImportedGraph, name: str) -> PlacementInstance:
         notes="; ".join(notes),
         scopes=imported.scopes,
         states=dict(imported.states),
+        module_classes=dict(imported.classes),
         word_bytes=_word(imported),
     )
     instance.check()

@@ -59,10 +59,11 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
     ``backward``: operations that C7 says nothing of.
     ``scopes``: the module of each of ``graph.operations`` (``blocks.0.attn``), where the file says it. ``states``: the
     operation that holds or reads each parameter and buffer, by the module's name of it (``blocks.0.attn.bias``); ""
-    where none does. ``word_bytes``: bytes of a number, as most parameters have it; a training step goes by it.
+    where none does. ``module_classes``: the class of a module, by its path, where the file says it. ``word_bytes``:
+    bytes of a number, as most parameters have it; a training step goes by it.
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("scopes", "states", "word_bytes", "apart")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("scopes", "states", "word_bytes", "apart", "module_classes")
 
     schema: Literal["placement/1"] = "placement/1"
     name: str
@@ -80,6 +81,7 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
     states: dict[str, str] = {}
     word_bytes: int = 4
     apart: tuple[tuple[str, ...], ...] = ()
+    module_classes: dict[str, str] = {}
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude."""

@@ -28,7 +28,8 @@ class ImportedGraph:
     ``format`` is the name of the reader, ``notes`` says what a user should know about units and about what was left
     out. ``together`` names groups of computing operations that the format wants on one device. ``totals`` are those of
     a program. ``scopes``: the module of each operation (``blocks.0.attn``), if the file says any; ``states``: the
-    operation of each parameter and buffer by the module's name of it (``blocks.0.attn.bias``).
+    operation of each parameter and buffer by the module's name of it (``blocks.0.attn.bias``); ``classes``: the class
+    of each module, by its path.
     """
 
     graph: OperationGraph
@@ -39,6 +40,7 @@ class ImportedGraph:
     totals: Totals | None = None
     scopes: tuple[str, ...] = ()
     states: Mapping[str, str] = field(default_factory=dict)
+    classes: Mapping[str, str] = field(default_factory=dict)
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):

@@ -68,7 +68,9 @@ def imported(
     constant = [step for step, role in zip(building.steps, building.roles, strict=True) if role == "constant"]
     comes_to = totals(program, computing, constant, building.read)
     scopes = building.scopes if any(building.scopes) else ()
-    return ImportedGraph(graph, None, reader, notes, totals=comes_to, scopes=scopes, states=building.states)
+    return ImportedGraph(
+        graph, None, reader, notes, totals=comes_to, scopes=scopes, states=building.states, classes=program.classes
+    )
 
 
 class _Building:

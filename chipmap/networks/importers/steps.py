@@ -65,8 +65,9 @@ class Program:
 
     ``parameter_nodes``: parameters are nodes of the program and become operations (constants), whoever reads them.
     ``scopes``: the module of a step or a parameter (``blocks.0.attn``), where the file says it, and ``states``: the
-    module's own name of a parameter or buffer (``blocks.0.attn.bias``). ``complex``: the values that are complex
-    numbers. ``buffers``: the parameters that no optimiser changes, where the file tells them apart. ``recomputes``:
+    module's own name of a parameter or buffer (``blocks.0.attn.bias``), ``classes`` the class of a module. ``complex``:
+    the values that are complex numbers. ``buffers``: the parameters that no optimiser changes, where the file tells
+    them apart. ``recomputes``:
     what of that which depends on parameters alone isn't known beforehand (:mod:`.recomputed`).
     """
 
@@ -80,6 +81,7 @@ class Program:
     parameter_nodes: bool = True
     scopes: dict[str, str] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
+    classes: dict[str, str] = field(default_factory=dict)
     complex: set[str] = field(default_factory=set)
     buffers: set[str] = field(default_factory=set)
     recomputes: Literal["nothing", "look-ups", "all"] = "nothing"

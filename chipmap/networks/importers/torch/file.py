@@ -283,6 +283,7 @@ def _add_call(node: _Node, i: int, made: TorchGraph, where: str) -> None:
     single = lone and node.is_hop_single_tensor_return is not False
     arguments = tuple((passed.name, _value(passed.arg, where)) for passed in node.inputs)
     scope = module_of(node.metadata.nn_module_stack)
+    made.classes |= classes_of(node.metadata.nn_module_stack)
     if single and results and results[0] is not None:
         name = results[0].name
         made.calls.append(Call(name, node.target, arguments, (name,)))
@@ -310,6 +311,12 @@ def module_of(stack: Any) -> str:
     """The innermost module of the stack that a node's metadata write (``key,path,class;key,path,class``), else ""."""
     parts = stack.rpartition(";")[2].split(",") if isinstance(stack, str) else []
     return parts[1] if len(parts) > 2 else ""
+
+
+def classes_of(stack: Any) -> dict[str, str]:
+    """The class of each module of such a stack, by its path; without the class's own module."""
+    parts = [one.split(",") for one in stack.split(";")] if isinstance(stack, str) else []
+    return {part[1]: part[-1].rpartition(".")[2] for part in parts if len(part) > 2 and part[1]}
 
 
 def _results(argument: _Argument) -> list[Ref | None]:

@@ -67,7 +67,7 @@ class TorchGraph:
     the place of a buffer or an input, which the program changed in place before it was decomposed. ``single``: it
     returns its one output itself, not a tuple of it. ``scopes``: the module that a call is part of, and that a stored
     input belongs to (``blocks.0.attn``), where it is known. ``states``: what the module calls a stored input
-    (``blocks.0.attn.bias``).
+    (``blocks.0.attn.bias``). ``classes``: the class of each module that a call is part of, where it is known.
     """
 
     inputs: list[Any] = field(default_factory=list)
@@ -79,6 +79,7 @@ class TorchGraph:
     buffers: set[str] = field(default_factory=set)
     scopes: dict[str, str] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
+    classes: dict[str, str] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
     single: bool = False
 

@@ -98,6 +98,8 @@ class _Module:
         arguments, target = self._arguments(node), _target(node.target)
         modules = list((node.meta.get("nn_module_stack") or {}).values())
         self.graph.scopes[node.name] = modules[-1][0] if modules else ""
+        for path, kind in (one[:2] for one in modules if one[0]):
+            self.graph.classes[path] = (kind if isinstance(kind, str) else kind.__qualname__).rpartition(".")[2]
         if not isinstance(value, tuple | list):
             self._note(node.name, value)
             makes = (node.name,) if self._ref(node.name) else ()

@@ -104,6 +104,7 @@ class Steps:
 
     def _calls(self, scope: Scope) -> None:
         known = scope.graph.scopes.items()
+        self.program.classes |= scope.graph.classes
         self.program.scopes |= {scope.prefix + name: module for name, module in known if module}
         for call in scope.graph.calls:
             kind = call.target.removeprefix(_HIGHER)
