@@ -9,17 +9,23 @@ import numpy as np
 import pytest
 
 from chipmap import read, solve
+from chipmap.deadline import Deadline
+from chipmap.heuristics.wafer.board import Board
+from chipmap.heuristics.wafer.obstructed import longest
 from chipmap.instances.wafer import Fabric, Pin, Rectangle, WaferInstance, WaferSolution
 from chipmap.instances.wafer.describe import describe
 from chipmap.instances.wafer.holes import obstacles, room
 from chipmap.instances.wafer.kgraph import write_kgraph
+from chipmap.instances.wafer.problem import wafer_problem
 from chipmap.kernels import uncompiled
+from chipmap.methods.wafer.around import shorter
 from chipmap.methods.wafer.first import first
 from chipmap.records import InputError
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.wafer.checker import check
 from tests.lanes import of_all
 from tests.wafer.page_fabric import holed_instance, optimum
+from tests.wafer.page_pins import tiles
 from tests.wafer.test_pins import two
 
 EACH = 10
@@ -150,3 +156,33 @@ def test_a_large_fabric_in_two_parts_gets_a_floorplan() -> None:
     result = solve(instance, method="wafer/greedy")
     assert result.solution is not None and result.bounds
     assert check(instance, WaferSolution.make(**result.solution)).feasible
+
+
+def clusters(side: int, count: int) -> WaferInstance:
+    """Two kernels on 60 x 60 tiles with squares of defects in a pattern."""
+    squares = tuple(
+        Rectangle(x=11 * (i % 5) + 2 * (i // 5), y=6 * (i // 5), width=side, height=side) for i in range(count)
+    )
+    plain = two()
+    return plain.replace(fabric=plain.fabric.replace(width=60, height=60, keep_out=squares))
+
+
+def test_sequences_around_obstacles_get_shorter_times() -> None:
+    problem = wafer_problem(clusters(2, 45))
+    (start, *_) = longest(problem)
+    times = [max(problem.time_of(v, p) for v, p in enumerate(start))]
+    for placements in shorter(problem, start, 0, Deadline()):
+        assert check(problem.instance, WaferSolution(placements=tuple(placements))).feasible
+        times.append(max(problem.time_of(v, p) for v, p in enumerate(placements)))
+    assert times == sorted(set(times), reverse=True) and len(times) > 2
+
+
+def test_corners_lie_beside_a_hundred_obstacles() -> None:
+    """Seen: from 41 obstacles on corners lay on a lattice, and reinsertion was nine times as slow."""
+    board = Board(wafer_problem(clusters(2, 45)))
+    assert len(obstacles(board.instance.fabric)) > 40
+    found = board.corners(0, (7, 5), board.areas(0), ())
+    assert 0 < len(found.x) < 54 or 0 < len(found.y) < 56
+    taken = set().union(*(tiles((r.x, r.y, r.width, r.height)) for r in board.instance.fabric.keep_out))
+    for i, j in zip(*found.allowed.nonzero(), strict=True):
+        assert not taken & tiles((int(found.x[i]), int(found.y[j]), 7, 5))

@@ -12,12 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.instances.wafer.fabric import Fabric
 from chipmap.instances.wafer.holes import grid, obstacles
 from chipmap.instances.wafer.pinned import Tiles
 from chipmap.instances.wafer.problem import IntArray, WaferProblem
+from chipmap.records import kept
 
-#: Obstacles up to which each rules out its own rectangle of corners.
-FEW = 40
+#: Obstacles up to which each rules out its own rectangle of corners; up to which corners lie beside them.
+FEW, BESIDE = 40, 150
 
 
 class Window(NamedTuple):
@@ -40,8 +42,8 @@ class Corners(NamedTuple):
 class Board:
     """The boxes (x, y, width, height) that stand, by kernel.
 
-    Where obstacles are few, corners worth considering lie beside boxes and obstacles, at edges of the fabric, or where
-    centres are in line. Else they lie on a lattice of every ``step``-th tile.
+    Up to :data:`BESIDE` obstacles, corners worth considering lie beside boxes and obstacles, at edges of the fabric, or
+    where centres are in line. Else they lie on a lattice of every ``step``-th tile.
     """
 
     def __init__(self, problem: WaferProblem, step: int = 1) -> None:
@@ -58,20 +60,13 @@ class Board:
         for one in self.instance.forbidden:
             areas = self.forbidden.setdefault(number[one.kernel], [])
             areas += [(r.x, r.y, r.width, r.height) for r in one.rectangles]
-        holes = obstacles(self.instance.fabric) if self.instance.fabric.has_holes else []
-        self.sums = self._sums() if len(holes) > FEW else None
-        self.obstacles = holes if self.sums is None else []
-
-    def _sums(self) -> NDArray[np.int32]:
-        """[width + 1, height + 1] the tiles of C5 left of and below each corner."""
-        made = grid(self.instance.fabric)
-        tiles = np.repeat(np.repeat(made.taken, np.diff(made.x), axis=0), np.diff(made.y), axis=1)
-        sums = np.zeros((self.problem.width + 1, self.problem.height + 1), dtype=np.int32)
-        sums[1:, 1:] = tiles.cumsum(axis=0, dtype=np.int32).cumsum(axis=1, dtype=np.int32)
-        return sums
+        holes = kept(problem.instance.fabric, "_obstacles", obstacles)
+        self.sums = kept(problem.instance.fabric, "_sums", _sums) if len(holes) > FEW else None
+        self.lattice = len(holes) > BESIDE
+        self.obstacles = [] if self.lattice else holes
 
     def areas(self, v: int) -> IntArray:
-        """[m, 4] what kernel ``v`` may not cover: other boxes, its forbidden rectangles, and few obstacles."""
+        """[m, 4] what kernel ``v`` may not cover: other boxes, its forbidden rectangles, and not too many obstacles."""
         others = [box for u, box in self.boxes.items() if u != v]
         return np.array([*others, *self.forbidden.get(v, ()), *self.obstacles], dtype=np.int64).reshape(-1, 4)
 
@@ -99,6 +94,7 @@ class Board:
             right, top, sums = (x + sides[0])[:, None], y + sides[1], self.sums
             left, low = x[:, None], y
             allowed &= sums[right, top] - sums[left, top] - sums[right, low] + sums[left, low] == 0
+            areas = areas[: len(areas) - len(self.obstacles)]
         across, up = _between(x, areas[:, 0], areas[:, 2], sides[0]), _between(y, areas[:, 1], areas[:, 3], sides[1])
         some = (across[0] < across[1]) & (up[0] < up[1])
         for a, b, c, d in np.column_stack([*across, *up])[some].tolist():
@@ -112,7 +108,7 @@ class Board:
         low, high = ends
         if high < low:
             return np.zeros(0, dtype=np.int64)
-        if self.sums is not None:
+        if self.lattice:
             return np.arange(low, high + 1, self.step)
         before, behind = areas[:, axis] - side, areas[:, axis] + areas[:, 2 + axis]
         gap = [before - 1, behind + 1] if any(v in group for group in self.apart) else []
@@ -138,6 +134,15 @@ class Board:
                         _touching(x, y, box, sides, beside, True)
                     allowed &= beside
         return allowed
+
+
+def _sums(fabric: Fabric) -> NDArray[np.int32]:
+    """[width + 1, height + 1] the tiles of C5 left of and below each corner."""
+    made = grid(fabric)
+    tiles = np.repeat(np.repeat(made.taken, np.diff(made.x), axis=0), np.diff(made.y), axis=1)
+    sums = np.zeros((fabric.width + 1, fabric.height + 1), dtype=np.int32)
+    sums[1:, 1:] = tiles.cumsum(axis=0, dtype=np.int32).cumsum(axis=1, dtype=np.int32)
+    return sums
 
 
 def _between(lines: IntArray, start: IntArray, extent: IntArray, side: int) -> tuple[IntArray, IntArray]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import exp
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -118,7 +118,23 @@ def _boxes(front: IntArray, area: IntArray) -> list[Box]:
     return found
 
 
-def anneal(packer: Sequences, seed: int, steps: int, deadline: Deadline = Deadline()) -> list[Placement] | None:
+class Packer(Protocol):
+    """What packs sequences: :class:`Sequences`, or around obstacles (:mod:`.around`)."""
+
+    problem: WaferProblem
+    least: list[int]
+
+    def orders(self) -> Iterator[list[int]]:
+        """The sequences that are tried first."""
+
+    def pack(self, order: Sequence[int], lower: float) -> Packed:
+        """The kernels in ``order``; one that fits nowhere is left out."""
+
+    def placements(self, packed: Packed) -> list[Placement] | None:
+        """The floorplan of a packing that leaves nothing out, if it is allowed."""
+
+
+def anneal(packer: Packer, seed: int, steps: int, deadline: Deadline = Deadline()) -> list[Placement] | None:
     """A floorplan of all kernels: the orders first, then up to ``steps`` steps of annealing over sequences.
 
     None where none is found. Raises :class:`chipmap.deadline.Stop` at the deadline.

@@ -21,6 +21,7 @@ from chipmap.instances.wafer.instance import Placement, WaferSolution
 from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, wafer_problem
 from chipmap.instances.wafer.special import easier, in_the_open
 from chipmap.methods.chain import Link, Turn, follow
+from chipmap.methods.wafer.around import shorter
 from chipmap.methods.wafer.greedy import cornered, sized
 from chipmap.methods.wafer.models import solve_floorplans
 from chipmap.methods.wafer.neighbourhoods import SOURCE, search_neighbourhoods
@@ -41,17 +42,18 @@ def chain(problem: WaferProblem, run: Run, others: Callable[[WaferProblem, Turn]
     run.checkpoint()
     start = Link("one by one", 0.2, lambda problem, turn: cornered(problem, least, turn))
     if max(problem.width, problem.height) <= SMALL_SIDE:
-        follow((start, Link("cpsat", 1.0, _model)), problem, Turn(run, run.deadline))
+        follow((start, Link("cpsat", 1.0, _model)), problem, Turn(run, replace(run.deadline, patient=True)))
         return
     links = (
         Link("boxes of pins", 0.2, _boxes),
         start,
         Link("largest free rectangle", 0.35, lambda problem, turn: _in_the_open(problem, turn, others)),
+        Link("sequences", 0.3, _sequences),
         Link("bounds", 0.2, bounds),
         Link("cpsat", 0.4, _model),
         Link("rounds", 1.0, _rounds),
     )
-    follow(links, problem, Turn(run, run.deadline))
+    follow(links, problem, Turn(run, replace(run.deadline, patient=True)))
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,19 @@ def _in_the_open(problem: WaferProblem, turn: Turn, others: Callable[[WaferProbl
     if part is None:
         return
     inner = wafer_problem(part[0])
-    if least_time(inner) is not None:
+    least, upper = least_time(inner), turn.run.upper
+    if least is not None and (upper is None or problem.instance.weights.time * least < upper):
         others(inner, Moved(turn.run, turn.deadline, problem, (*part[1:], inner.width, inner.height)))
+
+
+def _sequences(problem: WaferProblem, turn: Turn) -> None:
+    """Sequences around obstacles at shorter times than the best floorplan's."""
+    best = turn.run.best
+    if best is None or problem.n == 1 or not problem.instance.weights.time:
+        return
+    assert isinstance(best.solution, WaferSolution)
+    for placements in shorter(problem, in_order(problem, best.solution), turn.run.options.seed, turn.deadline):
+        turn.solution(WaferSolution(instance=problem.instance.name, placements=tuple(placements)), "sequences")
 
 
 def _boxes(problem: WaferProblem, turn: Turn) -> None:
