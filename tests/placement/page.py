@@ -248,7 +248,7 @@ class Judge:
             home, away = self.on[one.maker], self.away(one)
             if static:
                 for device in {home} | away:
-                    rest[device] += one.bytes
+                    rest[device] += one.bytes * (self.waiting(device) if self.kept(one, device) else 1)
                 continue
             arrivals = {to: (at, at + (self.took(one, to) or 0)) for s, to, at in self.moves if s is one}
             for device in away:
@@ -264,6 +264,26 @@ class Judge:
         return {
             d: rest[d] + max(sum(b for e, s, t, b in spans if e == d and s <= now < t) for now in moments) for d in rest
         }
+
+    def kept(self, one: Storage, device: str) -> bool:
+        """Whether a forward operation's storage waits on the device for a backward operation."""
+        back = set(self.page.instance.backward)
+        later = [v for v in one.readers if self.page.ops[v].name in back and self.on[v] == device]
+        return self.page.ops[one.maker].name not in back and bool(later)
+
+    def waiting(self, device: str) -> int:
+        """Micro-batches under way on a device: devices on the longest path of forward reads from it on."""
+        back = set(self.page.instance.backward)
+        ways = [
+            (self.on[one.maker], self.on[v])
+            for one in self.page.storages
+            for v in one.readers
+            if self.page.ops[one.maker].name not in back and self.page.ops[v].name not in back
+        ]
+        paths = [[device]]
+        for path in paths:
+            paths += [[*path, b] for a, b in {way for way in ways if way[0] == path[-1] and way[1] not in path}]
+        return min(self.page.task.micro_batches, max(map(len, paths)))
 
     def contiguous(self) -> bool:
         """Whether the devices have an order in which everything is read from the own or an earlier one."""

@@ -143,3 +143,13 @@ def edges(problem: PlacementProblem) -> Iterator[tuple[int, int, int]]:
     for s, u in enumerate(problem.storages.producer.tolist()):
         for w in problem.storages.read_by(s):
             yield s, u, w
+
+
+def waits(problem: PlacementProblem) -> dict[int, list[int]]:
+    """The storages that a forward operation makes and backward ones read, with these readers: each micro-batch under
+    way holds them."""
+    found, backward = dict[int, list[int]](), problem.backward
+    for s, u, w in edges(problem):
+        if u not in backward and w in backward:
+            found.setdefault(s, []).append(w)
+    return found

@@ -21,7 +21,7 @@ from chipmap.formulations.placement.choices import (
     send_time,
 )
 from chipmap.formulations.placement.cpsat_builder import PLAIN, Builder, PlacementCpChoices
-from chipmap.formulations.placement.cpsat_load import c7_contiguous, t2_load
+from chipmap.formulations.placement.cpsat_load import c7_contiguous, def_under_way, t2_load
 from chipmap.formulations.placement.narrowing import NearPlacements
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import placement_problem
@@ -255,7 +255,7 @@ def c6_memory(builder: Builder) -> None:
     """C6: what a device holds for the whole step, and with rule ``live`` what it holds at each time, fits."""
     problem, model = builder.problem, builder.model
     storages, live = problem.storages, problem.instance.task.memory == "live"
-    homes = _freed(builder) if live else {}
+    homes, again = _freed(builder) if live else {}, def_under_way(builder)
     for d in range(problem.devices):
         memory = int(problem.memory[d])
         if memory < 0:
@@ -267,6 +267,7 @@ def c6_memory(builder: Builder) -> None:
                 if (w, d) in builder.x:
                     model.add_implication(builder.x[w, d], copy)
             held.append(size * copy)
+        held += [int(storages.bytes[s]) * literal for s, e, literal in again if e == d]
         intervals, demands = [], []
         for s in range(len(storages)):
             size, home = int(storages.bytes[s]), builder.on(int(storages.producer[s]), d)

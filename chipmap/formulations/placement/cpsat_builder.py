@@ -71,6 +71,7 @@ class Builder(LabelledModel):
         self.end: dict[int, Any] = {}
         self.at: dict[tuple[int, int], Any] = {}
         self.earliest: dict[tuple[int, int], int] = {}
+        self.before: dict[tuple[int, int], Any] = {}  # device d comes before device e (C7)
         self.cost: Any = 0
 
     def _places(self) -> dict[tuple[int, int], Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipmap.formulations.placement.choices import edges, load_time
+from chipmap.formulations.placement.choices import edges, load_time, waits
 from chipmap.formulations.placement.cpsat_builder import Builder
 
 
@@ -15,7 +15,7 @@ def c7_contiguous(builder: Builder) -> None:
     """C7: position(d) < position(e) where a forward operation on e reads one on d."""
     problem, model = builder.problem, builder.model
     position = [builder.integer(0, problem.devices - 1, f"position[{d}]") for d in range(problem.devices)]
-    before: dict[tuple[int, int], Any] = {}
+    before = builder.before
     for d in range(problem.devices):
         for e in range(problem.devices):
             if d != e:
@@ -58,3 +58,26 @@ def t2_load(builder: Builder) -> None:
             model.add(builder.cost >= sum(moved))
         else:
             model.add(builder.cost >= work + sum(moved))
+
+
+def def_under_way(builder: Builder) -> list[tuple[int, int, Any]]:
+    """(s, d, literal): storage s, which a backward operation on device d reads, is held there for one more micro-batch
+    under way. There are as many of these as devices stand on the longest way from d to the end."""
+    problem, model = builder.problem, builder.model
+    most, found = min(problem.instance.task.micro_batches, problem.devices), list[tuple[int, int, Any]]()
+    if most == 1:
+        return found
+    levels = range(2, most + 1)
+    way = {(d, k): builder.literal(f"under way[{d},{k}]") for d in range(problem.devices) for k in levels}
+    for (d, e), before in builder.before.items():
+        for k in levels:
+            model.add_bool_or([~before, *([~way[e, k - 1]] if k > 2 else []), way[d, k]])
+    for s, readers in waits(problem).items():
+        for d in range(problem.devices):
+            here = [builder.x[w, d] for w in readers if (w, d) in builder.x]
+            for k in levels if here else ():
+                again = builder.literal(f"again[{s},{d},{k}]")
+                for x in here:
+                    model.add_bool_or([~x, ~way[d, k], again])
+                found.append((s, d, again))
+    return found

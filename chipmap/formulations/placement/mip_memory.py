@@ -8,7 +8,7 @@ import pyomo.environ as pyo
 
 from chipmap.deadline import look
 from chipmap.formulations.built import unit
-from chipmap.formulations.placement.choices import edges, send_time
+from chipmap.formulations.placement.choices import edges, send_time, waits
 from chipmap.instances.placement.problem import PlacementProblem
 
 
@@ -34,6 +34,7 @@ def c6_memory(block: pyo.Block, problem: PlacementProblem) -> None:
     block.copy = pyo.Var(range(len(problem.copies)), range(problem.devices), bounds=(0, 1))
     copied = block.def_copy = pyo.Constraint(pyo.Any)
     ends = def_ends(block, problem) if live else {}
+    again = def_under_way(block, problem)
     listed = [item for d in range(problem.devices) for item in _items(block, problem, d, ends)]
     block.held = pyo.Var(pyo.Any, bounds=(0, 1), dense=False)
     block.later = pyo.Var(pyo.Any, domain=pyo.Binary, dense=False)
@@ -57,6 +58,7 @@ def c6_memory(block: pyo.Block, problem: PlacementProblem) -> None:
                 resident.append(size / scale * block.x[u, d])
             if (s, d) in block.sent and not live:
                 resident.append(size / scale * block.sent[s, d])
+        resident += [int(problem.storages.bytes[s]) / scale * block.again[s, e, k] for s, e, k in again if e == d]
         whole = pyo.quicksum(resident)
         items = [item for item in listed if item.key[2] == d] if live else []
         if resident:
@@ -65,6 +67,34 @@ def c6_memory(block: pyo.Block, problem: PlacementProblem) -> None:
             look()
             there = pyo.quicksum(one.bytes / scale * _held(block, one, e) for one in items)
             rows[d, e.key] = whole + there <= memory / scale
+
+
+def def_under_way(block: pyo.Block, problem: PlacementProblem) -> list[tuple[int, int, int]]:
+    """``again[s, d, k]``: device d holds storage s, which a backward operation there reads, for a k-th micro-batch.
+
+    under_way[d, k] = 1 where k devices stand on a way from d to the end: under_way[d, k] >= before[d, e] +
+    under_way[e, k - 1] - 1; kept[s, d] >= x[w, d] for backward readers w; again >= kept + under_way - 1.
+    """
+    most = min(problem.instance.task.micro_batches, problem.devices)
+    waiting = waits(problem) if most > 1 else {}
+    keys = [(s, d, k) for s in waiting for d in range(problem.devices) for k in range(2, most + 1)]
+    block.under_way = pyo.Var(range(problem.devices), range(2, most + 1), bounds=(0, 1))
+    block.kept = pyo.Var(list(waiting), range(problem.devices), bounds=(0, 1))
+    block.again = pyo.Var(keys, bounds=(0, 1))
+    rows = block.def_again = pyo.Constraint(pyo.Any)
+    for d, e in block.before if most > 1 else ():
+        for k in range(2, most + 1):
+            behind = block.under_way[e, k - 1] if k > 2 else 1
+            rows["way", d, e, k] = block.under_way[d, k] >= block.before[d, e] + behind - 1
+    for s, readers in waiting.items():
+        look()
+        for d in range(problem.devices):
+            for w in readers:
+                if (w, d) in block.x:
+                    rows["kept", s, d, w] = block.kept[s, d] >= block.x[w, d]
+    for s, d, k in keys:
+        rows["again", s, d, k] = block.again[s, d, k] >= block.kept[s, d] + block.under_way[d, k] - 1
+    return keys
 
 
 def _items(block: pyo.Block, problem: PlacementProblem, d: int, ends: dict[tuple[str, int, int], Any]) -> list[Item]:

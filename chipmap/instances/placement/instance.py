@@ -17,6 +17,8 @@ from chipmap.records import InputError, Record, counted
 Objective = Literal["step_time", "throughput"]
 MemoryRule = Literal["live", "static", "none"]
 WeightsRule = Literal["replicate", "variable"]
+#: The most micro-batches of a step.
+MAX_MICRO_BATCHES = 10**6
 #: The most FLOP of an operation.
 MAX_FLOP = 10**18
 
@@ -25,8 +27,10 @@ class Task(Record, frozen=True, kw_only=True):
     """What is asked.
 
     ``limit_ns``: the most that T1 may be. ``contiguous`` (C7) and ``overlap`` (a device computes and transfers at the
-    same time) belong to objective ``throughput``.
+    same time) belong to objective ``throughput``; with C7 C6 counts what ``micro_batches`` under way hold (1F1B).
     """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("micro_batches",)
 
     objective: Objective = "step_time"
     memory: MemoryRule = "live"
@@ -34,6 +38,7 @@ class Task(Record, frozen=True, kw_only=True):
     limit_ns: int | None = None
     contiguous: bool = False
     overlap: bool = False
+    micro_batches: int = 1
 
 
 class Pin(Record, frozen=True, kw_only=True):
@@ -108,6 +113,7 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
             if self.system.links is None and len(self.system.devices) > 1:
                 what = "objective 'throughput' lets every device send to every other one"
                 raise InputError(what, "system.links", _as_links(self.system))
+        self._check_micro_batches()
         for name in ("contiguous", "overlap") if task.objective == "step_time" else ():
             if getattr(task, name):
                 other = "--set task.objective=throughput --set task.memory=static"
@@ -115,6 +121,15 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
                 raise InputError("has no meaning for step_time", f"task.{name}", remedy)
         if task.limit_ns is not None and not 0 <= task.limit_ns <= MAX_NS:
             raise InputError(f"is {task.limit_ns}", "task.limit_ns", f"Give 0 to {MAX_NS:,} ns.")
+
+    def _check_micro_batches(self) -> None:
+        task, where = self.task, "task.micro_batches"
+        if not 1 <= task.micro_batches <= MAX_MICRO_BATCHES:
+            raise InputError(f"is {task.micro_batches}", where, f"Give 1 to {MAX_MICRO_BATCHES:,}.")
+        if task.micro_batches > 1 and not (task.objective == "throughput" and task.contiguous):
+            what = "counts by stages, which are blocks (C7) of objective throughput"
+            settings = "--set task.objective=throughput --set task.memory=static --set task.contiguous=true"
+            raise InputError(what, where, f"Ask for them: {settings}, or leave it at 1.")
 
     def _check_sizes(self) -> None:
         for i, operation in enumerate(self.graph.operations):

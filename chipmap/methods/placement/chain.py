@@ -159,12 +159,16 @@ THROUGHPUT = (
 IMPROVED = Link("improvement", 1.0, improved)
 LIMIT = Link("limit", 1.0, look_at_limit)
 SIBLINGS = Link("siblings", 0.5, siblings_if_large)
+#: With several micro-batches: programs that leave out what these hold give bounds, the model what fits.
+MICRO_BATCHES = (BOUND, BLOCKS, Link("start", 0.2, start_if_none), Link("cpsat", 1.0, model_by_cpsat))
 STEP_TIME = (BOUND, LIMIT, SIBLINGS, Link("start", 0.5, start_unless_carried), IMPROVED, LIMIT, MODEL)
 
 
 def auto(instance: PlacementInstance, run: Run) -> Termination:
     """The best chain."""
-    return follow_chain(instance, run, THROUGHPUT if instance.task.objective == "throughput" else STEP_TIME)
+    if instance.task.objective == "step_time":
+        return follow_chain(instance, run, STEP_TIME)
+    return follow_chain(instance, run, THROUGHPUT if instance.task.micro_batches == 1 else MICRO_BATCHES)
 
 
 def follow_chain(instance: PlacementInstance, run: Run, links: tuple[Link, ...]) -> Termination:

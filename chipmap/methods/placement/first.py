@@ -80,13 +80,23 @@ def _first_schedule(problem: PlacementProblem, run: Run, rank: list[int]) -> Non
         if _shortest(problem, run, [device], rank):
             return
     order = _frugal(problem)
-    if order and _shortest(problem, run, plain, order):
+    if order and (_shortest(problem, run, plain, order) or _shortest_filled(problem, run, order)):
         return
     listed = [*_each_once(problem, _filled(problem, problem.order.tolist()))]
     for device in listed:
         if _shortest(problem, run, [device], rank):
             return
     _frugal_schedules(problem, run, [*plain, *listed], order)
+
+
+def _shortest_filled(problem: PlacementProblem, run: Run, order: list[int]) -> bool:
+    """Report the first valid schedule of devices filled in this order; whether there is one."""
+    tried = list[IntArray]()
+    for device in _each_once(problem, _filled(problem, order)):
+        if _shortest(problem, run, [device], order):
+            return True
+        tried.append(device)
+    return _shortest(problem, run, tried, order, times_alone)
 
 
 def _frugal(problem: PlacementProblem) -> list[int]:

@@ -139,22 +139,51 @@ def held(placed: Placed) -> dict[str, list[Held]]:
     ends = {(move.storage.tensor, move.target): (move.start, move.end or move.start) for move in placed.moves}
     last_end = max(placed.end.values(), default=0)
     output, copy = "output of {}", "copy of output of {}"
-    device, end = placed.device, placed.end
+    device, end, waiting = placed.device, placed.end, under_way(placed)
     for one in facts.storages:
         u, away = one.producer, placed.targets(one)
         home, whose, last = device[u], facts.names[u], 0
         for name in away:
             if static:
-                found[name].append(Held(copy, whose, one.bytes, None, None))
+                found[name].append(Held(copy, whose, one.bytes * waiting.get((one.tensor, name), 1), None, None))
                 continue
             start, arrived = ends[one.tensor, name]
             last = max(last, arrived)
             until = max(end[v] for v in one.readers if device[v] == name)
             found[name].append(Held(copy, whose, one.bytes, start, until))
         if static or one.resident:
-            found[home].append(Held(output, whose, one.bytes, None, None))
+            found[home].append(Held(output, whose, one.bytes * waiting.get((one.tensor, home), 1), None, None))
             continue
         here = one.readers if not away else [v for v in one.readers if device[v] == home]
         until = last_end if one.output else max(last, end[u], *[end[v] for v in here])
         found[home].append(Held(output, whose, one.bytes, placed.start[u], until))
     return found
+
+
+def under_way(placed: Placed) -> dict[tuple[int, str], int]:
+    """(tensor, device) -> of how many micro-batches the device holds it, for what its backward operations read of
+    forward ones; 1 for all else.
+
+    A device has as many micro-batches under way as devices stand on the longest way from it to the end, itself
+    included, but no more than a step has. Where devices read from each other in a circle (C7), all have as many.
+    """
+    facts, most = placed.facts, placed.facts.instance.task.micro_batches
+    if most == 1:
+        return {}
+    named = set(facts.instance.backward)
+    backward = {v for v, name in enumerate(facts.names) if name in named}
+    after: dict[str, set[str]] = {name: set() for name in facts.devices}
+    for one in facts.storages:
+        for v in one.readers:
+            if placed.device[one.producer] != placed.device[v] and not {one.producer, v} & backward:
+                after[placed.device[one.producer]].add(placed.device[v])
+    behind = dict.fromkeys(facts.devices, 1)
+    for _ in facts.devices:
+        behind = {name: 1 + max((behind[other] for other in after[name]), default=0) for name in after}
+    return {
+        (one.tensor, placed.device[v]): min(most, behind[placed.device[v]])
+        for one in facts.storages
+        if one.producer not in backward
+        for v in one.readers
+        if v in backward
+    }

@@ -54,6 +54,12 @@ class _Cutter:
         limited = problem.instance.task.memory != "none"
         self.room = [m if m >= 0 and limited else ENDLESS for m in problem.memory.tolist()]
         self.bytes, self.producer = storages.bytes.tolist(), storages.producer.tolist()
+        # what waits for a backward operation is held for each micro-batch under way
+        later = np.array([v in backward for v in range(problem.operations)], dtype=bool)
+        self.waits = np.zeros(len(storages), dtype=bool)
+        np.logical_or.at(self.waits, storages.read, later[storages.readers])
+        self.waits &= ~later[storages.producer]
+        self.under_way = [1] * problem.devices
         self.weights, self.made, self.reads = problem.weights.tolist(), problem.made, problem.producers
         self.constants: list[list[int]] = [[] for _ in range(problem.operations)]
         for number, (_, readers) in enumerate(problem.copies):
@@ -76,7 +82,9 @@ class _Cutter:
     def cut(self, devices: Sequence[int], limit: int) -> IntArray | None:
         """The devices [N] where each takes units up to ``limit`` ns; None where some are left."""
         device, held, sent = [-1] * self.problem.operations, [0] * len(self.room), set[tuple[int, int]]()
-        at, busy = 0, 0
+        at, busy, most = 0, 0, self.problem.instance.task.micro_batches
+        for place, d in enumerate(devices):  # as if all devices were used: never too few
+            self.under_way[d] = min(most, len(devices) - place)
         for unit, time, allowed in zip(self.units, self.time, self.allowed, strict=True):
             while True:
                 d = devices[at]
@@ -103,16 +111,20 @@ class _Cutter:
         """Bytes that a unit adds on ``d``: weights, outputs, copies of what it reads and of constants."""
         inside, total, fresh = set(unit), 0, set[tuple[int, int]]()
         for v in unit:
-            total += self.weights[v] + sum(self.bytes[s] for s in self.made[v])
+            total += self.weights[v] + sum(self._size(s, d) for s in self.made[v])
             for s in self.reads[v]:
                 if device[self.producer[s]] != d and self.producer[s] not in inside and (s, d) not in sent:
-                    total += 0 if (s, d) in fresh else self.bytes[s]
+                    total += 0 if (s, d) in fresh else self._size(s, d)
                     fresh.add((s, d))
             for number in self.constants[v]:
                 key = -1 - number, d
                 total += 0 if key in sent or key in fresh else self.problem.copies[number][0]
                 fresh.add(key)
         return total
+
+    def _size(self, s: int, d: int) -> int:
+        """The bytes of a storage on device ``d``."""
+        return self.bytes[s] * self.under_way[d] if self.waits[s] else self.bytes[s]
 
     def _put(self, unit: Sequence[int], d: int, device: list[int], sent: set[tuple[int, int]]) -> None:
         for v in unit:
