@@ -18,6 +18,7 @@ import time
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.placement.search.annealing import anneal, annealing_state, seed_with
+from chipmap.heuristics.placement.search.slack import slack_for
 from chipmap.heuristics.placement.search.units import units
 from chipmap.heuristics.placement.simulation.simulator import NEVER, simulate
 from chipmap.heuristics.placement.simulation.tables import workspace
@@ -78,12 +79,15 @@ def speed(state: ChainState, seconds: float) -> tuple[float, float]:
     over, step, device, key = state.best
     now = annealing_state(device, key, step, over)
     both = workspace(problem, MOMENTS), workspace(problem, MOMENTS)
+    slack = slack_for(problem)
     seed_with(0)
     temperature, chunk, done, begun = math.sqrt(HOT * COLD) * step, max(FEWEST, CHUNK // problem.operations), 0, 0.0
     for number in range(sys.maxsize):
         if number == 1:  # the first call compiled
             begun, done = time.process_time(), 0
-        done += anneal(flat, state.bytes, made, problem.allowed, tail, now, both, (temperature, temperature), chunk)
+        temperatures = temperature, temperature
+        judged, _ = anneal(flat, state.bytes, made, problem.allowed, tail, now, both, slack, temperatures, chunk)
+        done += judged
         if number > 0 and time.process_time() - begun > seconds:
             break
     return min(times) * 1e3, done / (time.process_time() - begun)

@@ -15,6 +15,7 @@ from benchmarks.determinism import compared
 from chipmap import solve
 from chipmap.heuristics.placement.keys import default_keys
 from chipmap.heuristics.placement.search.annealing import anneal, annealing_state, seed_with
+from chipmap.heuristics.placement.search.slack import slack_for
 from chipmap.heuristics.placement.search.units import SHARES, units
 from chipmap.heuristics.placement.simulation.memory import bytes_of, excess
 from chipmap.heuristics.placement.simulation.simulator import NEVER, schedule, simulate
@@ -89,6 +90,7 @@ def test_annealing_keeps_what_it_says_and_is_reproducible(network: str, devices:
             none,
             now,
             (workspace(problem, 5), workspace(problem, 5)),
+            slack_for(problem),
             temperature,
             2_000,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from chipmap.heuristics.placement.search.annealing import AnnealingState, anneal, annealing_state, seed_with
+from chipmap.heuristics.placement.search.slack import slack_for
 from chipmap.heuristics.placement.search.units import units
 from chipmap.heuristics.placement.simulation.tables import Work, workspace
 from chipmap.heuristics.placement.starts.apart import held
@@ -85,7 +86,7 @@ def rounds(state: ChainState, turn: Turn, seed: int, ways: tuple[bool, bool], mo
         return
     limited = run.clocked and not few
     both = workspace(problem, MOMENTS), workspace(problem, MOMENTS)
-    made, chunk = units(problem), max(FEWEST, CHUNK // problem.operations)
+    made, slack, chunk = units(problem), slack_for(problem), max(FEWEST, CHUNK // problem.operations)
     budget = FEW_MOVES if few else min(MOVES, max(ROUNDS, most // problem.operations))
     chunk = min(chunk, budget // ROUNDS)
     seed_with(seed)
@@ -105,7 +106,7 @@ def rounds(state: ChainState, turn: Turn, seed: int, ways: tuple[bool, bool], mo
             temperatures = temperature, max(temperature / 2, 1e-3)
             if turning:
                 _apply_backward_pass(state, now, both[0])
-            simulated = anneal(state.tables, state.bytes, made, allowed, tail, now, both, temperatures, chunk)
+            _, simulated = anneal(state.tables, state.bytes, made, allowed, tail, now, both, slack, temperatures, chunk)
             with state.turns:
                 state.simulated += simulated
             done += chunk

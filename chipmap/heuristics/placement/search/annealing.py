@@ -2,8 +2,9 @@
 
 A move picks an operation of the chain that makes the step as long as it is. Where a transfer delays it, the reader's
 unit goes to the producer's device or the reverse. Where a busy device delays it, it gets a key that comes before, or
-one of the two units goes elsewhere. The limit that a candidate must stay below is drawn before it is simulated, so
-that most simulations end early. While memory overflows, fewer bytes too many count before time.
+one of the two units goes elsewhere. The limit that a candidate must stay below is drawn first. A move that would delay
+something by more (:mod:`~chipmap.heuristics.placement.search.slack`) is left out: most are. The others are simulated
+until they are above the limit. While memory overflows, fewer bytes too many count before time.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.heuristics.placement.search.slack import Slack, delay, fill, passed
 from chipmap.heuristics.placement.search.units import Units
 from chipmap.heuristics.placement.simulation.checkpoints import first_change
 from chipmap.heuristics.placement.simulation.memory import Bytes, excess_of
@@ -22,8 +24,10 @@ from chipmap.instances.placement.problem import IntArray
 from chipmap.kernels import njit
 from chipmap.kernels.annealing import temperature
 
-#: Shares of moves: of any unit, and of a key alone where a busy device delays the chain.
-ANY, KEY = 0.2, 0.5
+#: Shares of moves: of any unit, of a key alone where a busy device delays the chain, and of keys that pass many others.
+ANY, KEY, FAR = 0.2, 0.5, 0.5
+#: Moves that are judged for each one that may be simulated.
+JUDGED = 16
 
 
 #: Why an operation of the chain doesn't start earlier: its inputs made there (or nothing), its device, a transfer.
@@ -165,6 +169,27 @@ def _keep_best(s: AnnealingState) -> None:
             s.best_device[v], s.best_key[v] = s.device[v], s.key[v]
 
 
+@njit(part=True)
+def _promising(
+    t: Tables,
+    s: AnnealingState,
+    w: Work,
+    k: Slack,
+    chain: Chain,
+    moved: IntArray,
+    move: tuple[int, int, int],
+    most: int,
+) -> int:
+    """The operation before which the one whose key changes should go (0 where units move); -1 if nothing is to be
+    gained: the move would delay something by more than ``most`` ns."""
+    size, to, place = move
+    if place >= 0:
+        return passed(t, s.device, w, k, chain.stop[place], np.random.random() < FAR, most)
+    if s.value[1] > 0:
+        return 0
+    return -1 if delay(t, s.device, w, k, moved, (size, to), most) > most else 0
+
+
 @njit(cache=True, nogil=True, long=True)
 def anneal(
     t: Tables,
@@ -174,37 +199,47 @@ def anneal(
     tail: IntArray,
     s: AnnealingState,
     both: tuple[Work, Work],
+    slack: Slack,
     temperatures: tuple[float, float],
     moves: int,
-) -> int:
-    """``moves`` moves; the temperature falls from ``temperatures[0]`` to ``temperatures[1]`` ns. How many were
-    simulated.
+) -> tuple[int, int]:
+    """``moves`` simulated moves, or :data:`JUDGED` times as many that are judged; the temperature falls from
+    ``temperatures[0]`` to ``temperatures[1]`` ns. (How many were judged, how many of these simulated.)
 
-    A candidate is simulated in the other one of ``both``, from its first effect on.
+    A candidate that isn't left out for its delay is simulated in the other one of ``both``, from its first effect on.
     """
     w, other = both
     count = len(s.device)
     chain = Chain(np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64))
-    moved, old, done = np.zeros(count, np.int64), np.zeros(count, np.int64), 0
+    moved, old, done, judged = np.zeros(count, np.int64), np.zeros(count, np.int64), 0, 0
     keys = narrow(s.key)
     for v in range(count):
         s.key[v] = keys[v]
-    simulated(t, s.device, s.key, False, tail, NEVER, w)
-    length = _critical(t, s.device, w, chain)
-    for k in range(moves):
+    length = -1
+    while done < moves and judged < JUDGED * moves:
+        if length < 0:
+            if judged == 0:
+                simulated(t, s.device, s.key, False, tail, NEVER, w)
+            length = _critical(t, s.device, w, chain)
+            fill(t, s.device, w, s.value[0], slack)
+        judged += 1
         size, to, place = _propose(t, units, allowed, s, chain, length, moved)
         if size < 0 or (size == 0 and place < 0):
+            continue
+        share = max(done / moves, judged / (JUDGED * moves))
+        worse = int(-temperature(temperatures[0], temperatures[1], share) * np.log(1.0 - np.random.random()))
+        goal = _promising(t, s, w, slack, chain, moved, (size, to, place), worse)
+        if goal < 0:
             continue
         keyed, old_key = (chain.stop[place], s.key[chain.stop[place]]) if place >= 0 else (-1, 0)
         row = first_change(t, s.device, s.key, w, moved, (size, to), keyed)
         if keyed >= 0:
-            s.key[keyed] = s.key[chain.other[place]] - 1
+            s.key[keyed] = s.key[goal] - 1
         for i in range(size):
             old[i] = s.device[moved[i]]
             s.device[moved[i]] = to
-        worse = int(-temperature(temperatures[0], temperatures[1], k / moves) * np.log(1.0 - np.random.random()))
-        limit = NEVER if s.value[1] > 0 else s.value[0] + 1 + worse
         done, over = done + 1, -1
+        limit = NEVER if s.value[1] > 0 else s.value[0] + 1 + worse
         step = trial(t, s.device, s.key, tail, limit, (w, other), moved, (row, size))
         if step >= 0:
             take(t, s.device, (w, other), moved, (row, size))
@@ -216,7 +251,6 @@ def anneal(
                 s.key[keyed] = old_key
             continue
         w, other = other, w
-        s.value[0], s.value[1] = step, over
-        length = _critical(t, s.device, w, chain)
+        s.value[0], s.value[1], length = step, over, -1
         _keep_best(s)
-    return done
+    return judged, done
