@@ -21,7 +21,7 @@ from chipmap.heuristics.placement.search.annealing import anneal, annealing_stat
 from chipmap.heuristics.placement.search.slack import slack_for
 from chipmap.heuristics.placement.search.units import units
 from chipmap.heuristics.placement.simulation.simulator import NEVER, simulate
-from chipmap.heuristics.placement.simulation.tables import workspace
+from chipmap.heuristics.placement.simulation.tables import workspaces
 from chipmap.heuristics.placement.starts.heft_units import heft_units
 from chipmap.heuristics.placement.starts.partition import partition
 from chipmap.inputs.reading import read
@@ -78,7 +78,7 @@ def speed(state: ChainState, seconds: float) -> tuple[float, float]:
     assert state.best is not None
     over, step, device, key = state.best
     now = annealing_state(device, key, step, over)
-    both = workspace(problem, MOMENTS), workspace(problem, MOMENTS)
+    both = workspaces(problem, MOMENTS)
     slack = slack_for(problem)
     seed_with(0)
     temperature, chunk, done, begun = math.sqrt(HOT * COLD) * step, max(FEWEST, CHUNK // problem.operations), 0, 0.0

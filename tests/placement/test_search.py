@@ -19,7 +19,7 @@ from chipmap.heuristics.placement.search.slack import slack_for
 from chipmap.heuristics.placement.search.units import SHARES, units
 from chipmap.heuristics.placement.simulation.memory import bytes_of, excess
 from chipmap.heuristics.placement.simulation.simulator import NEVER, schedule, simulate
-from chipmap.heuristics.placement.simulation.tables import tables, workspace
+from chipmap.heuristics.placement.simulation.tables import tables, workspace, workspaces
 from chipmap.heuristics.placement.starts import heft as starts
 from chipmap.heuristics.placement.starts.etf import etf
 from chipmap.heuristics.placement.starts.list_scheduling import room
@@ -89,7 +89,7 @@ def test_annealing_keeps_what_it_says_and_is_reproducible(network: str, devices:
             problem.allowed,
             none,
             now,
-            (workspace(problem, 5), workspace(problem, 5)),
+            workspaces(problem, 5),
             slack_for(problem),
             temperature,
             2_000,

@@ -16,7 +16,7 @@ from chipmap.heuristics.placement.keys import default_keys, topological
 from chipmap.heuristics.placement.search.units import units
 from chipmap.heuristics.placement.simulation.checkpoints import first_change
 from chipmap.heuristics.placement.simulation.simulator import ABORTED, NEVER, NO_ROUTE, schedule, simulate, take, trial
-from chipmap.heuristics.placement.simulation.tables import tables, workspace
+from chipmap.heuristics.placement.simulation.tables import tables, workspace, workspaces
 from chipmap.instances.placement import Links, PlacementInstance, System
 from chipmap.instances.placement.generators import random_instance, training_step
 from chipmap.instances.placement.presets import preset
@@ -224,7 +224,7 @@ def test_what_goes_on_from_a_kept_moment_is_the_whole_simulation(links: str) -> 
             task={"memory": "none", "weights": "variable"},
         )
         problem = placement_problem(instance)
-        flat, work, other, whole = tables(problem), workspace(problem, 7), workspace(problem, 7), workspace(problem)
+        flat, (work, other), whole = tables(problem), workspaces(problem, 7), workspace(problem)
         none = np.zeros(problem.operations, dtype=np.int64)
         device = np.array([random.randrange(problem.devices) for _ in none], dtype=np.int64)
         key = default_keys(problem)
@@ -261,7 +261,7 @@ def test_moves_of_units_go_on_from_kept_moments_even_with_their_weights(network:
     """
     small = {"steps": 4, "hidden": 64, "batch": 8, "vocabulary": 100}
     problem = placement_problem(training_step(network, small, devices=3))
-    flat, work, other, whole = tables(problem), workspace(problem, 12), workspace(problem, 12), workspace(problem)
+    flat, (work, other), whole = tables(problem), workspaces(problem, 12), workspace(problem)
     made, random, with_weights, key = units(problem), Random(1), 0, default_keys(problem)
     none = np.zeros(problem.operations, dtype=np.int64)
     device = np.array([random.randrange(3) for _ in none], dtype=np.int64)[made.unit[4]]

@@ -7,7 +7,7 @@ import time
 from chipmap.heuristics.placement.search.annealing import AnnealingState, anneal, annealing_state, seed_with
 from chipmap.heuristics.placement.search.slack import slack_for
 from chipmap.heuristics.placement.search.units import units
-from chipmap.heuristics.placement.simulation.tables import Work, workspace
+from chipmap.heuristics.placement.simulation.tables import Work, workspaces
 from chipmap.heuristics.placement.starts.apart import held
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import Lane, side_by_side
@@ -85,7 +85,7 @@ def rounds(state: ChainState, turn: Turn, seed: int, ways: tuple[bool, bool], mo
     if not problem.timed or state.best is None or not problem.operations:
         return
     limited = run.clocked and not few
-    both = workspace(problem, MOMENTS), workspace(problem, MOMENTS)
+    both = workspaces(problem, MOMENTS)
     made, slack, chunk = units(problem), slack_for(problem), max(FEWEST, CHUNK // problem.operations)
     budget = FEW_MOVES if few else min(MOVES, max(ROUNDS, most // problem.operations))
     chunk = min(chunk, budget // ROUNDS)

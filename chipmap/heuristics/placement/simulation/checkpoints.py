@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from chipmap.heuristics.placement.simulation.heaps import FIRST, LOW, ROOM, SIZE, part
-from chipmap.heuristics.placement.simulation.tables import Kept, Tables, Work
+from chipmap.heuristics.placement.simulation.tables import Kept, Short, Tables, Work
 from chipmap.instances.placement.problem import IntArray
 from chipmap.kernels import njit
 
@@ -21,21 +21,16 @@ Mark = tuple[int, int, int, int, int, int]
 @part
 def due(k: Kept, count: int) -> int:
     """When so many of ``count`` operations have started, the next moment is kept."""
-    row, rows = k.rows[0], len(k.time)
+    row, rows = k.rows[0], len(k.slot)
     return NEVER if row >= rows else (row + 1) * count // (rows + 1) + 1
 
 
 @part
 def keep(w: Work, mark: Mark) -> None:
     """Keep this moment behind the others."""
-    w.kept.rows[0] += 1
-    _write(w, mark, w.kept.rows[0] - 1)
-
-
-@part
-def _write(w: Work, mark: Mark, row: int) -> None:
-    """Keep this moment in ``row``."""
     k = w.kept
+    row = k.slot[k.rows[0]]
+    k.rows[0] += 1
     now, number, events, longest, started, logged = mark
     k.time[row] = now
     k.mark[row, 0], k.mark[row, 1], k.mark[row, 2], k.mark[row, 3] = number, events, longest, started
@@ -60,9 +55,9 @@ def _write(w: Work, mark: Mark, row: int) -> None:
 
 
 @part
-def restore(k: Kept, w: Work, row: int) -> Mark:
-    """Put what was kept in ``row`` of ``k`` into ``w``."""
-    top = 0
+def restore(k: Kept, w: Work, number: int) -> Mark:
+    """Put the moment ``number`` of ``k`` into ``w``."""
+    top, row = 0, k.slot[number]
     events = k.mark[row, 1]
     for v in range(len(w.left)):
         w.left[v] = k.left[row, v]
@@ -180,37 +175,47 @@ def first_change(
             last = max(last, _arrival(t, device, w, s, to))
         first = min(first, w.ready[v], last)
     row = k.rows[0] - 1
-    while row >= 0 and k.time[row] > first:
+    while row >= 0 and k.time[k.slot[row]] > first:
         row -= 1
     return row
 
 
 @part
-def move(t: Tables, base: Work, w: Work, device: IntArray, moved: IntArray, size: int, now: int) -> None:
-    """Put ``moved[:size]``, none of which but silent ones has started, where ``device`` says, at time ``now`` of ``w``.
+def move(
+    t: Tables,
+    base: Work,
+    rest: tuple[Short, IntArray],
+    device: IntArray,
+    moved: IntArray,
+    size: int,
+    now: int,
+) -> None:
+    """Put ``moved[:size]``, none of which but silent ones has started, where ``device`` says, at time ``now``.
 
-    Those of their inputs are there that are on the new device by then, as ``base`` has it.
+    ``rest``: ``left`` and ``device`` of a :class:`Work` or of a kept moment. Those of their inputs are there that are
+    on the new device by then, as ``base`` has it.
     """
+    left, work = rest
     for i in range(size):
         v = moved[i]
-        home, to, count = w.left[v] & 63, device[v], 0
+        home, to, count = left[v] & 63, device[v], 0
         for j in range(t.read_at[v], t.read_at[v + 1]):
             count += _arrival(t, device, base, t.read[j], to) >= now
-        w.left[v] = count << 6 | to
-        w.device[2, home] -= t.pace[v, t.column[home]]
-        w.device[2, to] += t.pace[v, t.column[to]]
+        left[v] = count << 6 | to
+        work[2, home] -= t.pace[v, t.column[home]]
+        work[2, to] += t.pace[v, t.column[to]]
 
 
 @part
 def hand_on(t: Tables, base: Work, w: Work, device: IntArray, moved: IntArray, change: tuple[int, int]) -> None:
     """Give ``w``, which began at a kept moment of ``base``, what was before: the schedule, the moments up to this one.
 
-    ``change``: (the moment, how many are moved).
+    ``change``: (the moment, how many are moved). The moments are handed over, as ``base`` doesn't need them any more.
     """
-    (row, size), k = change, base.kept
-    count, now = len(base.start), k.time[row]
+    (number, size), k = change, base.kept
+    count, row = len(base.start), k.slot[number]
     for v in range(count):
-        if base.ready[v] < now:
+        if base.ready[v] < k.time[row]:
             w.ready[v] = base.ready[v]
     for i in range(k.mark[row, 4]):
         code = base.log[i]
@@ -221,7 +226,7 @@ def hand_on(t: Tables, base: Work, w: Work, device: IntArray, moved: IntArray, c
             w.sent[code - count], w.behind[code - count] = base.sent[code - count], base.behind[code - count]
     for d in range(len(t.gap)):
         w.kept.opener[d] = k.opener[d]
-    for r in range(row + 1):
-        mark = restore(k, w, r)
-        move(t, base, w, device, moved, size, mark[0])
-        _write(w, mark, r)
+    for r in range(number + 1):
+        row = k.slot[r]
+        move(t, base, (k.left[row], k.device[row]), device, moved, size, k.time[row])
+        k.slot[r], w.kept.slot[r] = w.kept.slot[r], row

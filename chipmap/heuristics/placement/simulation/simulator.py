@@ -283,7 +283,7 @@ def trial(
     else:
         mark = restore(w.kept, other, row)
         other.kept.rows[0] = row + 1
-        move(t, w, other, device, moved, size, mark[0])
+        move(t, w, (other.left, other.device), device, moved, size, mark[0])
     return _run(t, other, key, False, tail, limit, mark)
 
 

@@ -49,9 +49,9 @@ class Tables(NamedTuple):
 class Kept(NamedTuple):
     """What a simulation looks like at each of M moments, before anything that happens then.
 
-    ``rows`` [1]: so many moments are kept; ``time`` [M]. ``mark`` [M, 5]: how many times were before, events that are
-    to come, the last end so far, operations that have started, entries of ``log``. ``left`` [M, N] as in
-    :class:`Work`; the events ``when`` and ``what`` [M, ..]; heaps: their sizes ``size`` [M, H], their entries one after
+    ``rows`` [1]: so many moments are kept; moment k is in row ``slot[k]`` of the arrays. ``time`` [M]. ``mark``
+    [M, 5]: how many times were before, events that are to come, the last end so far, operations that have started,
+    entries of ``log``. ``left`` [M, N] as in :class:`Work`; the events ``when`` and ``what`` [M, ..]; heaps: their sizes ``size`` [M, H], their entries one after
     the other in ``entry`` [M, ..]. ``device`` [M, 3, D], ``channel`` [M, 2, C]: the arrays of these names in
     :class:`Work`.
 
@@ -62,6 +62,7 @@ class Kept(NamedTuple):
     """
 
     rows: IntArray
+    slot: IntArray
     time: IntArray
     mark: IntArray
     left: Short
@@ -172,6 +173,7 @@ def workspace(problem: PlacementProblem, moments: int = 0) -> Work:
         routes=ints(2 * moves + routes),
         kept=Kept(
             rows=ints(1),
+            slot=np.arange(moments, dtype=np.int64),
             time=ints(moments),
             mark=ints(moments, 5),
             left=np.zeros((moments, count), dtype=np.int32),
@@ -187,6 +189,15 @@ def workspace(problem: PlacementProblem, moments: int = 0) -> Work:
             net=ints(storages if moments else 0),
         ),
     )
+
+
+def workspaces(problem: PlacementProblem, moments: int) -> tuple[Work, Work]:
+    """Two workspaces that keep so many moments each, and can hand them over to each other."""
+    one, other = workspace(problem, 2 * moments), workspace(problem)
+    slot, kept = np.arange(2 * moments, dtype=np.int64), one.kept
+    mine = kept._replace(slot=slot[:moments].copy())
+    scratch = {name: getattr(kept, name).copy() for name in ("rows", "opener", "stamp", "mover", "net")}
+    return one._replace(kept=mine), other._replace(kept=kept._replace(slot=slot[moments:].copy(), **scratch))
 
 
 def _short(values: Any) -> Short:
