@@ -51,9 +51,9 @@ class Kept(NamedTuple):
 
     ``rows`` [1]: so many moments are kept; moment k is in row ``slot[k]`` of the arrays. ``time`` [M]. ``mark``
     [M, 5]: how many times were before, events that are to come, the last end so far, operations that have started,
-    entries of ``log``. ``left`` [M, N] as in :class:`Work`; the events ``when`` and ``what`` [M, ..]; heaps: their sizes ``size`` [M, H], their entries one after
-    the other in ``entry`` [M, ..]. ``device`` [M, 3, D], ``channel`` [M, 2, C]: the arrays of these names in
-    :class:`Work`.
+    entries of ``log``. ``left`` [M, N] as in :class:`Work`; the events ``when`` and ``what`` [M, ..]; heaps: their
+    sizes ``size`` [M, H], their entries one after the other in ``entry`` [M, ..]. ``device`` [M, 3, D], ``channel``
+    [M, 2, C]: the arrays of these names in :class:`Work`.
 
     ``opener`` [D]: the entry of the first operation with a time that starts at 0, :data:`LAST` where none does.
 
