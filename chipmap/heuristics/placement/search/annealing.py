@@ -25,7 +25,7 @@ from chipmap.kernels import njit
 from chipmap.kernels.annealing import temperature
 
 #: Shares of moves: of any unit, of a key alone where a busy device delays the chain, and of keys that pass many others.
-ANY, KEY, FAR = 0.2, 0.5, 0.5
+ANY, KEY, FAR = 0.2, 0.05, 0.5
 #: Moves that are judged for each one that may be simulated.
 JUDGED = 16
 

@@ -94,16 +94,16 @@ def fill(t: Tables, device: IntArray, w: Work, step: int, k: Slack) -> None:
     count, devices = len(device), len(t.gap)
     _fill_orders(t, device, w, k)
     for d in range(devices):
-        k.follower[d] = step
+        k.follower[d] = step + t.gap[d]
     for c in range(len(k.channel)):
-        k.channel[c] = step
+        k.channel[c] = NEVER
     for i in range(w.logged[0] - 1, -1, -1):
         code, end = w.log[i], step
         if code < count:
             d = device[code]
             time = t.pace[code, t.column[d]]
             if time > 0:
-                end = k.follower[d]
+                end = min(end, k.follower[d] - t.gap[d])
             for j in range(t.made_at[code], t.made_at[code + 1]):
                 s = t.made[j]
                 for m in range(t.reader_at[s], t.reader_at[s + 1]):
@@ -111,18 +111,20 @@ def fill(t: Tables, device: IntArray, w: Work, step: int, k: Slack) -> None:
                     end = min(end, k.late[u] if device[u] == d else k.sent[s * devices + device[u]])
             k.late[code] = end - time
             if time > 0:
-                k.follower[d] = end - time - t.gap[d]
+                k.follower[d] = end - time
             continue
         s, d = (code - count) // devices, (code - count) % devices
         r = device[t.producer[s]] * devices + d
         for m in range(t.reader_at[s], t.reader_at[s + 1]):
             if device[t.readers[m]] == d:
                 end = min(end, k.late[t.readers[m]])
-        for c in range(t.channel_at[r], t.channel_at[r + 1]):
-            end = min(end, k.channel[t.channels[c]])
-        k.sent[code - count] = end - t.send[s, t.kind[r]]
-        for c in range(t.channel_at[r], t.channel_at[r + 1]):
-            k.channel[t.channels[c]] = k.sent[code - count] - t.rest[r]
+        time = t.send[s, t.kind[r]]
+        channels = range(t.channel_at[r], t.channel_at[r + 1] if time > 0 else t.channel_at[r])
+        for c in channels:
+            end = min(end, k.channel[t.channels[c]] - t.rest[r])
+        k.sent[code - count] = end - time
+        for c in channels:
+            k.channel[t.channels[c]] = end - time
 
 
 @njit(part=True)
