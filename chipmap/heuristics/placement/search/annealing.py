@@ -18,7 +18,7 @@ from chipmap.heuristics.placement.search.slack import Slack, delay, fill, passed
 from chipmap.heuristics.placement.search.units import Units
 from chipmap.heuristics.placement.simulation.checkpoints import first_change
 from chipmap.heuristics.placement.simulation.memory import Bytes, excess_of
-from chipmap.heuristics.placement.simulation.simulator import NEVER, narrow, simulated, take, trial
+from chipmap.heuristics.placement.simulation.simulator import NEVER, narrow, take, trial
 from chipmap.heuristics.placement.simulation.tables import Tables, Work
 from chipmap.instances.placement.problem import IntArray
 from chipmap.kernels import njit
@@ -64,7 +64,7 @@ def seed_with(seed: int) -> None:
     np.random.seed(seed)
 
 
-@njit(part=True)
+@njit(part=True, _nrt=False)
 def _last_input(t: Tables, device: IntArray, w: Work, v: int) -> int:
     """The storage that operation ``v`` waited for longest."""
     last, when = -1, -1
@@ -79,7 +79,7 @@ def _last_input(t: Tables, device: IntArray, w: Work, v: int) -> int:
     return last
 
 
-@njit(part=True)
+@njit(part=True, _nrt=False)
 def _critical(t: Tables, device: IntArray, w: Work, chain: Chain) -> int:
     """Fill ``chain`` from the operation that ends last, back to the first; the number of its operations."""
     devices, v = len(t.gap), 0
@@ -111,7 +111,7 @@ def _critical(t: Tables, device: IntArray, w: Work, chain: Chain) -> int:
     return count
 
 
-@njit(part=True)
+@njit(part=True, _nrt=False)
 def _move(units: Units, allowed: NDArray[np.bool_], device: IntArray, v: int, to: int, moved: IntArray) -> int:
     """Put a unit of ``v`` on device ``to``; its members that moved are in ``moved`` (-1: it isn't allowed there)."""
     level = np.random.randint(len(units.at))
@@ -127,7 +127,7 @@ def _move(units: Units, allowed: NDArray[np.bool_], device: IntArray, v: int, to
     return count
 
 
-@njit(part=True)
+@njit(part=True, _nrt=False)
 def _propose(
     t: Tables,
     units: Units,
@@ -159,7 +159,7 @@ def _propose(
     return _move(units, allowed, s.device, v, to, moved), to, -1
 
 
-@njit(part=True)
+@njit(part=True, _nrt=False)
 def _keep_best(s: AnnealingState) -> None:
     """The present schedule is the best one if it has fewer bytes too many, or as many and a shorter step."""
     step, over = s.value[0], s.value[1]
@@ -169,7 +169,7 @@ def _keep_best(s: AnnealingState) -> None:
             s.best_device[v], s.best_key[v] = s.device[v], s.key[v]
 
 
-@njit(part=True)
+@njit(part=True, _nrt=False)
 def _promising(
     t: Tables,
     s: AnnealingState,
@@ -218,8 +218,8 @@ def anneal(
     length = -1
     while done < moves and judged < JUDGED * moves:
         if length < 0:
-            if judged == 0:
-                simulated(t, s.device, s.key, False, tail, NEVER, w)
+            if judged == 0:  # from the beginning, by the same code as every trial
+                trial(t, s.device, s.key, tail, NEVER, (other, w), moved, (-1, 0))
             length = _critical(t, s.device, w, chain)
             fill(t, s.device, w, s.value[0], slack)
         judged += 1

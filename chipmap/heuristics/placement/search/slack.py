@@ -64,7 +64,7 @@ def slack_for(problem: PlacementProblem) -> Slack:
     return Slack(*(np.zeros(size, dtype=np.int64) for size in (*sizes, *scratch)))
 
 
-@njit(part=True)
+@njit(part=True, _nrt=False)
 def _fill_orders(t: Tables, device: IntArray, w: Work, k: Slack) -> None:
     """The order of each device's operations, and its idle time."""
     count, devices = len(device), len(t.gap)
@@ -88,7 +88,7 @@ def _fill_orders(t: Tables, device: IntArray, w: Work, k: Slack) -> None:
             k.busy[d] += time
 
 
-@njit(part=True)
+@njit(part=True, _nrt=False)
 def fill(t: Tables, device: IntArray, w: Work, step: int, k: Slack) -> None:
     """Latest starts of the schedule in ``w`` of that ``step``, from its end back."""
     count, devices = len(device), len(t.gap)
@@ -127,7 +127,7 @@ def fill(t: Tables, device: IntArray, w: Work, step: int, k: Slack) -> None:
             k.channel[t.channels[c]] = end - time
 
 
-@njit(part=True)
+@njit(part=True, _nrt=False)
 def _arrival(t: Tables, device: IntArray, w: Work, k: Slack, s: int, to: int) -> int:
     """When storage ``s`` would be on device ``to``; :data:`NEVER` without a route."""
     u, stamp = t.producer[s], k.stamp[0]
@@ -152,7 +152,7 @@ def _arrival(t: Tables, device: IntArray, w: Work, k: Slack, s: int, to: int) ->
     return int(k.arrival[s])
 
 
-@njit(part=True)
+@njit(part=True, _nrt=False)
 def _output_delay(t: Tables, device: IntArray, k: Slack, v: int, to: int) -> int:
     """The most by which readers that stay would come too late for what ``v`` makes on device ``to``."""
     worst = -NEVER
@@ -170,7 +170,7 @@ def _output_delay(t: Tables, device: IntArray, k: Slack, v: int, to: int) -> int
     return worst
 
 
-@njit(part=True)
+@njit(part=True, _nrt=False)
 def delay(t: Tables, device: IntArray, w: Work, k: Slack, moved: IntArray, change: tuple[int, int], limit: int) -> int:
     """The delay if ``moved`` go elsewhere, or what is known of it once it is above ``limit``.
 
@@ -216,7 +216,7 @@ def delay(t: Tables, device: IntArray, w: Work, k: Slack, moved: IntArray, chang
     return worst
 
 
-@njit(part=True)
+@njit(part=True, _nrt=False)
 def passed(t: Tables, device: IntArray, w: Work, k: Slack, v: int, far: bool, limit: int) -> int:
     """The operation of its device before which ``v`` should go; -1 if there is none.
 

@@ -133,7 +133,7 @@ def _arrival(t: Tables, device: IntArray, w: Work, s: int, to: int) -> int:
     return int(w.sent[s * devices + to] + t.send[s, t.kind[home * devices + to]])
 
 
-@njit(part=True)
+@njit(part=True, _nrt=False)
 def first_change(
     t: Tables, device: IntArray, key: IntArray, w: Work, moved: IntArray, change: tuple[int, int], keyed: int
 ) -> int:
