@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipmap.heuristics.multimodel.frames.bounds import dropped_at_once, dropped_by_utilisation
+from chipmap.heuristics.multimodel.frames.bounds import dropped_at_once, dropped_by_utilisation, most_met
+from chipmap.heuristics.multimodel.frames.packing import Packing
 from chipmap.heuristics.multimodel.frames.search import MOVES, FrameSearch, State
 from chipmap.heuristics.multimodel.frames.timetable import solution, timetable
 from chipmap.instances.multimodel.instance import MultiInstance
@@ -19,6 +20,8 @@ from chipmap.run import Run
 
 #: Layers times chiplets, and frames times chiplets, up to which CP-SAT has a turn.
 PLACES, RUNS = 120, 120
+#: Shares of the chiplets' time that packing uses, the moves of each, and how often all are tried.
+SHARES, PACKING, PACKED = (1.0, 0.97, 0.94, 0.91, 0.88), 4_000, 3
 #: Rounds of annealing without a time limit; each has twice the moves of the one before.
 ROUNDS = 3
 
@@ -71,13 +74,33 @@ def utilisation(task: Task, turn: Turn) -> None:
     turn.bound(dropped_by_utilisation(task.search.rated), "utilisation")
 
 
+def packed(task: Task, turn: Turn, best: State, seed: int) -> State:
+    """The best state of mappings packed by loads alone, for the frames that shares of the chiplets' time allow."""
+    search = task.search
+    for share in SHARES:
+        _, counts = most_met(search.rated, share)
+        packing = Packing(search, counts, share, list(best.mapping), seed)
+        packing.run(PACKING, turn.deadline)
+        turn.deadline.check()
+        found = search.state(packing.mapping, packing.order(), sum(counts))
+        if found.value < best.value:
+            told(task, turn, found, "packing")
+            best = found
+        if best.dropped == 0:
+            break
+    return best
+
+
 def anneal(task: Task, turn: Turn) -> None:
-    """Rounds of annealing, each longer, until the bound is met or the time is up."""
+    """Packing, and rounds of annealing, each longer, until the bound is met or the time is up."""
     search, number = task.search, 0
     best = search.first()
     if best is None:
         return
     told(task, turn, best, "annealing")
+    for seed in range(PACKED):
+        if not turn.run.closed and best.dropped:
+            best = packed(task, turn, best, turn.run.options.seed + seed)
     while not turn.run.closed and best.dropped and (number < ROUNDS or turn.run.clocked):
         for better in search.run(best, turn.deadline, MOVES * 2 ** min(number, 5)):
             told(task, turn, better, "annealing")

@@ -69,11 +69,13 @@ def dropped_at_once(rated: Rated) -> int:
 def dropped_by_utilisation(rated: Rated) -> int:
     """The least weight of dropped frames by the times of all chiplets, and energies."""
     total = sum(rated.weights)
-    return max(dropped_at_once(rated), total - floor(_most_met(rated) * (1 + SAFE) + SAFE))
+    return max(dropped_at_once(rated), total - floor(most_met(rated)[0] * (1 + SAFE) + SAFE))
 
 
-def _most_met(rated: Rated) -> float:
-    """The greatest Σ weight · n(m)."""
+def most_met(rated: Rated, capacity: float = 1.0) -> tuple[float, list[int]]:
+    """An upper bound on Σ weight · N(m), and the N(m) of the program's best solution.
+
+    Chiplets are busy for at most ``capacity`` · H: below 1 it is no bound, but frames that are easier to place."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_array
 
@@ -99,7 +101,7 @@ def _most_met(rated: Rated) -> float:
                 column += 1
             rows.add({**shares, m: -1.0}, 0.0, 0.0)
     for own, row in zip(members, busy, strict=True):
-        rows.add(row, -inf, float(len(own)))
+        rows.add(row, -inf, capacity * len(own))
     for m, before in enumerate(ahead_of(problem.instance)):
         if before is not None:
             rows.add({m: 1.0, before: -1.0}, -inf, 0.0)
@@ -120,9 +122,10 @@ def _most_met(rated: Rated) -> float:
         constraints=LinearConstraint(matrix, np.array(rows.low), np.array(rows.high)),
         options={"node_limit": 2_000},
     )
+    counts = [0] * len(models) if found.x is None else [round(one) for one in found.x[: len(models)]]
     if found.mip_dual_bound is None or not np.isfinite(found.mip_dual_bound):
-        return float(sum(n * model.frame_weight for n, model in zip(most, models, strict=True)))
-    return -float(found.mip_dual_bound)
+        return float(sum(n * model.frame_weight for n, model in zip(most, models, strict=True))), counts
+    return -float(found.mip_dual_bound), counts
 
 
 class Rows:

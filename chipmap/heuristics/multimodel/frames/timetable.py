@@ -7,7 +7,7 @@ too late, it is dropped. Frames come by their deadlines (earliest deadline first
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +17,10 @@ from chipmap.instances.multimodel.rates import Frame, ahead_of, frames_of, hyper
 
 #: Of each model its segments, in the order of the chain.
 Mapping = Sequence[Sequence[Segment]]
+#: Busy times of a chiplet in a hyperperiod: (start, ns), in order.
+Busy = list[tuple[int, int]]
+#: The start from a time on of a run of so many ns beside busy times, modulo H.
+Finder = Callable[[Busy, int, int, int], int | None]
 #: Of each frame (number) that is run: the starts of its segments in ns.
 Starts = dict[int, tuple[int, ...]]
 
@@ -66,15 +70,18 @@ class Rated:
         return sum(self.weights[f] for f in starts)
 
 
-def timetable(rated: Rated, mapping: Mapping, order: Sequence[int]) -> Starts:
-    """The frames that fit, in this order. Frames that come before the one that they follow are put behind it."""
+def timetable(rated: Rated, mapping: Mapping, order: Sequence[int], flush: bool = False) -> Starts:
+    """The frames that fit, in this order. Frames that come before the one that they follow are put behind it.
+
+    ``flush``: segments begin right behind or end right before what is there, if their frame then still ends in time, so
+    that gaps stay long."""
     problem, length, limit = rated.problem, rated.length, rated.problem.instance.task.energy_limit_pj
     own = [spans(problem, segments) for segments in mapping]
     chips = [[c for *_, c in segments] for segments in mapping]
     takes = [0 if limit is None else energy(problem, segments) for segments in mapping]
     ends: dict[int, int] = {}
     found: Starts = {}
-    busy: list[list[tuple[int, int]]] = [[] for _ in range(problem.chiplets)]
+    busy: list[Busy] = [[] for _ in range(problem.chiplets)]
     queue, done, spent = list(order), set[int](), 0
     while queue:
         waiting = []
@@ -88,7 +95,9 @@ def timetable(rated: Rated, mapping: Mapping, order: Sequence[int]) -> Starts:
             if (before is not None and before not in found) or (limit is not None and spent + takes[m] > limit):
                 continue
             begin = frame.release if before is None else max(frame.release, ends[before])
-            placed = _placed(busy, list(zip(chips[m], own[m], strict=True)), begin, frame.due, length)
+            runs = list(zip(chips[m], own[m], strict=True))
+            placed = _placed(busy, runs, begin, frame.due, length, flush_gap) if flush else None
+            placed = placed or _placed(busy, runs, begin, frame.due, length, gap)
             if placed is not None:
                 found[f], ends[f] = placed, placed[-1] + own[m][-1]
                 spent += takes[m]
@@ -97,14 +106,14 @@ def timetable(rated: Rated, mapping: Mapping, order: Sequence[int]) -> Starts:
 
 
 def _placed(
-    busy: list[list[tuple[int, int]]], runs: list[tuple[int, int]], begin: int, due: int, length: int
+    busy: list[Busy], runs: list[tuple[int, int]], begin: int, due: int, length: int, find: Finder
 ) -> tuple[int, ...] | None:
     """Starts of runs (chiplet, ns) one after the other from ``begin`` on, then made busy; None if they end late."""
     if begin + sum(span for _, span in runs) > due:
         return None
     starts, at = [], begin
     for c, span in runs:
-        start = gap(busy[c], at, span, length)
+        start = find(busy[c], at, span, length)
         if start is None or start + span > due:
             return None
         starts.append(start)
@@ -114,7 +123,21 @@ def _placed(
     return tuple(starts)
 
 
-def gap(busy: list[tuple[int, int]], begin: int, span: int, length: int) -> int | None:
+def flush_gap(busy: Busy, begin: int, span: int, length: int) -> int | None:
+    """The earliest start from ``begin`` on of a run that touches another one, modulo ``length``."""
+    if not busy:
+        return begin if span <= length else None
+    found = None
+    for i, (start, took) in enumerate(busy):
+        following = busy[i + 1][0] if i + 1 < len(busy) else busy[0][0] + length
+        if following - start - took >= span:
+            for at in (start + took, following - span):
+                at = begin + (at - begin) % length
+                found = at if found is None else min(found, at)
+    return found
+
+
+def gap(busy: Busy, begin: int, span: int, length: int) -> int | None:
     """The earliest start from ``begin`` on of a run of ``span`` ns beside the busy times, modulo ``length``."""
     if span > length:
         return None
