@@ -1,8 +1,8 @@
 """Frames per second: SCAR's scenarios 6 to 10 with their rates, against earliest deadline first and a bound.
 
 Each scenario is solved with deadlines of one and of several periods, by ``multimodel/auto`` on one thread. The baseline
-is ``multimodel/whole``. SCAR's windows run the frames of a second one window after the other: where that takes T1 seconds,
-they serve the T1-th part of all rates.
+is ``multimodel/whole``. SCAR's windows run the frames of a second one window after the other: where that takes T1
+seconds, they serve the T1-th part of all rates.
 
     python -m benchmarks.multimodel_frames [--time-limit 45] > benchmarks/results/multimodel-frames.md
 """
@@ -17,6 +17,9 @@ import sys
 import time
 from typing import Any
 
+SCAR = """The frames of a second as batches, sample by sample, in the shortest schedule of SCAR's search. Where it takes
+T1 > 1 s, the T1-th part of the rates is served. `auto` is that of the table above with the loosest deadlines.
+"""
 NUMBERS, PERIODS = (6, 7, 8, 9, 10), (1, 2, 4, 8, 16)
 
 
@@ -82,12 +85,7 @@ def main() -> None:
             text, served[number] = row(number, periods, limit)
             print(text, flush=True)
     print("\n## Beside SCAR's windows\n")
-    print(
-        "The frames of a second as batches, sample by sample, in the shortest schedule of SCAR's search. It takes T1, so"
-    )
-    print(
-        "that the rates are served by 1 / T1 at most. `auto` is that of the table above with the loosest deadlines.\n"
-    )
+    print(SCAR)
     print("| scenario | frames/s asked | T1 of SCAR's windows, s | frames/s by SCAR | frames/s by auto |")
     print("|--:|--:|--:|--:|--:|")
     for number in NUMBERS:

@@ -11,7 +11,7 @@ from chipmap.formulations.multimodel.cpsat import build as build_cpsat
 from chipmap.formulations.multimodel.mip import build as build_mip
 from chipmap.heuristics.multimodel.frames.bounds import dropped_at_once, dropped_by_utilisation
 from chipmap.heuristics.multimodel.frames.search import FrameSearch
-from chipmap.heuristics.multimodel.frames.timetable import gap, solution
+from chipmap.heuristics.multimodel.frames.timetable import flush_gap, gap, solution
 from chipmap.instances.multimodel.generators import frames, scenario
 from chipmap.instances.multimodel.instance import Chiplet, FrameRun, Layer, Model, Module, MultiInstance, Piece, Task
 from chipmap.instances.multimodel.pinned import narrowed
@@ -189,6 +189,9 @@ def test_gaps_are_found_across_the_end_of_a_hyperperiod() -> None:
     assert gap([(2, 3)], 0, 8, 10) is None
     assert gap([(1, 2), (8, 4)], 0, 5, 10) == 3
     assert gap([(0, 3), (5, 3)], 26, 2, 10) == 28
+    assert flush_gap([], 13, 10, 10) == 13 and flush_gap([(2, 3)], 0, 8, 10) is None
+    assert flush_gap([(2, 3)], 6, 4, 10) == 8  # right before the run that comes again at 12
+    assert flush_gap([(2, 3)], 9, 4, 10) == 15  # right behind it
 
 
 def test_instances_without_rates_are_what_they_were() -> None:

@@ -20,8 +20,10 @@ from chipmap.run import Run
 
 #: Layers times chiplets, and frames times chiplets, up to which CP-SAT has a turn.
 PLACES, RUNS = 120, 120
-#: Shares of the chiplets' time that packing uses, the moves of each, and how often all are tried.
-SHARES, PACKING, PACKED = (1.0, 0.97, 0.94, 0.91, 0.88), 4_000, 3
+#: Of packing: shares of the chiplets' time that frames are counted for, and that they may use; moves of each; how often
+#: all are tried before each round of annealing.
+SHARES = ((1.0, 0.94), (0.97, 0.97), (0.94, 0.94), (0.91, 0.92))
+PACKING, PACKED = 6_000, 2
 #: Rounds of annealing without a time limit; each has twice the moves of the one before.
 ROUNDS = 3
 
@@ -75,11 +77,14 @@ def utilisation(task: Task, turn: Turn) -> None:
 
 
 def packed(task: Task, turn: Turn, best: State, seed: int) -> State:
-    """The best state of mappings packed by loads alone, for the frames that shares of the chiplets' time allow."""
+    """The best state of mappings packed by loads alone, for the frames that shares of the chiplets' time allow.
+
+    Each begins from drawn segments, or with seed 0 from the best mapping."""
     search = task.search
-    for share in SHARES:
+    for share, room in SHARES:
         _, counts = most_met(search.rated, share)
-        packing = Packing(search, counts, share, list(best.mapping), seed)
+        begin = (search.spread() if seed else None) or list(best.mapping)
+        packing = Packing(search, counts, room, begin, turn.run.options.seed + seed)
         packing.run(PACKING, turn.deadline)
         turn.deadline.check()
         found = search.state(packing.mapping, packing.order(), sum(counts))
@@ -98,10 +103,10 @@ def anneal(task: Task, turn: Turn) -> None:
     if best is None:
         return
     told(task, turn, best, "annealing")
-    for seed in range(PACKED):
-        if not turn.run.closed and best.dropped:
-            best = packed(task, turn, best, turn.run.options.seed + seed)
     while not turn.run.closed and best.dropped and (number < ROUNDS or turn.run.clocked):
+        for seed in range(PACKED):
+            if best.dropped:
+                best = packed(task, turn, best, PACKED * number + seed)
         for better in search.run(best, turn.deadline, MOVES * 2 ** min(number, 5)):
             told(task, turn, better, "annealing")
             best = better
