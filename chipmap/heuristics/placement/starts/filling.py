@@ -47,6 +47,9 @@ class _Filling:
         self.resident, self.output = storages.resident.tolist(), storages.output.tolist()
         self.left = np.diff(storages.reader_at).tolist()
         self.made, self.reads = problem.made, problem.producers
+        makes = np.zeros(problem.operations, dtype=np.int64)  # bytes of its outputs that come and go
+        np.add.at(makes, storages.producer, np.where(storages.resident, 0, storages.bytes))
+        self.makes = makes.tolist()
         self.rests, self.live = [0] * problem.devices, [0] * problem.devices
         self.peak, self.device = [0] * problem.devices, [-1] * problem.operations
         self.of_group: dict[int, int] = {}
@@ -56,40 +59,45 @@ class _Filling:
 
     def place(self, v: int) -> bool:
         """Place operation ``v``; whether it fits anywhere."""
-        g = self.group[v]
+        g, (there, total) = self.group[v], self._there(v)
         if g in self.of_group:
             d = self.of_group[g]
-            if not self._fits(v, d, 0):
+            if not self._fits(v, d, 0, total - there[d]):
                 return False
-            self._put(v, d, 0)
+            self._put(v, d, 0, total - there[d])
             return True
-        for d in sorted(self.domains.of(g), key=lambda d: self._rank(v, d)):
-            if self._fits(v, d, self.held[g]) and self.domains.settle(g, d):
+        held, count = self.held[g], len(self.room)
+        # better: room in its even part, what is there, the next one in a circle
+        ranks = [
+            (self.rests[d] + held > self.even[d], -there[d], (d - self.current) % count, d) for d in self.domains.of(g)
+        ]
+        for *_, d in sorted(ranks):
+            if self._fits(v, d, held, total - there[d]) and self.domains.settle(g, d):
                 self.of_group[g] = self.current = d
-                self._put(v, d, self.held[g])
+                self._put(v, d, held, total - there[d])
                 return True
         return False
 
-    def _rank(self, v: int, d: int) -> tuple[bool, int, int]:
-        """What makes a device better for ``v``: room in its even part, what is there, the next one in a circle."""
-        there = sum(self.bytes[s] for s in self.reads[v] if self.device[self.producer[s]] == d or d in self.copies[s])
-        full = self.rests[d] + self.held[self.group[v]] > self.even[d]
-        return full, -there, (d - self.current) % len(self.room)
+    def _there(self, v: int) -> tuple[list[int], int]:
+        """(bytes of what ``v`` reads that each device has [D], of all that it reads)."""
+        found, total = [0] * len(self.room), 0
+        for s in self.reads[v]:
+            size = self.bytes[s]
+            total += size
+            found[self.device[self.producer[s]]] += size
+            for d in self.copies[s]:
+                found[d] += size
+        return found, total
 
-    def _comes(self, v: int, d: int) -> int:
-        """Bytes of the copies that ``v`` has to be sent on ``d``."""
-        reads = self.reads[v]
-        return sum(self.bytes[s] for s in reads if self.device[self.producer[s]] != d and d not in self.copies[s])
-
-    def _fits(self, v: int, d: int, rest: int) -> bool:
+    def _fits(self, v: int, d: int, rest: int, comes: int) -> bool:
+        """Whether ``v`` fits on ``d``, with ``rest`` bytes that rest there and ``comes`` bytes that are sent there."""
         if self.static:
-            return self.rests[d] + rest + self._comes(v, d) <= self.room[d]
-        made = sum(self.bytes[s] for s in self.made[v] if not self.resident[s])
-        return self.rests[d] + rest + max(self.peak[d], self.live[d] + made + self._comes(v, d)) <= self.room[d]
+            return self.rests[d] + rest + comes <= self.room[d]
+        return self.rests[d] + rest + max(self.peak[d], self.live[d] + self.makes[v] + comes) <= self.room[d]
 
-    def _put(self, v: int, d: int, rest: int) -> None:
-        self.rests[d] += rest + (self._comes(v, d) if self.static else 0)
-        self.live[d] += self._comes(v, d) + sum(self.bytes[s] for s in self.made[v] if not self.resident[s])
+    def _put(self, v: int, d: int, rest: int, comes: int) -> None:
+        self.rests[d] += rest + (comes if self.static else 0)
+        self.live[d] += comes + self.makes[v]
         self.peak[d] = max(self.peak[d], self.live[d])
         self.device[v] = d
         for s in self.reads[v]:
