@@ -17,11 +17,11 @@ def without_holes(instance: WaferInstance) -> WaferInstance:
 
 
 def easier(instance: WaferInstance) -> WaferInstance | None:
-    """``instance`` without C4 to C7, sides and kernels that have tables: no floorplan scores more there, so that its
+    """``instance`` without C4, C6, C7, sides and kernels that have tables: no floorplan scores more there, so that its
     bounds hold. None where no kernel is left. Of traffic as much is left as :func:`_multiplied` keeps."""
     kernels = tuple(kernel for kernel in instance.kernels if not kernel.choices)
     names = {kernel.name for kernel in kernels}
-    plain = _plain(instance, least=True)
+    plain = _plain(instance, least=True).replace(fabric=instance.fabric)
     edges = tuple(edge for edge in plain.edges if set(edge) <= names)
     return plain.replace(kernels=kernels, edges=edges) if any(kernel.placed for kernel in kernels) else None
 

@@ -30,7 +30,9 @@ from chipmap.heuristics.wafer.bounds.clusters import Cases, Cluster, Plan, Shape
 from chipmap.heuristics.wafer.bounds.kernel import INFINITE, message
 from chipmap.heuristics.wafer.bounds.packing import COUNT, FloatArray, Packing
 from chipmap.heuristics.wafer.bounds.states import AGREE, States, Tables
+from chipmap.instances.wafer.holes import obstacles
 from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem
+from chipmap.records import kept
 
 #: Kinds of parts that a table counts with, as bits, and sets of kinds.
 UP, ACROSS, BOTH = 1, 2, 3
@@ -84,7 +86,8 @@ class Elimination:
         self.problem, self.arguments = problem, arguments
         self.groups = tables.groups if arguments else 1
         self.plan: Plan = plan(problem)
-        self.packing = Packing(problem.width, problem.height)
+        fabric = problem.instance.fabric
+        self.packing = Packing(problem.width, problem.height, kept(fabric, "_obstacles", obstacles))
         self.wire = 2 * problem.instance.weights.wire
         self._costs = {(f, c): self._mask_costs(f, c) for f in (1, 2) for c in (False, True)}
 
@@ -130,7 +133,7 @@ class Elimination:
     def _ends(self, sweep: _Sweep, way_up: int) -> tuple[float, IntArray, IntArray]:
         """The value, and the state and kind of every root."""
         value, chosen, kinds = 0.0, np.zeros(self.problem.n, np.int64), np.zeros(self.problem.n, np.int64)
-        square = self.problem.width == self.problem.height
+        square = self.problem.width == self.problem.height and self.problem.room is None
         for root in self.plan.roots:
             best = INFINITE
             for kind, table in sweep.values[root].items():

@@ -11,9 +11,13 @@ If the centres lie in a strip of height r / 2 (r in half tiles) across the fabri
 
 - two boxes with Y_i + Y_j > r are not above each other, so that the boxes with 2·Y > r lie side by side: Σ X <= A;
 - the boxes with 2·Y <= r lie in a strip of height r: Σ X·Y <= A · min(B, r).
+
+Disjoint rectangles that no kernel may cover (C5) are boxes, too: what they take of an inequality kernels can't.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,18 +47,24 @@ def functions(side: int) -> FloatArray:
 
 
 class Packing:
-    """The inequalities for one fabric."""
+    """The inequalities for one fabric; ``obstacles`` (x, y, width, height) are disjoint."""
 
-    def __init__(self, width: int, height: int):
+    def __init__(self, width: int, height: int, obstacles: Sequence[tuple[int, int, int, int]] = ()):
         self.width, self.height = width, height
         self._across, self._up = functions(width), functions(height)
+        #: What is left of each inequality beside the obstacles, as a factor on what boxes take.
+        self.factors = np.ones(COUNT)
+        if obstacles:
+            sides = np.array(obstacles, dtype=np.int64)
+            left = 1 - self.loads(sides[:, 2], sides[:, 3], 2 * height).sum(axis=1)[:-2]
+            self.factors[:-2] = np.where(left > 0, 1 / np.maximum(left, 1e-9), 1.0)
 
     def loads(self, x: IntArray, y: IntArray, strip: int) -> FloatArray:
         """[COUNT, boxes] what each box takes of each inequality where centres lie within ``strip`` half tiles."""
         wide, high = x / self.width, y / self.height
         crosses = 2 * y > strip
         part = x * y / (self.width * min(self.height, max(1, strip)))
-        return np.concatenate(
+        every: FloatArray = np.concatenate(
             [
                 [wide * high],
                 wide * self._up[:, y],
@@ -62,9 +72,11 @@ class Packing:
                 [np.where(crosses, wide, 0.0), np.where(crosses, 0.0, part)],
             ]
         )
+        return every * self.factors[:, None]
 
     def penalty(self, x: IntArray, y: IntArray, strip: int, multipliers: FloatArray) -> FloatArray:
         """[boxes] Σ_r multipliers[r] · loads[r]."""
+        multipliers = multipliers * self.factors
         area, up, across = multipliers[0], multipliers[1 : 1 + FUNCTIONS], multipliers[1 + FUNCTIONS : -2]
         line = np.arange(self.height + 1)
         by_height = area * line / self.height + up @ self._up

@@ -66,7 +66,7 @@ class Tables:
             some = width > 0
             x, y, groups = width[some], height[some], self.numbers[some]
             both = np.concatenate([x, y]), np.concatenate([y, x]), np.concatenate([groups, groups])
-            fits = (both[0] <= self.problem.width) & (both[1] <= self.problem.height)
+            fits = self.problem.fits(both[0], both[1])
             result.append(_states(both[0][fits], both[1][fits], both[2][fits]))
         return result
 
