@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from chipmap.deadline import Stop
-from chipmap.heuristics.placement.throughput.columns import Devices, Set, columns
+from chipmap.heuristics.placement.throughput.columns import ROUNDS, Devices, Set, columns
 from chipmap.heuristics.placement.throughput.cut_budget import cut_budget, joined_by_budget
 from chipmap.heuristics.placement.throughput.frontier import placed
 from chipmap.heuristics.placement.throughput.one_device import FINEST
@@ -24,6 +24,10 @@ from chipmap.solvers.growing_rows import UnitPrices
 
 #: States at a time, the first so many without a time limit; up to how many each keeps how it came about.
 WIDTHS, UNCLOCKED, TRAIL = (1_000, 10_000, 40_000, 160_000, 640_000), 2, 10_000
+#: States at a time where the times of units are their prices: these are nearly the best ones where few nets are cut.
+PLAIN = (1_000, 10_000)
+#: Their targets, as parts of the gap below the best load: the lower, the fewer states.
+RISING, SETTLED = (0.9, 0.75, 0.5, 0.25, 0.0), 0.95
 #: Shares of the time that is left: first prices, later ones, and all at one target.
 FIRST, LATER, PASS = 0.3, 0.15, 0.4
 #: Targets: these parts of the gap below the best load. One is tried again where the gap becomes smaller by so much.
@@ -72,6 +76,8 @@ class _Search:
     def go(self, state: ChainState) -> None:
         """More and more states, until the best placement is proved."""
         share = FIRST
+        for width in PLAIN:
+            self._rising(state, width)
         for width in WIDTHS[: None if self.run.clocked else UNCLOCKED]:
             for part in PARTS:
                 again = True
@@ -83,18 +89,38 @@ class _Search:
                         self.turn.deadline.check()
                     share, again = LATER, self.upper < before and self.upper - self.lower < PROGRESS * apart
 
-    def _at(self, state: ChainState, target: int, width: int, share: float) -> None:
-        """Prices for loads below a target, then as many states as ``width``."""
+    def _rising(self, state: ChainState, width: int) -> None:
+        """The times of units as prices: higher targets where prices refute one, lower ones where states were asked, the
+        lowest where one isn't settled, and the best load itself where it is new."""
+        step = 0
+        while not gap_closed(self.turn):
+            upper, apart, by_prices = self.upper, self.upper - self.lower, False
+            try:
+                by_prices = not self._at(state, self.upper - int(RISING[step] * apart), width, FIRST, 1)
+            except Stop:
+                self.turn.deadline.check()
+            if self.upper < upper:
+                step = len(RISING) - 1
+            elif self.upper - self.lower < SETTLED * apart:
+                step = min(step + 1, len(RISING) - 1) if by_prices or not step else step - 1
+            elif step:
+                step = 0
+            else:
+                return
+
+    def _at(self, state: ChainState, target: int, width: int, share: float, rounds: int = ROUNDS) -> bool:
+        """Prices for loads below a target, in so many rounds, then as many states as ``width``; whether these were
+        asked."""
         graph, turn = self.graph, self.turn
         if cut_budget(graph, target).budget < 0:
             turn.bound(target, "columns")
-            return
+            return False
         deadline = turn.deadline.share(PASS)
         devices = Devices(sweep(graph, target), deadline)
-        priced = columns(devices, self.prices, self.sets, deadline.share(share / PASS), UnitPrices)
+        priced = columns(devices, self.prices, self.sets, deadline.share(share / PASS), UnitPrices, rounds)
         turn.bound(min(target, priced.bound), "columns")
         if priced.bound >= target:
-            return
+            return False
         self.prices = priced.prices.astype(np.float64)
         devices.label(priced.prices, deadline, FINEST)
         found = placed(devices, priced.prices, min(width, TRAIL), False, True, deadline)
@@ -106,3 +132,4 @@ class _Search:
             turn.bound(target, "states")
         elif found.whole:
             turn.bound(min(target, found.load), "states")
+        return True

@@ -47,14 +47,18 @@ class Columns:
 
 
 class Devices:
-    """The pricing of all kinds of devices for loads below the target of a sweep."""
+    """The pricing of all kinds of devices for loads below the target of a sweep. ``left``: per position what the
+    budget (:mod:`cut_budget`) leaves for loads, at the prices of devices, beside the work of the units to come.
+    """
 
     def __init__(self, sweep: Sweep, deadline: Deadline) -> None:
         """Raises :class:`TooWideError`."""
         graph = sweep.graph
-        most = cut_budget(graph, sweep.target).most
+        self.budget = cut_budget(graph, sweep.target)
+        most, work = self.budget.most, self.budget.work[list(sweep.order)]
         self.sweep, self.count = sweep, [len(devices) for devices in graph.kinds]
         self.kinds = [Pricing(one_device(sweep, k, most[k], deadline)) for k in range(len(self.count))]
+        self.left = int(self.budget.price.sum()) * (sweep.target - 1) - np.append(np.cumsum(work[::-1])[::-1], 0)
 
     def label(self, prices: IntArray, deadline: Deadline, labels: int) -> None:
         """Label the rows of all kinds."""

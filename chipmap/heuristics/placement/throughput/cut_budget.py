@@ -18,15 +18,20 @@ import numpy as np
 
 from chipmap.heuristics.placement.bounds.price_bound import costs, prices
 from chipmap.instances.placement.load_graph import LoadGraph
+from chipmap.instances.placement.problem import IntArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CutBudget:
-    """``budget`` for Σ A(d) · X(d), and ``most`` [K]: what a device of each kind pays at most."""
+    """``budget`` for Σ A(d) · X(d), and ``most`` [K]: what a device of each kind pays at most; ``price``: A [D], and
+    ``work``: w [U].
+    """
 
     budget: int
     least: int
     most: tuple[int, ...]
+    price: IntArray
+    work: IntArray
 
 
 def cut_budget(graph: LoadGraph, target: int) -> CutBudget:
@@ -36,7 +41,8 @@ def cut_budget(graph: LoadGraph, target: int) -> CutBudget:
     tried = [np.ones(len(kind), dtype=np.int64), prices(graph.problem, time, allowed)]
     found: CutBudget | None = None
     for price in tried:
-        work, all_of = int(costs(time, allowed, price).sum()), int(price.sum()) * (target - 1)
+        work = costs(time, allowed, price)
+        budget = int(price.sum()) * (target - 1) - int(work.sum())
         paying = sorted(int(a) for a, k in zip(price, kind, strict=True) if graph.paying[k])
         hosts = len(kind) - len(paying)
         least = sum(paying[: 1 if hosts else 2])
@@ -45,8 +51,8 @@ def cut_budget(graph: LoadGraph, target: int) -> CutBudget:
             own = int(price[devices[0]])
             other = 0 if hosts or len(paying) < 2 else paying[1] if own == paying[0] else paying[0]
             pays = graph.paying[k] and own + other > 0
-            most.append(min(target - 1, max(-1, all_of - work) // (own + other)) if pays else target - 1)
-        one = CutBudget(all_of - work, least, tuple(most))
+            most.append(min(target - 1, max(-1, budget) // (own + other)) if pays else target - 1)
+        one = CutBudget(budget, least, tuple(most), price, work)
         if found is None or one.budget * max(1, found.least) < found.budget * max(1, one.least):
             found = one
     assert found is not None

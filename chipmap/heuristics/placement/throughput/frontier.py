@@ -5,6 +5,8 @@ that it has a unit of. States are left out
 
 - where the prices of the units to come (:mod:`columns`) show that no completion has loads below the target: the rest
   of the units is worth more than the devices can hold of it;
+- where loads, the least work to come and the least costs of nets that will be cut exceed what devices have
+  (:mod:`cut_budget`);
 - where another state has the same open nets on each device, and no larger load on any;
 - where they differ from another state by the names of equal devices.
 
@@ -148,13 +150,15 @@ def _may_be_good(devices: Devices, i: int, nets: IntArray, loads: IntArray, left
     where they can't hold them."""
     graph = devices.sweep.graph
     worth, possible = np.zeros(len(nets), dtype=np.int64), np.ones(len(nets), dtype=bool)
+    spent = loads @ devices.budget.price
     for d, k in enumerate(graph.kind_of):
         others = np.bitwise_or.reduce(np.delete(nets, d, axis=1), axis=1)
         row, known = devices.kinds[k].device.row_of(i, nets[:, d], others)
         value, some = devices.kinds[k].at_most(i, row, devices.sweep.target - 1 - loads[:, d])
         worth += value
         possible &= known & some
-    found: IntArray = np.where(possible, worth - left, -1)
+        spent += devices.budget.price[d] * devices.kinds[k].device.behind[i][row]
+    found: IntArray = np.where(possible & (spent <= devices.left[i]), worth - left, -1)
     return found
 
 

@@ -21,6 +21,10 @@ from chipmap.instances.placement.problem import IntArray
 
 #: Rows in all, labels in all (20 bytes each) and of a row at most.
 MOST_ROWS, MOST_LABELS, FINEST = 400_000, 12_000_000, 4_096
+#: More than any cost, and twice that is a number still.
+NEVER = np.int64(2**61)
+#: Rows from the rows of a position without and with its unit (-1: not possible), and what either costs.
+Part = tuple[IntArray, IntArray, IntArray, IntArray]
 #: Labels between two looks at the clock (some 0.05 s).
 CHUNK = 4_000_000
 
@@ -28,7 +32,8 @@ CHUNK = 4_000_000
 @dataclass(frozen=True, eq=False)
 class OneDevice:
     """The rows of a device of ``kind``: at position i ``mine[i]`` and ``others[i]`` are the bits of open nets with a
-    unit on it, and on another device. ``steps``: from row to row.
+    unit on it, and on another device. ``steps``: from row to row. ``behind[i]``: the least that sets pay for cut nets
+    from each of these rows on.
     """
 
     sweep: Sweep
@@ -36,6 +41,7 @@ class OneDevice:
     mine: list[IntArray]
     others: list[IntArray]
     steps: Steps
+    behind: list[IntArray]
 
     @property
     def rows(self) -> int:
@@ -56,8 +62,8 @@ def one_device(sweep: Sweep, kind: int, most: int, deadline: Deadline) -> OneDev
     """The rows that sets reach which pay ``most`` for cut nets, or less. Raises :class:`TooWideError`."""
     graph, pays = sweep.graph, bool(sweep.graph.paying[kind])
     mine, others = [np.zeros(1, dtype=np.int64)], [np.zeros(1, dtype=np.int64)]
-    paid, total = np.zeros(1, dtype=np.int64), 1
-    parts: list[tuple[IntArray, IntArray, IntArray, IntArray]] = []
+    paid, total = [np.zeros(1, dtype=np.int64)], 1
+    parts: list[Part] = []
     for u, nets, closed in zip(sweep.order, sweep.nets, sweep.closed, strict=True):
         deadline.check()
         here, there = mine[-1], others[-1]
@@ -69,24 +75,51 @@ def one_device(sweep: Sweep, kind: int, most: int, deadline: Deadline) -> OneDev
         after = np.concatenate([(here & ~closed) << 31 | (there | bits) & ~closed, (here | bits) & ~closed])
         after[len(here) :] <<= 31
         after[len(here) :] |= there & ~closed
-        spent = np.concatenate([paid + off, paid + on])
+        spent = np.concatenate([paid[-1] + off, paid[-1] + on])
         fits = spent <= most
         fits[len(here) :] &= graph.allowed[u, kind]
         patterns, number = np.unique(after[fits], return_inverse=True)
         to = np.full(len(after), -1, dtype=np.int64)
         to[fits] = number.ravel()
-        paid = np.full(len(patterns), np.iinfo(np.int64).max)
-        np.minimum.at(paid, to[fits], spent[fits])
-        time = int(graph.time[u, kind]) if graph.allowed[u, kind] else 0
-        parts.append((to[: len(here)], to[len(here) :], off, on + time))
+        least = np.full(len(patterns), NEVER)
+        np.minimum.at(least, to[fits], spent[fits])
+        parts.append((to[: len(here)], to[len(here) :], off, on))
+        paid.append(least)
         mine.append(patterns >> 31)
         others.append(patterns & (2**31 - 1))
         total += len(patterns)
         if total > MOST_ROWS:
             raise TooWideError("too many patterns of open nets")
-    first = np.cumsum([0, *map(len, mine)]).astype(np.int64)
-    steps = Steps(first, *(np.concatenate([part[j] for part in parts]) for j in range(4)))
-    return OneDevice(sweep, kind, mine, others, steps)
+    behind = _behind(parts, len(mine[-1]))
+    keep = [
+        np.flatnonzero((rest <= most) & (before + np.minimum(rest, most) <= most))
+        for before, rest in zip(paid, behind, strict=True)
+    ]
+    if not all(map(len, keep)):  # a device pays more than that even without units: no placement
+        keep = [np.arange(len(row)) for row in mine]
+    time = np.where(graph.allowed[:, kind], graph.time[:, kind], 0)[list(sweep.order)].tolist()
+    kept = [_kept(part, keep[i], keep[i + 1], len(mine[i + 1]), time[i]) for i, part in enumerate(parts)]
+    first = np.cumsum([0, *map(len, keep)]).astype(np.int64)
+    steps = Steps(first, *(np.concatenate([part[j] for part in kept]) for j in range(4)))
+    left = [[row[rows] for row, rows in zip(table, keep, strict=True)] for table in (mine, others, behind)]
+    return OneDevice(sweep, kind, left[0], left[1], steps, left[2])
+
+
+def _behind(parts: list[Part], last: int) -> list[IntArray]:
+    """Per position the least that is paid from each row on (:data:`NEVER`: no set goes on from there)."""
+    found = [np.zeros(last, dtype=np.int64)]
+    for off, on, off_cost, on_cost in reversed(parts):
+        rest = np.append(found[-1], NEVER)  # row -1
+        found.append(np.minimum(NEVER, np.minimum(off_cost + rest[off], on_cost + rest[on])))
+    return found[::-1]
+
+
+def _kept(part: Part, here: IntArray, after: IntArray, rows: int, time: int) -> Part:
+    """The steps of the rows ``here``, to those of the ``rows`` of the next position that are kept (``after``)."""
+    number = np.full(rows + 1, -1, dtype=np.int64)
+    number[after] = np.arange(len(after))
+    off, on, off_cost, on_cost = part
+    return number[off[here]], number[on[here]], off_cost[here], on_cost[here] + time
 
 
 class Pricing:
