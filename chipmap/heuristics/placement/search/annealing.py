@@ -24,8 +24,9 @@ from chipmap.instances.placement.problem import IntArray
 from chipmap.kernels import njit
 from chipmap.kernels.annealing import temperature
 
-#: Shares of moves: of any unit, of a key alone where a busy device delays the chain, and of keys that pass many others.
-ANY, KEY, FAR = 0.2, 0.05, 0.5
+#: Shares of moves: of any unit, of a key alone where a busy device delays the chain, the same where all moves are
+#: simulated, and of keys that pass many others.
+ANY, KEY, KEY_OF_ALL, FAR = 0.2, 0.05, 0.5, 0.5
 #: Moves that are judged for each one that may be simulated.
 JUDGED = 16
 
@@ -135,9 +136,13 @@ def _propose(
     s: AnnealingState,
     chain: Chain,
     length: int,
+    share: float,
     moved: IntArray,
 ) -> tuple[int, int, int]:
-    """(number of operations in ``moved``, their new device, the place in the chain of one whose key changes or -1)."""
+    """(number of operations in ``moved``, their new device, the place in the chain of one whose key changes or -1).
+
+    ``share``: of keys alone where a busy device delays the chain.
+    """
     devices = len(t.gap)
     other = (np.random.randint(max(1, devices - 1)) + 1) % devices
     if length == 0 or s.value[1] > 0 or np.random.random() < ANY:  # what is too much anywhere may lie off the chain
@@ -147,7 +152,7 @@ def _propose(
     k = np.random.randint(length)
     v, partner = chain.stop[k], chain.other[k]
     if chain.why[k] == BUSY:
-        if devices == 1 or np.random.random() < KEY:
+        if devices == 1 or np.random.random() < share:
             return 0, 0, k
         one = v if np.random.random() < 0.5 else partner
         to = (s.device[one] + other) % devices
@@ -183,6 +188,8 @@ def _promising(
     """The operation before which the one whose key changes should go (0 where units move); -1 if nothing is to be
     gained: the move would delay something by more than ``most`` ns."""
     size, to, place = move
+    if len(k.late) == 0:
+        return chain.other[place] if place >= 0 else 0
     if place >= 0:
         return passed(t, s.device, w, k, chain.stop[place], np.random.random() < FAR, most)
     if s.value[1] > 0:
@@ -215,15 +222,16 @@ def anneal(
     keys = narrow(s.key)
     for v in range(count):
         s.key[v] = keys[v]
-    length = -1
+    length, key_share = -1, KEY if len(slack.late) > 0 else KEY_OF_ALL
     while done < moves and judged < JUDGED * moves:
         if length < 0:
             if judged == 0:  # from the beginning, by the same code as every trial
                 trial(t, s.device, s.key, tail, NEVER, (other, w), moved, (-1, 0))
             length = _critical(t, s.device, w, chain)
-            fill(t, s.device, w, s.value[0], slack)
+            if len(slack.late) > 0:
+                fill(t, s.device, w, s.value[0], slack)
         judged += 1
-        size, to, place = _propose(t, units, allowed, s, chain, length, moved)
+        size, to, place = _propose(t, units, allowed, s, chain, length, key_share, moved)
         if size < 0 or (size == 0 and place < 0):
             continue
         share = max(done / moves, judged / (JUDGED * moves))

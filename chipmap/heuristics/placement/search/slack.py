@@ -27,6 +27,9 @@ from chipmap.kernels import njit
 NEVER = 2**62
 #: Operations that a key passes at most.
 PASSED = 100
+#: Operations up to which moves are left out. Of larger graphs too few moves are simulated at all: of 52,213 operations,
+#: 20 s of the processor with moves left out ended 14% worse.
+MOST = 10_000
 
 
 class Slack(NamedTuple):
@@ -56,8 +59,10 @@ class Slack(NamedTuple):
 
 
 def slack_for(problem: PlacementProblem) -> Slack:
-    """Room for the latest starts of one schedule after the other."""
+    """Room for the latest starts of one schedule after the other; none above :data:`MOST` operations."""
     count, devices, storages = problem.operations, problem.devices, len(problem.storages)
+    if count > MOST:
+        count = storages = 0
     channels = max(1, problem.network.count)
     sizes = (count, storages * devices, devices + 1, count, count)
     scratch = (devices, channels, devices, devices, count, storages, devices, 1, count, storages)
