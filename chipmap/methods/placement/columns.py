@@ -28,6 +28,8 @@ WIDTHS, UNCLOCKED, TRAIL = (1_000, 10_000, 40_000, 160_000, 640_000), 2, 10_000
 PLAIN = (1_000, 10_000)
 #: Their targets, as parts of the gap below the best load: the lower, the fewer states.
 RISING, SETTLED = (0.9, 0.75, 0.5, 0.25, 0.0), 0.95
+#: States are few where so many times their number are at most the width.
+FEW = 4
 #: Shares of the time that is left: first prices, later ones, and all at one target.
 FIRST, LATER, PASS = 0.3, 0.15, 0.4
 #: Targets: these parts of the gap below the best load. One is tried again where the gap becomes smaller by so much.
@@ -90,37 +92,36 @@ class _Search:
                     share, again = LATER, self.upper < before and self.upper - self.lower < PROGRESS * apart
 
     def _rising(self, state: ChainState, width: int) -> None:
-        """The times of units as prices: higher targets where prices refute one, lower ones where states were asked, the
-        lowest where one isn't settled, and the best load itself where it is new."""
+        """The times of units as prices: higher targets where one was settled by few states, lower ones where by many,
+        the lowest where one isn't settled, and the best load itself where it is new."""
         step = 0
         while not gap_closed(self.turn):
-            upper, apart, by_prices = self.upper, self.upper - self.lower, False
+            upper, apart, peak = self.upper, self.upper - self.lower, 0
             try:
-                by_prices = not self._at(state, self.upper - int(RISING[step] * apart), width, FIRST, 1)
+                peak = self._at(state, self.upper - int(RISING[step] * apart), width, FIRST, 1)
             except Stop:
                 self.turn.deadline.check()
             if self.upper < upper:
                 step = len(RISING) - 1
             elif self.upper - self.lower < SETTLED * apart:
-                step = min(step + 1, len(RISING) - 1) if by_prices or not step else step - 1
+                step = min(step + 1, len(RISING) - 1) if FEW * peak <= width or not step else step - 1
             elif step:
                 step = 0
             else:
                 return
 
-    def _at(self, state: ChainState, target: int, width: int, share: float, rounds: int = ROUNDS) -> bool:
-        """Prices for loads below a target, in so many rounds, then as many states as ``width``; whether these were
-        asked."""
+    def _at(self, state: ChainState, target: int, width: int, share: float, rounds: int = ROUNDS) -> int:
+        """Prices for loads below a target, in so many rounds, then as many states as ``width``; how many were met."""
         graph, turn = self.graph, self.turn
         if cut_budget(graph, target).budget < 0:
             turn.bound(target, "columns")
-            return False
+            return 0
         deadline = turn.deadline.share(PASS)
         devices = Devices(sweep(graph, target), deadline)
         priced = columns(devices, self.prices, self.sets, deadline.share(share / PASS), UnitPrices, rounds)
         turn.bound(min(target, priced.bound), "columns")
         if priced.bound >= target:
-            return False
+            return 0
         self.prices = priced.prices.astype(np.float64)
         devices.label(priced.prices, deadline, FINEST)
         found = placed(devices, priced.prices, min(width, TRAIL), False, True, deadline)
@@ -132,4 +133,4 @@ class _Search:
             turn.bound(target, "states")
         elif found.whole:
             turn.bound(min(target, found.load), "states")
-        return True
+        return found.peak
