@@ -46,6 +46,30 @@ def on_machine(instance: DataflowInstance, random: Random, dram: bool = True) ->
     return with_little_dram(made, random) if dram and memory.capacity_bytes is not None else made
 
 
+#: Lines of shares by bytes of a KV cache, by format.
+CACHE_SHARES: dict[Format, tuple[tuple[float, float], ...]] = {
+    "": ((0.0, 0.3), (2000.0, 0.55)), "fp8": ((0.0, 0.1), (500.0, 0.2), (10**5, 1.0)),
+}  # fmt: skip
+
+
+def with_fixed_costs(instance: DataflowInstance, random: Random) -> DataflowInstance:
+    """``instance`` on a machine with costs per collective and micro-batch, and shares of attention of their own."""
+    system, share = instance.system, instance.task.utilisation is not None
+    chip: dict[str, Any] = {"attention": SHARES[: random.randint(0, 2)]} if share else {}
+    network = [one.replace(start_ns=random.choice((0.0, 70.0, 2500.0))) for one in system.network]
+    layered = instance.task.stages == "layers"
+    made = instance.replace(
+        system=system.replace(
+            chip=system.chip.replace(**chip),
+            memory=system.memory.replace(fetch_efficiency=random.choice(({}, CACHE_SHARES))),
+            network=network,
+            step_ns=random.choice((0.0, 0.7, 9000.0)) if layered else 0.0,
+        )
+    )
+    made.check()
+    return made
+
+
 def in_blocks(instance: DataflowInstance, random: Random) -> DataflowInstance:
     """``instance``, whose chips have a peak in TFLOP/s, with products in blocks instead of shares by FLOP."""
     chip = instance.system.chip

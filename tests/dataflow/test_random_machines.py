@@ -25,7 +25,7 @@ from tests.dataflow.agreement import agreed
 from tests.dataflow.page_comparison import differences
 from tests.dataflow.page_instances import page_instance
 from tests.dataflow.random_instances import mixed_instance, outside_instance, tiny_instance
-from tests.dataflow.random_machines import in_blocks, on_machine
+from tests.dataflow.random_machines import in_blocks, on_machine, with_fixed_costs
 from tests.dataflow.staged_instances import staged_instance
 from tests.dataflow.test_mixed import state_of
 from tests.dataflow.test_wide import branched, covered, exact, solved_as_wide
@@ -74,6 +74,28 @@ def test_products_in_blocks_are_brute_force_from_the_page(block: int) -> None:
             optimum, _ = agreed(instance, seed)
             solved["infeasible" if optimum is None else "optimal"] += 1
     assert compared >= 200 and solved["optimal"] >= 5, (compared, solved)
+
+
+@pytest.mark.parametrize("block", range(of_all(6, few=1)))
+def test_fixed_costs_are_brute_force_from_the_page(block: int) -> None:
+    """Costs of collectives and micro-batches and shares of attention: the checker says what the page says, and every
+    method, model and bound agrees with brute force."""
+    solved, compared, seen = Counter[str](), 0, Counter[str]()
+    for seed in range(30 * block, 30 * block + of_all(30, few=8)):
+        random = Random(seed)
+        instance = (mixed_instance, outside_instance, page_instance)[seed % 3](random)
+        instance = with_fixed_costs(on_machine(instance, random), random)
+        wrong, mappings, _ = differences(instance, random, 25, 6)
+        assert not wrong, (seed, wrong[:3])
+        compared += mappings
+        if count(instance) <= 150:
+            optimum, _ = agreed(instance, seed)
+            solved["infeasible" if optimum is None else "optimal"] += 1
+        system = instance.system
+        seen.update(step=system.step_ns > 0, start=any(one.start_ns for one in system.network))
+        seen.update(attention=bool(system.chip.attention), cache=bool(system.memory.fetch_efficiency))
+    assert compared >= of_all(200, few=50) and solved["optimal"] >= of_all(5, few=2), (compared, solved)
+    assert min(seen.values()) >= 1, seen
 
 
 def test_stages_of_kernels_are_brute_force() -> None:

@@ -27,6 +27,7 @@ PARTS = {
     "ends": "the network's ends", "bubble": "the bubble",
     "late updates": "late updates in the bubble", "transfers": "transfers between stages (T5)",
     "gradients": "sums of gradients and gathers of weights (T6)", "step": "the optimiser's step (T8)",
+    "passes": "fixed costs of micro-batches (T9)",
 }  # fmt: skip
 #: Picoseconds of a nanosecond.
 PS = 1000

@@ -160,12 +160,12 @@ def _batch(variables: DataflowCpVariables) -> Any:
     after = most["after"] + layers_per_stage(instance, degrees) * most["summed"]
     longest = tables.problem.longest
     paced = tables.longest if longest is None else longest.ticks(tables.longest)
-    largest = factor.numerator * paced + factor.denominator * (rounds * most["hop"] + after)
+    largest = factor.numerator * paced + factor.denominator * (rounds * most["hop"] + after + tables.problem.passes)
     if largest >= LARGEST_OBJECTIVE:
         what = f"the batch could take {float(largest):.3g} picoseconds, too many for CP-SAT's 64 bits"
         raise InputError(what, "task.batch", "Use the method dataflow/auto or dataflow/mip, or a smaller batch.")
     beside = variables.transfers + variables.gradients + variables.optimizer
-    beside += tables.problem.ends_after - tables.problem.filled
+    beside += tables.problem.ends_after - tables.problem.filled + tables.problem.passes
     chunk = variables.layer if variables.longest is None else variables.longest
     return factor.numerator * chunk + factor.denominator * beside
 

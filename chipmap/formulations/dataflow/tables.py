@@ -256,7 +256,7 @@ class Tables:
         if self.problem.longest is not None:
             return max(0, batch_time.first_layer(self.problem, upper + 1) - 1)
         hop, after, summed = (batch_time.outside(self.problem, field) for field in BESIDE)
-        after += batch_time.exposed_ticks(self.problem, summed) - self.problem.filled
+        after += batch_time.exposed_ticks(self.problem, summed) - self.problem.filled + self.problem.passes
         return floor((upper - after - waited_hops(self.problem.instance, self.problem.degrees) * hop) / factor)
 
     def outside(self, field: str) -> tuple[int, list[tuple[int, int, int]]]:
@@ -277,14 +277,14 @@ class Tables:
 
     @cached_property
     def fixed(self) -> int | None:
-        """Picoseconds that any mapping's batch takes beside its layers (T5, T6, T8); None where mappings differ."""
+        """Picoseconds that any mapping's batch takes beside its layers (T5, T6, T8, T9); None where mappings differ."""
         if self.stages:
             return 0
         hop, after, summed = (self.outside(field) for field in BESIDE)
         if hop[1] or after[1] or summed[1] or self.slower or self.exchanges.handed:
             return None
         transfers = waited_hops(self.problem.instance, self.problem.degrees) * hop[0]
-        transfers += self.problem.ends_after - self.problem.filled
+        transfers += self.problem.ends_after - self.problem.filled + self.problem.passes
         return transfers + after[0] + batch_time.exposed_ticks(self.problem, summed[0])
 
     def decisions(self, solution: DataflowSolution) -> tuple[list[int], list[int], list[tuple[int, int]]] | None:

@@ -194,6 +194,9 @@ def _word(value: object) -> str:
 def check_stages(instance: Instance) -> None:
     """Raise :class:`InputError` where the stages of a pipeline can't be any kernels."""
     workload = instance.workload
+    if instance.system.step_ns:
+        what = f"is {instance.system.step_ns:g}, but stages share out kernels"
+        raise InputError(what, "system.step_ns", "Set task.stages to layers, or step_ns to 0.")
     if not (instance.task.across_layers or workload.layers == 1):
         what = f"is kernels, but partitions end with each of {workload.layers} layers"
         across = "" if _bound_to_weights(instance) else "Set task.across_layers to true, or "

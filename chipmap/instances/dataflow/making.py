@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from chipmap.instances.dataflow.batch import micro_batches
 from chipmap.instances.dataflow.ends import ends_of
 from chipmap.instances.dataflow.free_layers import shared_out_for
 from chipmap.instances.dataflow.instance import INTERLEAVED, DataflowInstance, Degrees, Keep, Recompute, Shard
-from chipmap.instances.dataflow.options import Option, all_options, behind_ticks, filled_ticks
+from chipmap.instances.dataflow.options import Option, all_options, behind_ticks, filled_ticks, ticks_of
 from chipmap.instances.dataflow.plans import settled, shared_by_plans, useful_plans
 from chipmap.instances.dataflow.problem import LARGEST, DataflowProblem, IntArray, levels
 from chipmap.instances.dataflow.uneven import End, Held, Longest, longest, stages_held
 from chipmap.records import InputError, kept
+from chipmap.records.decimals import exact
 
 
 def dataflow_problem(
@@ -53,11 +55,17 @@ def dataflow_problem(
             distance=distance,
             behind=behind_ticks(instance, degrees),
             filled=filled_ticks(instance, degrees),
+            passes=_passes_ticks(instance, degrees),
             longest=decide,
             share_out=None if decide is None else shared_out_for,
             ends_after=sum(one.after for one in ends) if degrees.pipeline == 1 else max(one.after for one in ends),
         )
     return found[degrees]
+
+
+def _passes_ticks(instance: DataflowInstance, degrees: Degrees) -> int:
+    """T9: ``system.step_ns`` for each micro-batch of a replica, picoseconds."""
+    return ticks_of(exact(instance.system.step_ns)) * int(micro_batches(instance, degrees))
 
 
 def _tensors(instance: DataflowInstance) -> tuple[IntArray, IntArray]:

@@ -31,7 +31,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.joint import joint_ns, neighbours, tensor_dimensions
 from chipmap.instances.dataflow.parts import Parts, padded, parts, sums_of_heads
 from chipmap.instances.dataflow.plans import shared_by_plans
-from chipmap.instances.dataflow.rates import dram_rate, efficiency, peak
+from chipmap.instances.dataflow.rates import dram_rate, efficiency, fetch_rate, peak
 from chipmap.instances.dataflow.replicas import scattered_ns, shared, step_ns
 from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.sharding import (
@@ -264,7 +264,8 @@ class _Options:
         if self.added and scheme in SUMMED:  # every chip has its own part of each sum
             here = here._replace(output=Fraction(1))
         output, rate = whole * here.output, dram_rate(memory)
-        fetch = ticks_of(fetch_bytes(kernel, instance) * task.samples * here.fetch / rate)
+        fetched = fetch_bytes(kernel, instance) * task.samples * here.fetch
+        fetch = ticks_of(fetched / fetch_rate(kernel, instance.workload, memory, fetched))
         sharing = degrees.expert if scheme == "E" else 1
         return _Alone(
             here,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from chipmap.instances.dataflow.formats import BITS, Format
@@ -67,21 +67,40 @@ def peak(kernel: Kernel, workload: Workload, chip: Chip) -> Fraction:
     return 1000 * exact(chip.peaks[named]) if named else peak_rate(chip)
 
 
+def attends(kernel: Kernel, chip: Chip) -> bool:
+    """Whether the chip's list of shares for products of two activations holds for this kernel."""
+    return bool(chip.attention) and kernel.kind == "gemm" and not kernel.weights and not kernel.update
+
+
+def share_at(table: Sequence[tuple[float, float]], amount: Fraction) -> Fraction:
+    """The share of the last line that asks for no more than ``amount``, or else of the first; 1 without lines."""
+    reached = [share for least, share in table if exact(least) <= amount]
+    return exact(reached[-1] if reached else table[0][1]) if table else Fraction(1)
+
+
 def efficiency(kernel: Kernel, chip: Chip, flop: Fraction) -> Fraction:
     """The share of the peak that a kernel of so many FLOP on a chip reaches: the last line of ``chip.efficiency`` that
-    asks for no more FLOP, or else the first; of a kernel that isn't computed in the chip's blocks that of the best
-    block."""
-    if kernel.kind == "elementwise" or not (chip.efficiency or chip.blocks):
+    asks for no more FLOP, or else the first (``chip.attention`` for products of two activations, where given); of a
+    kernel that isn't computed in the chip's blocks that of the best block."""
+    if kernel.kind == "elementwise":
         return Fraction(1)
-    if chip.blocks:
-        return best_block(chip)
-    reached = [share for least, share in chip.efficiency if exact(least) <= flop]
-    return exact(reached[-1] if reached else chip.efficiency[0][1])
+    if attends(kernel, chip):
+        return share_at(chip.attention, flop)
+    return best_block(chip) if chip.blocks else share_at(chip.efficiency, flop)
+
+
+def fetch_rate(kernel: Kernel, workload: Workload, memory: Memory, fetched: Fraction) -> Fraction:
+    """Bytes per nanosecond at which a kernel reads so many bytes that it fetches: of a KV cache by
+    ``memory.fetch_efficiency`` of its format, or else of any other; rows of tables as all transfers."""
+    tables = {} if kernel.table_bytes else memory.fetch_efficiency
+    return dram_rate(memory) * share_at(tables.get(workload.cache_format, tables.get("", ())), fetched)
 
 
 def best_rate(kernel: Kernel, workload: Workload, chip: Chip) -> Fraction:
     """FLOP per nanosecond that no share of the kernel exceeds."""
     shares = [share for _, share in chip.efficiency] or [share for *_, share in chip.blocks]
+    if attends(kernel, chip):
+        shares = [share for _, share in chip.attention]
     most = max(map(exact, shares)) if shares and kernel.kind != "elementwise" else Fraction(1)
     return peak(kernel, workload, chip) * most
 

@@ -23,14 +23,15 @@ class Chip(Record, frozen=True, kw_only=True):
     kernels (null: the peak of all others). ``efficiency`` lists (FLOP, share): a kernel that isn't element-wise and has
     so many FLOP on a chip or more reaches that share of the peak (empty: all of it). Instead of it, ``blocks`` lists
     (rows, columns, share): the chip's ``units`` compute a product block by block, each at that share of the peak, after
-    ``block_start`` terms of its sums. ``launch_ns`` go by before each partition. ``streams``: weights stream through
+    ``block_start`` terms of its sums. ``attention`` is such a list for products of two activations alone, which then
+    reach these shares. ``launch_ns`` go by before each partition. ``streams``: weights stream through
     the SRAM in tiles, as on GPUs and TPUs, so that they take none of it and never stay there. ``fused`` says whether
     kernels can be fused into partitions (a dataflow architecture); otherwise every kernel is a partition of its own.
     """
 
     LATER_FIELDS: ClassVar[tuple[str, ...]] = (
         *("tflops", "peaks", "vector_tflops", "efficiency", "launch_ns", "streams"),
-        *("units", "blocks", "block_start"),
+        *("units", "blocks", "block_start", "attention"),
     )
 
     name: str = ""
@@ -51,6 +52,7 @@ class Chip(Record, frozen=True, kw_only=True):
     units: int = 0
     blocks: tuple[tuple[int, int, float], ...] = ()
     block_start: int = 0
+    attention: tuple[tuple[float, float], ...] = ()
 
     @property
     def flop_per_ns(self) -> float:
@@ -62,7 +64,7 @@ class Chip(Record, frozen=True, kw_only=True):
     @property
     def counts_cycles(self) -> bool:
         """Whether its tiles say all of its speed, so that kernels may share them by cycles."""
-        shares = self.efficiency or self.blocks
+        shares = self.efficiency or self.blocks or self.attention
         return self.tflops is None and self.vector_tflops is None and not self.peaks and not shares
 
     def check(self) -> None:
@@ -83,15 +85,20 @@ class Chip(Record, frozen=True, kw_only=True):
             if rate is not None:
                 in_range(rate, f"system.chip.{where}", 1e-9, 1e12)
         in_range(self.launch_ns, "system.chip.launch_ns", 0.0, 1e12)
-        _check_efficiency(self.efficiency)
+        check_shares(self.efficiency, "system.chip.efficiency")
+        check_shares(self.attention, "system.chip.attention")
         _check_blocks(self)
 
 
 class Memory(Record, frozen=True, kw_only=True):
     """A chip's DRAM: rate, the share of it that transfers reach (``efficiency``), capacity (null: never the limit), and
-    what a GB/s costs."""
+    what a GB/s costs.
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("efficiency",)
+    ``fetch_efficiency``: by format of a KV cache ("": any other) a list of (bytes, share): a kernel that fetches so many
+    bytes on a chip, or more, reads them at that share of what transfers reach.
+    """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("efficiency", "fetch_efficiency")
 
     name: str = ""
     bytes_per_ns: float
@@ -99,6 +106,7 @@ class Memory(Record, frozen=True, kw_only=True):
     usd_per_gbps: float = 0.0
     watts_per_gbps: float = 0.0
     efficiency: float = 1.0
+    fetch_efficiency: dict[Format, tuple[tuple[float, float], ...]] = {}
 
     @property
     def reached(self) -> float:
@@ -109,12 +117,13 @@ class Memory(Record, frozen=True, kw_only=True):
 class Dimension(Record, frozen=True, kw_only=True):
     """One network dimension: ``size`` chips in a ring, on a switch, or fully connected, with the rate of a link.
 
-    ``bytes_per_ns`` is what a chip sends, and receives besides. ``latency_ns`` is added per step of a collective;
+    ``bytes_per_ns`` is what a chip sends, and receives besides. ``latency_ns`` is added per step of a collective,
+    ``start_ns`` once for each collective or transfer;
     ``links_per_chip`` counts what a chip pays for. ``reduces``: the switch adds up what its chips send (page,
     "Sharding").
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("reduces",)
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("reduces", "start_ns")
 
     size: int
     topology: Topology = "ring"
@@ -124,15 +133,22 @@ class Dimension(Record, frozen=True, kw_only=True):
     usd_per_gbps: float = 0.0
     watts_per_gbps: float = 0.0
     reduces: bool = False
+    start_ns: float = 0.0
 
 
 class System(Record, frozen=True, kw_only=True):
-    """Equal chips in a network; the product of the dimensions' sizes is their number."""
+    """Equal chips in a network; the product of the dimensions' sizes is their number.
+
+    ``step_ns`` go by for each micro-batch of a replica, whatever its layers take (page, "Fixed costs").
+    """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("step_ns",)
 
     name: str
     chip: Chip
     memory: Memory
     network: tuple[Dimension, ...]
+    step_ns: float = 0.0
 
     @property
     def chips(self) -> int:
@@ -146,10 +162,14 @@ class System(Record, frozen=True, kw_only=True):
         self.chip.check()
         in_range(self.memory.bytes_per_ns, "system.memory.bytes_per_ns", 1e-9, 1e12)
         in_range(self.memory.efficiency, "system.memory.efficiency", 1e-9, 1)
+        in_range(self.step_ns, "system.step_ns", 0.0, 1e12)
+        for named, table in self.memory.fetch_efficiency.items():
+            check_shares(table, f"system.memory.fetch_efficiency.{named}")
         for i, dimension in enumerate(self.network):
             in_range(dimension.size, f"system.network[{i}].size", 1, 10**15)
             in_range(dimension.bytes_per_ns, f"system.network[{i}].bytes_per_ns", 1e-9, 1e12)
             in_range(dimension.latency_ns, f"system.network[{i}].latency_ns", 0, 1e12)
+            in_range(dimension.start_ns, f"system.network[{i}].start_ns", 0, 1e12)
             if dimension.reduces and dimension.topology != "switch":
                 what = f"is true, but the dimension is a {dimension.topology}"
                 raise InputError(what, f"system.network[{i}].reduces", "Only a switch adds up what its chips send.")
@@ -170,16 +190,15 @@ def _words(number: float) -> str:
     return f"{number:,}" if isinstance(number, int) else f"{number:g}".replace("e-0", "e-").replace("e+", "e")
 
 
-def _check_efficiency(table: Sequence[tuple[float, float]]) -> None:
-    """Raise :class:`InputError` unless FLOP rise from line to line and shares don't fall: k times the FLOP then take k
-    times as long at most, on which the choice of micro-batches rests."""
-    for i, (flop, share) in enumerate(table):
-        in_range(flop, f"system.chip.efficiency[{i}]", 0, 1e30)
-        in_range(share, f"system.chip.efficiency[{i}]", 1e-9, 1)
-        if i and not (table[i - 1][0] < flop and table[i - 1][1] <= share):
-            what = f"({flop:g}, {share:g}) comes after ({table[i - 1][0]:g}, {table[i - 1][1]:g})"
-            remedy = "Let FLOP rise from line to line, and shares never fall."
-            raise InputError(what, f"system.chip.efficiency[{i}]", remedy)
+def check_shares(table: Sequence[tuple[float, float]], where: str) -> None:
+    """Raise :class:`InputError` unless amounts (FLOP, bytes) rise from line to line and shares don't fall: k times as
+    much then takes k times as long at most, on which the choice of micro-batches rests."""
+    for i, (amount, share) in enumerate(table):
+        in_range(amount, f"{where}[{i}]", 0, 1e30)
+        in_range(share, f"{where}[{i}]", 1e-9, 1)
+        if i and not (table[i - 1][0] < amount and table[i - 1][1] <= share):
+            what = f"({amount:g}, {share:g}) comes after ({table[i - 1][0]:g}, {table[i - 1][1]:g})"
+            raise InputError(what, f"{where}[{i}]", "Let amounts rise from line to line, and shares never fall.")
 
 
 def _check_blocks(chip: Chip) -> None:

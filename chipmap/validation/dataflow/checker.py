@@ -20,6 +20,7 @@ from chipmap.validation.dataflow.dram import in_dram
 from chipmap.validation.dataflow.figures import figures_of, headline, hop
 from chipmap.validation.dataflow.mapping import Mapping, mapping_of
 from chipmap.validation.dataflow.times import Times, held, inside, longest_transfer, steps, times_of
+from chipmap.validation.decimals import written
 
 
 def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate:
@@ -48,6 +49,7 @@ def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate
         "T6": t6_gradients(mapping),
         "T7": t7_stage(mapping, times),
         "T8": t8_step(mapping),
+        "T9": t9_passes(mapping),
     }
     objective = batch(mapping, terms)
     figures = figures_of(mapping, objective, terms)
@@ -66,7 +68,7 @@ def batch(mapping: Mapping, terms: dict[str, int]) -> int:
     if instance.task.stage_layers:
         passes = instance.task.batch // (degrees.data * instance.task.samples) * (instance.task.chunks or 1)
         every = (passes + degrees.pipeline - 1) * ends.longest_chunk(mapping, terms["T4"])
-        return every + terms["T5"] + terms["T6"] + terms["T8"]
+        return every + terms["T5"] + terms["T6"] + terms["T8"] + terms["T9"]
     stage = facts.stage_layers(instance, degrees)
     filled = rounds = Fraction(instance.task.batch, degrees.data * instance.task.samples)
     if instance.mode == "dfmodel":
@@ -74,7 +76,7 @@ def batch(mapping: Mapping, terms: dict[str, int]) -> int:
     else:
         filled *= instance.task.chunks or 1
     layers = math.ceil(terms["T4"] * stage * (1 + Fraction(degrees.pipeline - 1) / filled) * rounds)
-    return layers - training.late(instance, degrees) + terms["T5"] + terms["T6"] + terms["T8"]
+    return layers - training.late(instance, degrees) + sum(terms[name] for name in ("T5", "T6", "T8", "T9"))
 
 
 def breakdown(instance: DataflowInstance, solution: DataflowSolution) -> dict[int, tuple[int, int, int]]:
@@ -312,3 +314,9 @@ def _slowest(mapping: Mapping, times: Times) -> int:
         return (mapping.instance.task.chunks or 1) * ends.longest_chunk(mapping, sum(times.together.values()))
     layers = facts.stage_layers(mapping.instance, mapping.solution.degrees)
     return layers * max(sum(times.together[p] for p in stage) for stage in mapping.company.values())
+
+
+def t9_passes(mapping: Mapping) -> int:
+    """What each micro-batch of a replica takes whatever its layers take: once per micro-batch, picoseconds."""
+    task, each = mapping.instance.task, facts.up(written(mapping.instance.system.step_ns))
+    return each * (task.batch // (mapping.solution.degrees.data * task.samples))

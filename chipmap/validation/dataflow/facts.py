@@ -236,9 +236,10 @@ def steps(dimension: Dimension) -> int:
     return min(dimension.size - 1, 1) if dimension.topology == "full" else dimension.size - 1
 
 
-def latency(dimension: Dimension) -> Fraction:
-    """Nanoseconds of a collective's steps, whatever they carry."""
-    return steps(dimension) * written(dimension.latency_ns)
+def latency(dimension: Dimension, times: int = 1) -> Fraction:
+    """Nanoseconds of a collective whatever it carries: its start, and its steps, ``times`` over."""
+    begun = written(dimension.start_ns) if steps(dimension) else Fraction(0)
+    return begun + times * steps(dimension) * written(dimension.latency_ns)
 
 
 def all_reduce(size: Fraction, dimension: Dimension, factor: int) -> Fraction:
@@ -248,8 +249,8 @@ def all_reduce(size: Fraction, dimension: Dimension, factor: int) -> Fraction:
         return Fraction(0)
     rate = written(dimension.bytes_per_ns)
     if dimension.reduces:
-        return size / rate + 2 * written(dimension.latency_ns)
-    return factor * size * steps(dimension) / (dimension.size * rate) + 2 * latency(dimension)
+        return size / rate + 2 * written(dimension.latency_ns) + written(dimension.start_ns)
+    return factor * size * steps(dimension) / (dimension.size * rate) + latency(dimension, 2)
 
 
 def reduce_scatter(size: Fraction, dimension: Dimension) -> Fraction:
@@ -386,7 +387,7 @@ def sending(size: Fraction, instance: DataflowInstance, degrees: Degrees) -> Fra
     (link,) = uses(instance, degrees, "pipeline")
     if size == 0:
         return Fraction(0)
-    return size / written(link.bytes_per_ns) + written(link.latency_ns)
+    return size / written(link.bytes_per_ns) + written(link.latency_ns) + written(link.start_ns)
 
 
 @once

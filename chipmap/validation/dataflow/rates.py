@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.system import Chip
 from chipmap.instances.dataflow.workload import Kernel
 from chipmap.validation.dataflow.once import once
 from chipmap.validation.decimals import written
@@ -69,6 +71,9 @@ def reached(kernel: Kernel, instance: DataflowInstance, flop: Fraction) -> Fract
     """The share of the peak at so many FLOP on a chip: that of the last line with no more of them, or the first's. With
     blocks: that of the best block, of kernels that aren't computed in these."""
     share = Fraction(1)
+    chip = instance.system.chip
+    if attends(kernel, chip):
+        return _by_amount(chip.attention, flop)
     if kernel.kind != "elementwise":
         for i, (least, part) in enumerate(instance.system.chip.efficiency):
             if i == 0 or written(least) <= flop:
@@ -83,3 +88,25 @@ def dram(instance: DataflowInstance) -> Fraction:
     """Bytes per nanosecond between a chip and its DRAM."""
     memory = instance.system.memory
     return written(memory.bytes_per_ns) * written(memory.efficiency)
+
+
+def attends(kernel: Kernel, chip: Chip) -> bool:
+    """Whether a kernel is a product of two activations, for which the chip lists shares of their own."""
+    return bool(chip.attention) and kernel.kind == "gemm" and not (kernel.weights or kernel.update)
+
+
+def of_cache(kernel: Kernel, instance: DataflowInstance, fetched: Fraction) -> Fraction:
+    """The share of that rate at which a kernel reads the bytes of a KV cache, by the cache's format and their number;
+    all of it for rows of tables."""
+    lists = instance.system.memory.fetch_efficiency
+    named = instance.workload.cache_format if instance.workload.cache_format in lists else ""
+    return Fraction(1) if kernel.table_bytes else _by_amount(lists.get(named, ()), fetched)
+
+
+def _by_amount(lines: Sequence[tuple[float, float]], amount: Fraction) -> Fraction:
+    """The share in the last of the lines that begin at ``amount`` or below, else in the first; 1 where there is none."""
+    share = Fraction(1)
+    for i, (least, part) in enumerate(lines):
+        if i == 0 or written(least) <= amount:
+            share = written(part)
+    return share

@@ -134,8 +134,8 @@ def memory(mapping: Mapping) -> dict[int, int]:
         if not _resident(mapping, copy.partition) if physical else decode:
             times[copy.partition] += facts.up(facts.weights_read(kernel, copy.scheme, instance, mapping.degrees) / rate)
         if fetched:
-            each = facts.fetched(kernel, copy.scheme, instance, mapping.degrees)
-            times[copy.partition] += facts.up(each * instance.task.samples / rate)
+            each = facts.fetched(kernel, copy.scheme, instance, mapping.degrees) * instance.task.samples
+            times[copy.partition] += facts.up(each / (rate * rates.of_cache(kernel, instance, each)))
     return times
 
 

@@ -262,6 +262,16 @@ def fetched(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
     return stated * share(case, kernel, scheme)
 
 
+def cache_share(case: PageCase, kernel: Kernel, moved: Fraction) -> Fraction:
+    """The share of the rate at which ``moved`` bytes of a KV cache are read ("Fixed costs and attention")."""
+    found, tables = Fraction(1), case.instance.system.memory.fetch_efficiency
+    table = tables.get(case.instance.workload.cache_format, tables.get("", ()))
+    if table and not kernel.table_bytes:
+        lines = [part for least, part in table if written(least) <= moved]
+        found = written(lines[-1] if lines else table[0][1])
+    return found
+
+
 def peak(case: PageCase, kernel: Kernel) -> Fraction:
     """FLOP per nanosecond of the unit and number format in which a kernel computes."""
     chip, workload = case.instance.system.chip, case.instance.workload
@@ -285,6 +295,9 @@ def computed(case: PageCase, kernel: Kernel, scheme: str) -> int:
     work = flop(kernel) * case.b * share(case, kernel, scheme)
     reached = Fraction(1)
     table, blocks = case.instance.system.chip.efficiency, case.instance.system.chip.blocks
+    attention = case.instance.system.chip.attention
+    if attention and kernel.kind == "gemm" and not kernel.weights and not kernel.update:
+        table, blocks = attention, ()
     if blocks and kernel.kind == "gemm" and kernel.flop is None:
         work = _blocks(case, kernel, scheme)
     elif blocks and kernel.kind != "elementwise":

@@ -15,17 +15,18 @@ def collective(what: str, size: Fraction, link: Dimension, factor: int = 2) -> F
     n, rate, late = link.size, amounts.written(link.bytes_per_ns), amounts.written(link.latency_ns)
     if size == 0:
         return Fraction(0)
+    start = amounts.written(link.start_ns)
     full = link.topology == "full"
     if what == "all-reduce":
         if link.reduces:
-            return size / rate + 2 * late
+            return start + size / rate + 2 * late
         once = size / (n * rate) if full else size * (n - 1) / (n * rate)
-        return factor * once + (2 if full else 2 * (n - 1)) * late
+        return start + factor * once + (2 if full else 2 * (n - 1)) * late
     if what == "gather":  # and reduce-scatter
-        return size / (n * rate) + late if full else size * (n - 1) / (n * rate) + (n - 1) * late
+        return start + (size / (n * rate) + late if full else size * (n - 1) / (n * rate) + (n - 1) * late)
     assert what == "all-to-all"
     each = {"ring": Fraction(n * n, 8), "switch": Fraction(n, 4), "full": Fraction(1)}[link.topology]
-    return size * each / rate + (1 if full else n - 1) * late
+    return start + size * each / rate + (1 if full else n - 1) * late
 
 
 def swap(held: Fraction, link: Dimension) -> Fraction:
@@ -34,7 +35,7 @@ def swap(held: Fraction, link: Dimension) -> Fraction:
     if held == 0:
         return Fraction(0)
     times = {"ring": n * n // 4, "switch": n - 1, "full": 1}[link.topology]
-    return held * times / (n * rate) + (1 if link.topology == "full" else n - 1) * late
+    return amounts.written(link.start_ns) + held * times / (n * rate) + (1 if link.topology == "full" else n - 1) * late
 
 
 def nested(what: str, size: Fraction, links: list[Dimension]) -> Fraction:
