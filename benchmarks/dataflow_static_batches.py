@@ -3,25 +3,23 @@
 Source: NVIDIA, *Performance of TensorRT-LLM*, docs/source/performance.md of github.com/NVIDIA/TensorRT-LLM at commit
 77d24b5 (tables "Peak Throughput", v0.6.1, and "Low Latency", v0.5). All rates are output tokens per second and GPU.
 
-    python benchmarks/dataflow_static_batches.py [--markdown] [--fit]
+    python benchmarks/dataflow_static_batches.py [--fit]
 
 One static batch is a prefill of all prompts and then a decode step for each further token. So a row's rate is output
-tokens / (prefill + all decode steps). First tokens are prefills of one prompt. Every other row of each machine is there
-to fit its profile (``--fit``, Nelder and Mead's method); the others judge it. The shipped profile is that of ``--fit``.
+tokens / (prefill + all decode steps). First tokens are prefills of one prompt. Half the rows of each machine
+fit its profile (``--fit``, a minute of CPU time each); the others judge it. The shipped profile is that of ``--fit``.
 Exit code 1 where the data sheet's limit is slower than a measured row.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from functools import cache
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from chipmap.instances.dataflow.instance import DataflowInstance
+    from chipmap.instances.dataflow.profiles import Profile
     from chipmap.instances.dataflow.system import System
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,7 +50,7 @@ SIZES = {
 
 
 class Row(NamedTuple):
-    """A published row: what ran, and output tokens/s per GPU, or where ``output`` is 1 milliseconds to a first token."""
+    """A published row: what ran, and output tokens/s per GPU, or with ``output`` 1 milliseconds to a first token."""
 
     machine: str
     model: str
@@ -172,3 +170,77 @@ def rate(row: Row, system: System) -> float:
     each = [seconds(row, system, 1, at) for at in (row.prompt, (row.prompt + last) // 2, last)]
     whole = first + (row.output - 1) * (each[0] + 4 * each[1] + each[2]) / 6
     return row.batch * row.output / whole / row.tensor
+
+
+def halves(machine: str) -> tuple[list[Row], list[Row]]:
+    """A machine's rows to fit and to judge: alternate ones, beginning with the other half every four rows. So each
+    model, and each kind of row, is in both."""
+    mine = [row for row in ROWS if row.machine == machine]
+    return tuple([row for i, row in enumerate(mine) if (i + i // 4) % 2 == half] for half in (0, 1))  # type: ignore[return-value]
+
+
+def faster(row: Row, system: System) -> float:
+    """How many times as fast as measured the row is on ``system``."""
+    found = rate(row, system)
+    return found / row.measured if row.output > 1 else row.measured / found
+
+
+def fitted(machine: str, rounds: int = 8) -> Profile:
+    """The profile that is best for the half to fit: the squares of log(predicted / measured), and a hundredth of those
+    of each number's distance from a guess, so that what rows don't tell apart stays where it was; Powell's method."""
+    import numpy as np
+    from scipy.optimize import minimize
+
+    from chipmap.instances.dataflow.machines import machine as made
+    from chipmap.instances.dataflow.profiles import Profile
+
+    guess = Profile(0.6, 0.3, 0.03, 0.85, 0.8, 0.5, 4e3, 1e4, 3e5)
+
+    def at(x: Any) -> Profile:
+        """Shares move in their log odds, times in their logarithm."""
+        shares = [1 / (1 + np.exp(-np.log(one / (1 - one)) - by)) for one, by in zip(guess[:6], x[:6], strict=True)]
+        times = [one * np.exp(by) for one, by in zip(guess[6:], x[6:], strict=True)]
+        return Profile(*(float(f"{one:.6g}") for one in (*shares, *times)))
+
+    rows = halves(machine)[0]
+
+    def error(x: Any) -> float:
+        profile = at(x)
+        each = [faster(row, profile.on(made(MACHINES[machine], (row.tensor,)))) for row in rows]
+        return float((np.log(each) ** 2).sum() + 0.01 * (x**2).sum())
+
+    best = minimize(error, np.zeros(9), method="Powell", options={"maxiter": rounds, "ftol": 1e-3})
+    return Profile(*(float(f"{one:.3g}") for one in at(best.x)))
+
+
+def main() -> int:
+    """Print all rows; with --fit the profiles."""
+    from chipmap.instances.dataflow.machines import machine as made
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fit", action="store_true", help="fit both profiles anew and print them")
+    args = parser.parse_args()
+    slower = 0
+    for name, machine in MACHINES.items():
+        if args.fit:
+            print(name, fitted(name))
+        for half, rows in zip(("fit", "judge"), halves(name), strict=True):
+            print(f"\n{name}, half to {half}:\n")
+            print("| model | batch | TP | in | out | measured | data sheet | predicted | predicted speed / measured |")
+            print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+            errors = []
+            for row in rows:
+                limit, typical = (made(f"{machine}{more}", (row.tensor,)) for more in ("", "-typical"))
+                slower += faster(row, limit) < 1
+                errors.append(abs(faster(row, typical) - 1))
+                said = [f"{one:,.1f}" if row.output == 1 else f"{one:,.0f}" for one in
+                        (row.measured, rate(row, limit), rate(row, typical))]  # fmt: skip
+                cells = [row.model, f"{row.batch:,}", row.tensor, f"{row.prompt:,}", f"{row.output:,}", *said]
+                print(f"| {' | '.join(map(str, cells))} | {faster(row, typical):.2f} |")
+            print(f"\nerror: median {100 * median(errors):.1f}%, worst {100 * max(errors):.1f}%")
+    return slower > 0
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    sys.exit(main())

@@ -39,7 +39,7 @@ FAMILY = Family(
         "T5": "transfers (between stages)",
         "T6": "gradients (over replicas)",
         "T7": "stage (the slowest)",
-        "T8": "step (of the optimiser)",
+        "T8": "step (of the optimiser, and fixed costs)",
     },
     methods=methods(
         "dataflow",

@@ -55,8 +55,12 @@ CACHE_SHARES: dict[Format, tuple[tuple[float, float], ...]] = {
 def with_fixed_costs(instance: DataflowInstance, random: Random) -> DataflowInstance:
     """``instance`` on a machine with costs per collective and micro-batch, and shares of attention of their own."""
     system, share = instance.system, instance.task.utilisation is not None
-    chip: dict[str, Any] = {"attention": SHARES[: random.randint(0, 2)]} if share else {}
-    network = [one.replace(start_ns=random.choice((0.0, 70.0, 2500.0))) for one in system.network]
+    chip: dict[str, Any] = dict.fromkeys(("attention", "attention_cached"), ()) if share else {}
+    chip = {name: SHARES[: random.randint(0, 2)] for name in chip}
+    network = [
+        one.replace(start_ns=random.choice((0.0, 70.0, 2500.0)), efficiency=random.choice((1.0, 0.7)))
+        for one in system.network
+    ]
     layered = instance.task.stages == "layers"
     made = instance.replace(
         system=system.replace(

@@ -227,7 +227,7 @@ def test_five_dimensions_are_told_apart() -> None:
         ({"vector_tflops": 1e13}, "Give 1e-9 to 1e12"),
         ({"efficiency": ((0.0, 1.5),)}, "is 1.5"),
         ({"efficiency": ((0.0, 0.9), (5.0, 0.5))}, "shares never fall"),
-        ({"efficiency": ((5.0, 0.5), (5.0, 0.6))}, "FLOP rise"),
+        ({"efficiency": ((5.0, 0.5), (5.0, 0.6))}, "amounts rise"),
         ({"blocks": ((64, 64, 1.0),)}, "Give blocks and units together"),
         ({"block_start": 3}, "Give blocks and units together"),
         ({"units": 4, "blocks": ((64, 1, 1.0),)}, "is 1"),

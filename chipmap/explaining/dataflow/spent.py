@@ -41,7 +41,7 @@ class Piece(NamedTuple):
 class BatchTimeSpent(NamedTuple):
     """The batch's picoseconds: those of ``pieces``, the longest first; the ``bubble``; what late updates fill of it;
     T5, T6 and T8. ``rounds``: how often a chip runs a layer, for all micro-batches. ``ends``: what kernels of the
-    network's ends take in the chunk that takes longest; ``passes``: T9."""
+    network's ends take in the chunk that takes longest."""
 
     pieces: tuple[Piece, ...]
     bubble: int
@@ -51,14 +51,13 @@ class BatchTimeSpent(NamedTuple):
     step: int
     rounds: int
     ends: int = 0
-    passes: int = 0
 
     @property
     def parts(self) -> dict[str, int]:
         """All parts by name, without those that are 0; they add up to the objective."""
         found = {name: sum(piece.by[name] for piece in self.pieces) for name in (*RESOURCES, "launch")}
         found |= {"ends": self.ends, "bubble": self.bubble, "late updates": -self.filled, "transfers": self.transfers}
-        found |= {"gradients": self.gradients, "step": self.step, "passes": self.passes}
+        found |= {"gradients": self.gradients, "step": self.step}
         return {name: ticks for name, ticks in found.items() if ticks}
 
 
@@ -93,7 +92,6 @@ def spent(instance: DataflowInstance, solution: DataflowSolution, terms: Mapping
         step=terms["T8"],
         rounds=factor,
         ends=ends,
-        passes=problem.passes,
     )
 
 

@@ -26,8 +26,7 @@ PARTS = {
     "compute": "compute", "memory": "DRAM", "network": "network", "launch": "launches",
     "ends": "the network's ends", "bubble": "the bubble",
     "late updates": "late updates in the bubble", "transfers": "transfers between stages (T5)",
-    "gradients": "sums of gradients and gathers of weights (T6)", "step": "the optimiser's step (T8)",
-    "passes": "fixed costs of micro-batches (T9)",
+    "gradients": "sums of gradients and gathers of weights (T6)", "step": "fixed costs and the optimiser's step (T8)",
 }  # fmt: skip
 #: Picoseconds of a nanosecond.
 PS = 1000

@@ -165,7 +165,7 @@ def _batch(variables: DataflowCpVariables) -> Any:
         what = f"the batch could take {float(largest):.3g} picoseconds, too many for CP-SAT's 64 bits"
         raise InputError(what, "task.batch", "Use the method dataflow/auto or dataflow/mip, or a smaller batch.")
     beside = variables.transfers + variables.gradients + variables.optimizer
-    beside += tables.problem.ends_after - tables.problem.filled + tables.problem.passes
+    beside += tables.problem.ends_after - tables.problem.filled
     chunk = variables.layer if variables.longest is None else variables.longest
     return factor.numerator * chunk + factor.denominator * beside
 

@@ -243,5 +243,5 @@ def t6_gradients(tensors: Tensors) -> Any:
 
 
 def t8_step(builder: Builder) -> Any:
-    """T8: picoseconds of the batch's optimiser step."""
-    return outside(builder, "step")
+    """T8: picoseconds of the batch's optimiser step and the fixed costs of its micro-batches."""
+    return outside(builder, "step") + builder.tables.problem.passes

@@ -173,8 +173,7 @@ def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
         rounds = steps(made.problem) * scale * block.step
     else:
         rounds = float(batch_factor(made.problem)) * block.layer
-    beside = block.transfers + block.gradients + block.optimizer
-    beside += made.problem.passes - made.problem.filled + made.problem.ends_after
+    beside = block.transfers + block.gradients + block.optimizer - made.problem.filled + made.problem.ends_after
     block.cost = pyo.Expression(expr=rounds + beside)
     if made.fixed is None and choices.upper is not None:
         whole = unit(choices.upper)

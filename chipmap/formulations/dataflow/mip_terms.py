@@ -235,5 +235,5 @@ def t6_gradients(block: pyo.Block, tables: Tables, unit: int) -> None:
 
 
 def t8_step(block: pyo.Block, tables: Tables) -> None:
-    """T8: ``optimizer``, the picoseconds of the batch's optimiser step."""
-    block.optimizer = pyo.Expression(expr=outside(block, tables, "step"))
+    """T8: ``optimizer``, the picoseconds of the batch's optimiser step and the fixed costs of its micro-batches."""
+    block.optimizer = pyo.Expression(expr=outside(block, tables, "step") + tables.problem.passes)

@@ -277,7 +277,7 @@ class Tables:
 
     @cached_property
     def fixed(self) -> int | None:
-        """Picoseconds that any mapping's batch takes beside its layers (T5, T6, T8, T9); None where mappings differ."""
+        """Picoseconds that any mapping's batch takes beside its layers (T5, T6, T8); None where mappings differ."""
         if self.stages:
             return 0
         hop, after, summed = (self.outside(field) for field in BESIDE)

@@ -217,11 +217,11 @@ def link_ns(instance: DataflowInstance, degrees: Degrees, output: Fraction) -> F
 
 
 def _step_ns(instance: DataflowInstance, degrees: Degrees, output: Fraction) -> Fraction:
-    """S/B, the start and the latency of a step for S = ``output`` bytes on a chip in the pipeline's dimension; 0 without one, and
-    where there are no bytes to send."""
+    """S/B, the start and the latency of a step for S = ``output`` bytes on a chip in the pipeline's
+    dimension; 0 without one, and where there are no bytes to send."""
     dimensions = degrees.carrying(instance.system, "pipeline") if degrees.pipeline > 1 and output else []
     late = sum((exact(d.latency_ns) + exact(d.start_ns) for d in dimensions), Fraction(0))
-    return late + sum((output / exact(d.bytes_per_ns) for d in dimensions), Fraction(0))
+    return late + sum((output / d.rate for d in dimensions), Fraction(0))
 
 
 def gradient_ns(

@@ -68,8 +68,8 @@ def exposed_ticks(problem: DataflowProblem, summed: int) -> int:
 
 
 def batch_ticks(problem: DataflowProblem, layer: int, hop: int, after: int, summed: int) -> int:
-    """Picoseconds of the batch: T4 · :func:`batch_factor` + T5 + T6 + T8 + T9, the columns :data:`BESIDE` summed up, less
-    what updates fill of the bubble.
+    """Picoseconds of the batch: T4 · :func:`batch_factor` + T5 + T6 + T8, the columns :data:`BESIDE` summed
+    up, less what updates fill of the bubble.
 
     T5 = (PP·v-1) · hop + m · max(0, v · hop - layers per stage · T4): the first micro-batch waits for every transfer, a
     later one only where transfers take longer than a stage, with its v chunks, computes (equation 7).
@@ -107,7 +107,14 @@ def layer_ticks(problem: DataflowProblem, batch: float, hop: int, after: int, su
     """The least T4 with which the batch takes ``batch`` picoseconds, unrounded: :func:`batch_ticks` the other way."""
     instance, degrees, factor = problem.instance, problem.degrees, batch_factor(problem)
     layers, rounds = layers_per_stage(instance, degrees), micro_batches(instance, degrees)
-    rest = batch + problem.filled - problem.passes - after - exposed_ticks(problem, summed) - waited_hops(instance, degrees) * hop
+    rest = (
+        batch
+        + problem.filled
+        - problem.passes
+        - after
+        - exposed_ticks(problem, summed)
+        - waited_hops(instance, degrees) * hop
+    )
     if problem.longest is not None:
         return _layer_within(problem, rest - problem.ends_after, rounds, hop)
     longest = rest / float(factor)

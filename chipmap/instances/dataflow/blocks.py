@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from chipmap.instances.dataflow.parts import Parts
-from chipmap.instances.dataflow.rates import attends
+from chipmap.instances.dataflow.rates import of_attention
 from chipmap.instances.dataflow.system import Chip
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.records.decimals import exact
@@ -24,7 +24,7 @@ class ProductSizes(NamedTuple):
 
 def in_blocks(kernel: Kernel, chip: Chip) -> bool:
     """Whether the chip computes this kernel in blocks: a product that doesn't state its FLOP itself."""
-    return bool(chip.blocks) and kernel.kind == "gemm" and kernel.flop is None and not attends(kernel, chip)
+    return bool(chip.blocks) and kernel.kind == "gemm" and kernel.flop is None and not of_attention(kernel, chip)
 
 
 def product_sizes(kernel: Kernel, scheme: Scheme, own: Parts, samples: int) -> ProductSizes:

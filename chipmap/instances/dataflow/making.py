@@ -64,7 +64,7 @@ def dataflow_problem(
 
 
 def _passes_ticks(instance: DataflowInstance, degrees: Degrees) -> int:
-    """T9: ``system.step_ns`` for each micro-batch of a replica, picoseconds."""
+    """T8: ``system.step_ns`` for each micro-batch of a replica, picoseconds."""
     return ticks_of(exact(instance.system.step_ns)) * int(micro_batches(instance, degrees))
 
 

@@ -49,7 +49,7 @@ class DataflowProblem:
     (0: they come after it), and updates fill ``filled`` picoseconds of the batch's bubble. Without ``bubble`` its
     pipeline is always full, which no mapping is: what the bubble costs (``chipmap explain``). Where stages may have
     unequal numbers of layers, ``longest`` says which chunks may take longest and ``share_out`` how many each has; the
-    network's ends take ``ends_after`` picoseconds per batch, fixed costs of its micro-batches ``passes`` (T9).
+    network's ends take ``ends_after`` picoseconds per batch, fixed costs of its micro-batches ``passes`` (T8).
     """
 
     instance: DataflowInstance

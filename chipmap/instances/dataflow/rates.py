@@ -67,9 +67,11 @@ def peak(kernel: Kernel, workload: Workload, chip: Chip) -> Fraction:
     return 1000 * exact(chip.peaks[named]) if named else peak_rate(chip)
 
 
-def attends(kernel: Kernel, chip: Chip) -> bool:
-    """Whether the chip's list of shares for products of two activations holds for this kernel."""
-    return bool(chip.attention) and kernel.kind == "gemm" and not kernel.weights and not kernel.update
+def of_attention(kernel: Kernel, chip: Chip) -> Sequence[tuple[float, float]]:
+    """The chip's lines for a product of two activations, those with a KV cache or others; none for other kernels."""
+    if kernel.kind != "gemm" or kernel.weights or kernel.update:
+        return ()
+    return chip.attention_cached if kernel.fetch_bytes else chip.attention
 
 
 def share_at(table: Sequence[tuple[float, float]], amount: Fraction) -> Fraction:
@@ -80,12 +82,12 @@ def share_at(table: Sequence[tuple[float, float]], amount: Fraction) -> Fraction
 
 def efficiency(kernel: Kernel, chip: Chip, flop: Fraction) -> Fraction:
     """The share of the peak that a kernel of so many FLOP on a chip reaches: the last line of ``chip.efficiency`` that
-    asks for no more FLOP, or else the first (``chip.attention`` for products of two activations, where given); of a
+    asks for no more FLOP, or else the first (of products of two activations that of the chip's own lines); of a
     kernel that isn't computed in the chip's blocks that of the best block."""
     if kernel.kind == "elementwise":
         return Fraction(1)
-    if attends(kernel, chip):
-        return share_at(chip.attention, flop)
+    if lines := of_attention(kernel, chip):
+        return share_at(lines, flop)
     return best_block(chip) if chip.blocks else share_at(chip.efficiency, flop)
 
 
@@ -99,8 +101,7 @@ def fetch_rate(kernel: Kernel, workload: Workload, memory: Memory, fetched: Frac
 def best_rate(kernel: Kernel, workload: Workload, chip: Chip) -> Fraction:
     """FLOP per nanosecond that no share of the kernel exceeds."""
     shares = [share for _, share in chip.efficiency] or [share for *_, share in chip.blocks]
-    if attends(kernel, chip):
-        shares = [share for _, share in chip.attention]
+    shares = [share for _, share in of_attention(kernel, chip)] or shares
     most = max(map(exact, shares)) if shares and kernel.kind != "elementwise" else Fraction(1)
     return peak(kernel, workload, chip) * most
 

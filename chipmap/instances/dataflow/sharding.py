@@ -94,9 +94,10 @@ def collective_ns(collective: Collective, tensor_bytes: Fraction, dimension: Dim
     reduce-scatter as all-gather; all-to-all: S·n²/(8B) on a ring, S·n/(4B) on a switch, S/B fully connected. Every
     all-reduce adds the latency of 2(n-1) steps (2 fully connected), the others that of n-1 (1). A switch that reduces
     gets S bytes from each chip and sends the sum back meanwhile: an all-reduce takes S/B and the latency of two steps.
-    ``start_ns`` of the dimension is added once. Where there are no bytes nothing runs, and no step has a latency; so it is for all that is sent (page, "Sharding").
+    ``start_ns`` of the dimension is added once. Where there are no bytes nothing runs, and no step has a
+    latency; so it is for all that is sent (page, "Sharding").
     """
-    n, rate = dimension.size, exact(dimension.bytes_per_ns)
+    n, rate = dimension.size, dimension.rate
     if collective == "none" or n == 1 or not tensor_bytes:
         return Fraction(0)
     full = dimension.topology == "full"
@@ -127,7 +128,7 @@ def swap_ns(chip_bytes: Fraction, dimension: Dimension) -> Fraction:
         return Fraction(0)
     sent = {"ring": n * n // 4, "switch": n - 1, "full": 1}[dimension.topology]
     steps = 1 if dimension.topology == "full" else n - 1
-    rate = exact(dimension.bytes_per_ns)
+    rate = dimension.rate
     return chip_bytes * sent / (n * rate) + steps * exact(dimension.latency_ns) + exact(dimension.start_ns)
 
 
@@ -143,7 +144,7 @@ def exchange_ns(exchange: Exchange, chip_bytes: Fraction, dimension: Dimension) 
     if exchange == "all_to_all":
         return collective_ns("all_to_all", chip_bytes / n, dimension, 1)
     steps = 1 if dimension.topology == "full" else n - 1
-    return chip_bytes / exact(dimension.bytes_per_ns) + steps * exact(dimension.latency_ns) + exact(dimension.start_ns)
+    return chip_bytes / dimension.rate + steps * exact(dimension.latency_ns) + exact(dimension.start_ns)
 
 
 def published_exchange_ns(chip_bytes: Fraction, dimensions: Sequence[Dimension]) -> Fraction:
@@ -165,7 +166,7 @@ def published_exchange_ns(chip_bytes: Fraction, dimensions: Sequence[Dimension])
         sent = (Fraction(chips * chips, 2) if torus else Fraction(joined * joined, 4)) * chip_bytes / chips
         steps = 1 if one.topology == "full" else n - 1
         late = steps * exact(one.latency_ns) + exact(one.start_ns)
-        slowest = max(slowest, sent / (links * exact(one.bytes_per_ns)) + late)
+        slowest = max(slowest, sent / (links * one.rate) + late)
     return slowest
 
 

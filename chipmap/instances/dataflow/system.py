@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from math import prod
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from chipmap.instances.dataflow.formats import Format
 from chipmap.records import InputError, Record
+from chipmap.records.decimals import exact
 
 Topology = Literal["ring", "switch", "full"]
 #: Network dimensions at most.
@@ -23,15 +25,16 @@ class Chip(Record, frozen=True, kw_only=True):
     kernels (null: the peak of all others). ``efficiency`` lists (FLOP, share): a kernel that isn't element-wise and has
     so many FLOP on a chip or more reaches that share of the peak (empty: all of it). Instead of it, ``blocks`` lists
     (rows, columns, share): the chip's ``units`` compute a product block by block, each at that share of the peak, after
-    ``block_start`` terms of its sums. ``attention`` is such a list for products of two activations alone, which then
-    reach these shares. ``launch_ns`` go by before each partition. ``streams``: weights stream through
+    ``block_start`` terms of its sums. ``attention`` is such a list for products of two activations alone, and
+    ``attention_cached`` for those that read a KV cache. ``launch_ns`` go by before each partition. ``streams``:
+    weights stream through
     the SRAM in tiles, as on GPUs and TPUs, so that they take none of it and never stay there. ``fused`` says whether
     kernels can be fused into partitions (a dataflow architecture); otherwise every kernel is a partition of its own.
     """
 
     LATER_FIELDS: ClassVar[tuple[str, ...]] = (
         *("tflops", "peaks", "vector_tflops", "efficiency", "launch_ns", "streams"),
-        *("units", "blocks", "block_start", "attention"),
+        *("units", "blocks", "block_start", "attention", "attention_cached"),
     )
 
     name: str = ""
@@ -53,6 +56,7 @@ class Chip(Record, frozen=True, kw_only=True):
     blocks: tuple[tuple[int, int, float], ...] = ()
     block_start: int = 0
     attention: tuple[tuple[float, float], ...] = ()
+    attention_cached: tuple[tuple[float, float], ...] = ()
 
     @property
     def flop_per_ns(self) -> float:
@@ -64,7 +68,7 @@ class Chip(Record, frozen=True, kw_only=True):
     @property
     def counts_cycles(self) -> bool:
         """Whether its tiles say all of its speed, so that kernels may share them by cycles."""
-        shares = self.efficiency or self.blocks or self.attention
+        shares = self.efficiency or self.blocks or self.attention or self.attention_cached
         return self.tflops is None and self.vector_tflops is None and not self.peaks and not shares
 
     def check(self) -> None:
@@ -87,6 +91,7 @@ class Chip(Record, frozen=True, kw_only=True):
         in_range(self.launch_ns, "system.chip.launch_ns", 0.0, 1e12)
         check_shares(self.efficiency, "system.chip.efficiency")
         check_shares(self.attention, "system.chip.attention")
+        check_shares(self.attention_cached, "system.chip.attention_cached")
         _check_blocks(self)
 
 
@@ -94,7 +99,8 @@ class Memory(Record, frozen=True, kw_only=True):
     """A chip's DRAM: rate, the share of it that transfers reach (``efficiency``), capacity (null: never the limit), and
     what a GB/s costs.
 
-    ``fetch_efficiency``: by format of a KV cache ("": any other) a list of (bytes, share): a kernel that fetches so many
+    ``fetch_efficiency``: by format of a KV cache ("": any other) a list of (bytes, share): a kernel that fetches
+    so many
     bytes on a chip, or more, reads them at that share of what transfers reach.
     """
 
@@ -118,12 +124,12 @@ class Dimension(Record, frozen=True, kw_only=True):
     """One network dimension: ``size`` chips in a ring, on a switch, or fully connected, with the rate of a link.
 
     ``bytes_per_ns`` is what a chip sends, and receives besides. ``latency_ns`` is added per step of a collective,
-    ``start_ns`` once for each collective or transfer;
+    ``start_ns`` once for each collective or transfer; transfers reach the share ``efficiency`` of the rate;
     ``links_per_chip`` counts what a chip pays for. ``reduces``: the switch adds up what its chips send (page,
     "Sharding").
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("reduces", "start_ns")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("reduces", "start_ns", "efficiency")
 
     size: int
     topology: Topology = "ring"
@@ -134,6 +140,12 @@ class Dimension(Record, frozen=True, kw_only=True):
     watts_per_gbps: float = 0.0
     reduces: bool = False
     start_ns: float = 0.0
+    efficiency: float = 1.0
+
+    @property
+    def rate(self) -> Fraction:
+        """Bytes per nanosecond that a chip's transfers reach, exactly as the two numbers are written."""
+        return exact(self.bytes_per_ns) * exact(self.efficiency)
 
 
 class System(Record, frozen=True, kw_only=True):
@@ -155,6 +167,21 @@ class System(Record, frozen=True, kw_only=True):
         """Number of chips."""
         return prod(dimension.size for dimension in self.network)
 
+    @property
+    def profiled(self) -> bool:
+        """Whether it states fixed costs, or shares of attention and links, that no data sheet has."""
+        shares = self.chip.attention or self.chip.attention_cached or self.memory.fetch_efficiency
+        links = any(one.start_ns or one.efficiency < 1 for one in self.network)
+        return bool(shares or self.step_ns or links)
+
+    def data_sheet(self) -> System:
+        """The same machine without launches, starts, shares of peaks and rates, and other costs that are measured."""
+        shares: dict[str, Any] = {"efficiency": (), "attention": (), "attention_cached": ()}
+        chip = self.chip.replace(launch_ns=0.0, units=0, blocks=(), block_start=0, **shares)
+        memory = self.memory.replace(efficiency=1.0, fetch_efficiency={})
+        network = [one.replace(start_ns=0.0, efficiency=1.0) for one in self.network]
+        return self.replace(chip=chip, memory=memory, network=network, step_ns=0.0)
+
     def check(self) -> None:
         """Raise :class:`InputError` for counts and rates that make no sense."""
         if not 1 <= len(self.network) <= MOST_DIMENSIONS:
@@ -169,6 +196,7 @@ class System(Record, frozen=True, kw_only=True):
             in_range(dimension.size, f"system.network[{i}].size", 1, 10**15)
             in_range(dimension.bytes_per_ns, f"system.network[{i}].bytes_per_ns", 1e-9, 1e12)
             in_range(dimension.latency_ns, f"system.network[{i}].latency_ns", 0, 1e12)
+            in_range(dimension.efficiency, f"system.network[{i}].efficiency", 1e-9, 1)
             in_range(dimension.start_ns, f"system.network[{i}].start_ns", 0, 1e12)
             if dimension.reduces and dimension.topology != "switch":
                 what = f"is true, but the dimension is a {dimension.topology}"

@@ -53,7 +53,7 @@ def _parts(found: BatchTimeSpent) -> Iterator[Piece]:
         yield Piece(_short(piece.names), "partition", piece.total, facts)
     filled = {"filled_ps": found.filled} if found.filled else {}
     rest = {"bubble": found.bubble - found.filled, "transfers": found.transfers, "gradients": found.gradients}
-    for name, ticks in {**rest, "step": found.step, "passes": found.passes}.items():
+    for name, ticks in {**rest, "step": found.step}.items():
         if ticks:
             yield Piece(name, name, ticks, filled if name == "bubble" else {})
 

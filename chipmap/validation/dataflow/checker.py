@@ -49,10 +49,11 @@ def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate
         "T6": t6_gradients(mapping),
         "T7": t7_stage(mapping, times),
         "T8": t8_step(mapping),
-        "T9": t9_passes(mapping),
     }
     objective = batch(mapping, terms)
     figures = figures_of(mapping, objective, terms)
+    if instance.system.profiled:
+        figures["limit_us"] = _limit(instance, solution) / 1e6
     said = {"figures": figures, "headline": headline(instance, figures)}
     return certify(instance, solution, broken, objective=objective, terms=terms, grade=instance.mode, **said)
 
@@ -68,7 +69,7 @@ def batch(mapping: Mapping, terms: dict[str, int]) -> int:
     if instance.task.stage_layers:
         passes = instance.task.batch // (degrees.data * instance.task.samples) * (instance.task.chunks or 1)
         every = (passes + degrees.pipeline - 1) * ends.longest_chunk(mapping, terms["T4"])
-        return every + terms["T5"] + terms["T6"] + terms["T8"] + terms["T9"]
+        return every + terms["T5"] + terms["T6"] + terms["T8"]
     stage = facts.stage_layers(instance, degrees)
     filled = rounds = Fraction(instance.task.batch, degrees.data * instance.task.samples)
     if instance.mode == "dfmodel":
@@ -76,7 +77,15 @@ def batch(mapping: Mapping, terms: dict[str, int]) -> int:
     else:
         filled *= instance.task.chunks or 1
     layers = math.ceil(terms["T4"] * stage * (1 + Fraction(degrees.pipeline - 1) / filled) * rounds)
-    return layers - training.late(instance, degrees) + sum(terms[name] for name in ("T5", "T6", "T8", "T9"))
+    return layers - training.late(instance, degrees) + terms["T5"] + terms["T6"] + terms["T8"]
+
+
+def _limit(instance: DataflowInstance, solution: DataflowSolution) -> int:
+    """Picoseconds of the batch by the data sheet alone: the same mapping without any measured cost or share."""
+    plain = mapping_of(instance.replace(system=instance.system.data_sheet()), solution)
+    times = times_of(plain)
+    terms = {"T4": t4_layer(times), "T5": t5_transfers(plain, times), "T6": t6_gradients(plain)}
+    return batch(plain, {**terms, "T7": t7_stage(plain, times), "T8": t8_step(plain)})
 
 
 def breakdown(instance: DataflowInstance, solution: DataflowSolution) -> dict[int, tuple[int, int, int]]:
@@ -305,8 +314,12 @@ def t7_stage(mapping: Mapping, times: Times) -> int:
 
 
 def t8_step(mapping: Mapping) -> int:
-    """Picoseconds of the batch's optimiser step, after all sums."""
-    return ends.step(mapping) + (ends.of_batch(mapping, "T8") if mapping.instance.task.stage_layers else 0)
+    """Picoseconds of the batch's optimiser step, after all sums, and of what every micro-batch of a replica takes
+    whatever its layers take."""
+    task = mapping.instance.task
+    each = facts.up(written(mapping.instance.system.step_ns))
+    fixed = each * (task.batch // (mapping.solution.degrees.data * task.samples))
+    return fixed + ends.step(mapping) + (ends.of_batch(mapping, "T8") if task.stage_layers else 0)
 
 
 def _slowest(mapping: Mapping, times: Times) -> int:
@@ -314,9 +327,3 @@ def _slowest(mapping: Mapping, times: Times) -> int:
         return (mapping.instance.task.chunks or 1) * ends.longest_chunk(mapping, sum(times.together.values()))
     layers = facts.stage_layers(mapping.instance, mapping.solution.degrees)
     return layers * max(sum(times.together[p] for p in stage) for stage in mapping.company.values())
-
-
-def t9_passes(mapping: Mapping) -> int:
-    """What each micro-batch of a replica takes whatever its layers take: once per micro-batch, picoseconds."""
-    task, each = mapping.instance.task, facts.up(written(mapping.instance.system.step_ns))
-    return each * (task.batch // (mapping.solution.degrees.data * task.samples))

@@ -247,7 +247,7 @@ def all_reduce(size: Fraction, dimension: Dimension, factor: int) -> Fraction:
     and that of two through a switch that adds up. Without bytes it doesn't take place."""
     if size == 0:
         return Fraction(0)
-    rate = written(dimension.bytes_per_ns)
+    rate = rates.link(dimension)
     if dimension.reduces:
         return size / rate + 2 * written(dimension.latency_ns) + written(dimension.start_ns)
     return factor * size * steps(dimension) / (dimension.size * rate) + latency(dimension, 2)
@@ -257,8 +257,7 @@ def reduce_scatter(size: Fraction, dimension: Dimension) -> Fraction:
     """Nanoseconds: S(n-1)/(nB), or S/(nB) fully connected, and the latency of n-1 (or 1) steps; none without bytes."""
     if size == 0:
         return Fraction(0)
-    rate = written(dimension.bytes_per_ns)
-    return size * steps(dimension) / (dimension.size * rate) + latency(dimension)
+    return size * steps(dimension) / (dimension.size * rates.link(dimension)) + latency(dimension)
 
 
 def exchange(kind: str, held: Fraction, dimension: Dimension) -> Fraction:
@@ -269,7 +268,7 @@ def exchange(kind: str, held: Fraction, dimension: Dimension) -> Fraction:
         return Fraction(0)
     parts = {"ring": Fraction(n, 8), "switch": Fraction(1, 4), "full": Fraction(1, n)}[dimension.topology]
     each = held if kind == "broadcast" else held * parts
-    return each / written(dimension.bytes_per_ns) + latency(dimension)
+    return each / rates.link(dimension) + latency(dimension)
 
 
 def published_exchange(held: Fraction, dimensions: list[Dimension]) -> Fraction:
@@ -289,7 +288,7 @@ def published_exchange(held: Fraction, dimensions: list[Dimension]) -> Fraction:
         messages = Fraction(inside, 2) * inside
         if {other.topology for other in dimensions} == {"ring"}:
             messages, links = Fraction(chips**2), links * chips / one.size
-        times.append(message * messages / (2 * links * written(one.bytes_per_ns)) + latency(one))
+        times.append(message * messages / (2 * links * rates.link(one)) + latency(one))
     return max(times)
 
 
@@ -387,7 +386,7 @@ def sending(size: Fraction, instance: DataflowInstance, degrees: Degrees) -> Fra
     (link,) = uses(instance, degrees, "pipeline")
     if size == 0:
         return Fraction(0)
-    return size / written(link.bytes_per_ns) + written(link.latency_ns) + written(link.start_ns)
+    return size / rates.link(link) + written(link.latency_ns) + written(link.start_ns)
 
 
 @once

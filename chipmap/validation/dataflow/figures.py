@@ -54,7 +54,14 @@ def figures_of(mapping: Mapping, objective: int, terms: dict[str, int]) -> dict[
 
 
 def headline(instance: DataflowInstance, figures: dict[str, float]) -> str:
-    """The figures that the purpose is about, in a line."""
+    """The figures that the purpose is about, in a line; of a machine with measured costs the data sheet's limit too."""
+    said = _headline(instance, figures)
+    if "limit_us" not in figures or not said:
+        return said
+    return f"{said} predicted (limit by the data sheet: {_said(figures['limit_us'] / 1000)} ms for the batch)"
+
+
+def _headline(instance: DataflowInstance, figures: dict[str, float]) -> str:
     rate = f"{_said(figures['samples_per_s'])} {instance.workload.counted}/s"
     if "mfu" in figures:
         if not any(one.phase == "backward" for one in instance.workload.kernels):

@@ -11,9 +11,8 @@ from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
-from chipmap.validation.dataflow import facts
+from chipmap.validation.dataflow import facts, rates
 from chipmap.validation.dataflow.once import once
-from chipmap.validation.decimals import written
 
 
 @once
@@ -83,7 +82,7 @@ def along(held: Fraction, dimension: Dimension) -> Fraction:
         times = sum(min(far, n - far) for far in range(n))
     else:
         times = facts.steps(dimension)
-    return held / n * times / written(dimension.bytes_per_ns) + facts.latency(dimension)
+    return held / n * times / rates.link(dimension) + facts.latency(dimension)
 
 
 def few(links: list[Dimension], chips: int) -> list[Dimension]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance
-from chipmap.instances.dataflow.system import Chip
+from chipmap.instances.dataflow.system import Chip, Dimension
 from chipmap.instances.dataflow.workload import Kernel
 from chipmap.validation.dataflow.once import once
 from chipmap.validation.decimals import written
@@ -72,8 +72,8 @@ def reached(kernel: Kernel, instance: DataflowInstance, flop: Fraction) -> Fract
     blocks: that of the best block, of kernels that aren't computed in these."""
     share = Fraction(1)
     chip = instance.system.chip
-    if attends(kernel, chip):
-        return _by_amount(chip.attention, flop)
+    if attention(kernel, chip):
+        return _by_amount(attention(kernel, chip), flop)
     if kernel.kind != "elementwise":
         for i, (least, part) in enumerate(instance.system.chip.efficiency):
             if i == 0 or written(least) <= flop:
@@ -90,9 +90,15 @@ def dram(instance: DataflowInstance) -> Fraction:
     return written(memory.bytes_per_ns) * written(memory.efficiency)
 
 
-def attends(kernel: Kernel, chip: Chip) -> bool:
-    """Whether a kernel is a product of two activations, for which the chip lists shares of their own."""
-    return bool(chip.attention) and kernel.kind == "gemm" and not (kernel.weights or kernel.update)
+def attention(kernel: Kernel, chip: Chip) -> Sequence[tuple[float, float]]:
+    """The lines that the chip has for products of two activations, by whether they read a KV cache."""
+    activations = kernel.kind == "gemm" and not (kernel.weights or kernel.update)
+    return (chip.attention_cached if kernel.fetch_bytes else chip.attention) if activations else ()
+
+
+def link(dimension: Dimension) -> Fraction:
+    """Bytes per nanosecond that transfers reach in a dimension of the network."""
+    return written(dimension.bytes_per_ns) * written(dimension.efficiency)
 
 
 def of_cache(kernel: Kernel, instance: DataflowInstance, fetched: Fraction) -> Fraction:
@@ -104,7 +110,8 @@ def of_cache(kernel: Kernel, instance: DataflowInstance, fetched: Fraction) -> F
 
 
 def _by_amount(lines: Sequence[tuple[float, float]], amount: Fraction) -> Fraction:
-    """The share in the last of the lines that begin at ``amount`` or below, else in the first; 1 where there is none."""
+    """The share in the last of the lines that begin at ``amount`` or below, else in the first; 1 where there is
+    none."""
     share = Fraction(1)
     for i, (least, part) in enumerate(lines):
         if i == 0 or written(least) <= amount:

@@ -179,7 +179,7 @@ def late(instance: DataflowInstance, degrees: Degrees) -> int:
 def computed(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
     """T1: picoseconds of a kernel's share of FLOP at the utilisation of what it reaches of its peak."""
     chip = instance.system.chip
-    if chip.blocks and kernel.kind == "gemm" and kernel.flop is None and not rates.attends(kernel, chip):
+    if chip.blocks and kernel.kind == "gemm" and kernel.flop is None and not rates.attention(kernel, chip):
         spent = blocks.flop(kernel, scheme, instance, degrees)
         return facts.up(spent / (written(instance.task.utilisation or 1) * rates.peak(kernel, instance)))
     flop = facts.whole_flop(kernel) * instance.task.samples * facts.share(kernel, scheme, instance, degrees)

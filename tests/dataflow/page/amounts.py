@@ -296,6 +296,8 @@ def computed(case: PageCase, kernel: Kernel, scheme: str) -> int:
     reached = Fraction(1)
     table, blocks = case.instance.system.chip.efficiency, case.instance.system.chip.blocks
     attention = case.instance.system.chip.attention
+    if kernel.fetch_bytes:
+        attention = case.instance.system.chip.attention_cached
     if attention and kernel.kind == "gemm" and not kernel.weights and not kernel.update:
         table, blocks = attention, ()
     if blocks and kernel.kind == "gemm" and kernel.flop is None:

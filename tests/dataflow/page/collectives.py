@@ -12,7 +12,7 @@ from tests.dataflow.page import amounts
 
 def collective(what: str, size: Fraction, link: Dimension, factor: int = 2) -> Fraction:
     """The table of collectives: nanoseconds for a tensor of ``size`` bytes. Nothing where there are no bytes."""
-    n, rate, late = link.size, amounts.written(link.bytes_per_ns), amounts.written(link.latency_ns)
+    n, rate, late = link.size, amounts.written(link.bytes_per_ns, link.efficiency), amounts.written(link.latency_ns)
     if size == 0:
         return Fraction(0)
     start = amounts.written(link.start_ns)
@@ -31,7 +31,7 @@ def collective(what: str, size: Fraction, link: Dimension, factor: int = 2) -> F
 
 def swap(held: Fraction, link: Dimension) -> Fraction:
     """Every chip sends another n-th of its ``held`` bytes to each of the others."""
-    n, rate, late = link.size, amounts.written(link.bytes_per_ns), amounts.written(link.latency_ns)
+    n, rate, late = link.size, amounts.written(link.bytes_per_ns, link.efficiency), amounts.written(link.latency_ns)
     if held == 0:
         return Fraction(0)
     times = {"ring": n * n // 4, "switch": n - 1, "full": 1}[link.topology]

@@ -242,7 +242,7 @@ def _terms(mapped: Mapped) -> dict[str, int]:
     found["T5"] = _transfers(mapped, found["T7"])
     found["T6"] = _after(mapped)
     found["T8"] = sum(_step(case, kernel, scheme) for _, kernel, scheme, _ in mapped.copies)
-    found["T9"] = ticks(amounts.written(case.instance.system.step_ns)) * int(case.m)
+    found["T8"] += ticks(amounts.written(case.instance.system.step_ns)) * int(case.m)
     return found
 
 
@@ -394,4 +394,4 @@ def _batch(mapped: Mapped, terms: dict[str, int]) -> int:
         updates = [one for one in kernels if one.phase == "backward" and one.update]
         w = case.layers * min(amounts.least_computed(case, one) for one in (forward, other, updates))
         found -= (stages - 1 + min(case.m, stages) - 1) * w
-    return found + terms["T5"] + terms["T6"] + terms["T8"] + terms["T9"]
+    return found + terms["T5"] + terms["T6"] + terms["T8"]

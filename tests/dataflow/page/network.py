@@ -61,7 +61,7 @@ def exchange(case: PageCase, kernel: Kernel) -> int:
         if kernel.exchange == "all_to_all":
             took = collective("all-to-all", held / link.size, link)
         else:
-            took = held / amounts.written(link.bytes_per_ns) + amounts.written(link.start_ns)
+            took = held / amounts.written(link.bytes_per_ns, link.efficiency) + amounts.written(link.start_ns)
             took += (1 if link.topology == "full" else link.size - 1) * amounts.written(link.latency_ns)
         longest = max(longest, took)
     return ticks(longest)
@@ -77,7 +77,9 @@ def _fullest_cut(held: Fraction, links: list[Dimension]) -> Fraction:
         else:
             messages = Fraction(before * before, 4)
             wires = {"ring": Fraction(2), "switch": Fraction(one.size), "full": Fraction(one.size**2, 4)}[one.topology]
-        took = held / chips * messages / wires / amounts.written(one.bytes_per_ns) + amounts.written(one.start_ns)
+        took = held / chips * messages / wires / amounts.written(one.bytes_per_ns, one.efficiency) + amounts.written(
+            one.start_ns
+        )
         longest = max(longest, took + (1 if one.topology == "full" else one.size - 1) * amounts.written(one.latency_ns))
     return longest
 
@@ -252,6 +254,6 @@ def sent(case: PageCase, size: Fraction) -> Fraction:
     """Nanoseconds of ``size`` bytes on the pipeline's link."""
     total = Fraction(0)
     for link in case.links("pipeline") if size else ():
-        total += size / amounts.written(link.bytes_per_ns) + amounts.written(link.latency_ns)
+        total += size / amounts.written(link.bytes_per_ns, link.efficiency) + amounts.written(link.latency_ns)
         total += amounts.written(link.start_ns)
     return total

@@ -1,0 +1,45 @@
+"""Typical profiles of shipped machines: measured costs and shares that no data sheet has.
+
+Each is fitted to every other row of published static batches (``benchmarks/dataflow_static_batches.py``, which says how
+far the other rows are off). ``docs/families/dataflow-machines.md``, "Typical profiles".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from chipmap.instances.dataflow.system import System
+
+#: What stands behind the name of a machine that has its typical profile.
+TYPICAL = "-typical"
+
+
+class Profile(NamedTuple):
+    """Shares of the peak that products with weights, attention without and with a KV cache reach; of DRAM's rate, of
+    that for KV caches, and of a link's rate; nanoseconds of a launch, of a collective's start and of a micro-batch."""
+
+    products: float
+    attention: float
+    cached: float
+    memory: float
+    fetch: float
+    links: float
+    launch_ns: float
+    start_ns: float
+    step_ns: float
+
+    def on(self, system: System) -> System:
+        """``system`` with these costs and shares."""
+        lists = {name: ((0.0, getattr(self, name)),) for name in ("products", "attention", "cached", "fetch")}
+        named = {"efficiency": "products", "attention": "attention", "attention_cached": "cached"}
+        chip = system.chip.replace(launch_ns=self.launch_ns, **{field: lists[one] for field, one in named.items()})
+        memory = system.memory.replace(efficiency=self.memory, fetch_efficiency={"": lists["fetch"]})
+        network = [one.replace(efficiency=self.links, start_ns=self.start_ns) for one in system.network]
+        return system.replace(chip=chip, memory=memory, network=network, step_ns=self.step_ns)
+
+
+#: Profiles by the name of their machine.
+PROFILES = {
+    "h100-sxm": Profile(0.586, 0.356, 0.00412, 0.944, 0.938, 0.106, 15_400.0, 8_810.0, 541_000.0),
+    "a100-80gb": Profile(0.696, 0.336, 0.0057, 0.923, 0.901, 0.53, 4_270.0, 9_810.0, 291_000.0),
+}

@@ -1,0 +1,49 @@
+"""Typical profiles, and the data sheet's limit beside what is predicted (page "Machines")."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from benchmarks.dataflow_static_batches import MACHINES, faster, halves, step
+from chipmap.instances.dataflow.machines import machine
+from chipmap.instances.dataflow.sharding import collective_ns
+from chipmap.instances.dataflow.system import Dimension
+from chipmap.validation.dataflow import facts
+from chipmap.validation.dataflow.checker import check
+
+
+def test_a_start_and_a_share_of_the_rate_are_the_pages_example() -> None:
+    link = Dimension(size=4, topology="switch", bytes_per_ns=100.0, latency_ns=50.0)
+    for one, took in ((link, 15_300), (link.replace(start_ns=2000.0, efficiency=0.5), 32_300)):
+        assert collective_ns("all_reduce", Fraction(10**6), one, 2) == facts.all_reduce(Fraction(10**6), one, 2) == took
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_limit_is_never_slower_than_what_was_measured(name: str) -> None:
+    fit, judge = halves(name)
+    errors = []
+    for row in (*fit, *judge):
+        assert faster(row, machine(MACHINES[name], (row.tensor,))) >= 1, row
+    for row in judge:
+        errors.append(abs(faster(row, machine(f"{MACHINES[name]}-typical", (row.tensor,))) - 1))
+    assert sorted(errors)[len(errors) // 2] <= 0.15 and max(errors) <= 0.35, errors
+
+
+def test_both_figures_are_told() -> None:
+    typical = machine("h100-sxm-typical", (2,))
+    instance, mapping = step("H100", "LLaMA 70B", 2, 64, 1, 2048)
+    plain = check(instance, mapping)
+    found = check(instance.replace(system=typical), mapping)
+    assert plain.objective is not None and found.objective is not None and found.objective > plain.objective
+    assert found.figures["limit_us"] == plain.objective / 1e6 and "limit_us" not in plain.figures
+    assert "limit by the data sheet" in found.headline and "limit" not in plain.headline
+
+
+def test_a_machine_without_these_fields_is_written_as_before() -> None:
+    plain = machine("h100-sxm")
+    written = plain.to_json()
+    for name in (b"step_ns", b"start_ns", b"attention", b"fetch_efficiency"):
+        assert name not in written
+    assert plain.data_sheet() == plain and not plain.profiled
