@@ -13,8 +13,11 @@ Exit code 1 where the data sheet's limit is slower than a measured row.
 
 from __future__ import annotations
 
+import argparse
+import sys
 from functools import cache
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 MACHINES = {"H100": "h100-sxm", "A100": "a100-80gb"}
 FORMATS = {"H100": "fp8", "A100": "fp16"}
+#: Rounds of the fit.
+ROUNDS = {"H100": 8, "A100": 4}
 
 
 class Sizes(NamedTuple):
@@ -173,10 +178,10 @@ def rate(row: Row, system: System) -> float:
 
 
 def halves(machine: str) -> tuple[list[Row], list[Row]]:
-    """A machine's rows to fit and to judge: alternate ones, beginning with the other half every four rows. So each
-    model, and each kind of row, is in both."""
+    """A machine's rows to fit and to judge: alternate ones, beginning with the other half every four rows."""
     mine = [row for row in ROWS if row.machine == machine]
-    return tuple([row for i, row in enumerate(mine) if (i + i // 4) % 2 == half] for half in (0, 1))  # type: ignore[return-value]
+    fit, judge = ([row for i, row in enumerate(mine) if (i + i // 4) % 2 == half] for half in (0, 1))
+    return fit, judge
 
 
 def faster(row: Row, system: System) -> float:
@@ -185,7 +190,7 @@ def faster(row: Row, system: System) -> float:
     return found / row.measured if row.output > 1 else row.measured / found
 
 
-def fitted(machine: str, rounds: int = 8) -> Profile:
+def fitted(machine: str, rounds: int) -> Profile:
     """The profile that is best for the half to fit: the squares of log(predicted / measured), and a hundredth of those
     of each number's distance from a guess, so that what rows don't tell apart stays where it was; Powell's method."""
     import numpy as np
@@ -223,7 +228,7 @@ def main() -> int:
     slower = 0
     for name, machine in MACHINES.items():
         if args.fit:
-            print(name, fitted(name))
+            print(name, fitted(name, ROUNDS[name]))
         for half, rows in zip(("fit", "judge"), halves(name), strict=True):
             print(f"\n{name}, half to {half}:\n")
             print("| model | batch | TP | in | out | measured | data sheet | predicted | predicted speed / measured |")
