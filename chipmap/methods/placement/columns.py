@@ -98,7 +98,12 @@ class _Search:
         while not gap_closed(self.turn):
             upper, apart, peak = self.upper, self.upper - self.lower, 0
             try:
-                peak = self._at(state, self.upper - int(RISING[step] * apart), width, FIRST, 1)
+                target = self.upper - int(RISING[step] * apart)
+                graph = joined_by_budget(joined_by_dominance(state.problem, target), target)
+                if graph.placeable:
+                    peak = _Search(self.turn, graph)._at(state, target, width, FIRST, 1)
+                else:
+                    self.turn.bound(target, "columns")
             except Stop:
                 self.turn.deadline.check()
             if self.upper < upper:
