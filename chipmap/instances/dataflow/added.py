@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.options import sums_ns, ticks_of
 from chipmap.instances.dataflow.parts import parts
+from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.sharding import SUMMED, Layout, made_layout
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 
@@ -52,7 +53,7 @@ def added_products(
             continue
         numbers: dict[object, int] = {}
         layouts = [
-            [numbers.setdefault(_layout(kernels[u], s, degrees.tensor), len(numbers)) for s in schemes[u]]
+            [numbers.setdefault(_layout(instance, degrees, kernels[u], s), len(numbers)) for s in schemes[u]]
             for u in members
         ]
         found.append(
@@ -67,9 +68,10 @@ def added_products(
     return tuple(found)
 
 
-def _layout(kernel: Kernel, scheme: Scheme, chips: int) -> tuple[Layout, Fraction]:
+def _layout(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme) -> tuple[Layout, Fraction]:
     """How a product lies after its sum over chips."""
-    return made_layout(kernel, scheme, "physical", chips), parts(kernel, scheme, "physical", chips).output
+    here = parts(kernel, scheme, "physical", degrees.tensor, routed(instance, degrees))
+    return made_layout(kernel, scheme, "physical", degrees.tensor), here.output
 
 
 def _sum_numbers(schemes: Sequence[Scheme]) -> IntArray:

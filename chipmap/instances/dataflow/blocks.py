@@ -34,6 +34,7 @@ def product_sizes(kernel: Kernel, scheme: Scheme, own: Parts, samples: int) -> P
     terms of an update's sums.
     """
     rows, share = kernel.outer * kernel.M, own.work
+    samples = math.ceil(samples * share) if scheme == "B" else samples
     rows = math.ceil(rows * share) if scheme in ("OUTER", "M") else rows
     count = -(-rows // kernel.M)
     heads = kernel.outer > 1 and not kernel.update

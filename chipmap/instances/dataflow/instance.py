@@ -285,9 +285,10 @@ def check_peaks(instance: DataflowInstance) -> None:
     if instance.mode == "dfmodel" and divides_experts(instance):
         what = "names E, which divides experts, in mode dfmodel"
         raise InputError(what, "workload.kernels.schemes", "Set mode to physical, or leave E out.")
-    if instance.mode == "dfmodel" and any("K_N" in kernel.schemes for kernel in instance.workload.kernels):
-        what = "names K_N, which scatters sums by columns, in mode dfmodel"
-        raise InputError(what, "workload.kernels.schemes", "Set mode to physical, or leave K_N out.")
+    for scheme, does in (("K_N", "scatters sums by columns"), ("B", "splits samples")):
+        if instance.mode == "dfmodel" and any(scheme in kernel.schemes for kernel in workload.kernels):
+            what = f"names {scheme}, which {does}, in mode dfmodel"
+            raise InputError(what, "workload.kernels.schemes", f"Set mode to physical, or leave {scheme} out.")
     if instance.mode == "dfmodel" and any(one.reduces for one in system.network):
         what = "is true in mode dfmodel, which counts an all-reduce by task.all_reduce_factor"
         raise InputError(what, "system.network.reduces", "Set mode to physical, or reduces to false.")

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees
+from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.joint import joint_ns, joint_swap_ns, neighbours, tensor_dimensions
 from chipmap.instances.dataflow.options import ticks_of
 from chipmap.instances.dataflow.parts import apart_by_samples, gatherers, has, heads_share, padded, parts
-from chipmap.instances.dataflow.routed import routing_ns
+from chipmap.instances.dataflow.routed import routed, routing_ns
 from chipmap.instances.dataflow.sharding import collective_ns, made_layout, taken_layout
 from chipmap.instances.dataflow.sizes import output_bytes
 from chipmap.instances.dataflow.workload import Kernel, Scheme
@@ -54,7 +54,8 @@ def changes_between(
 def change_ns(instance: DataflowInstance, degrees: Degrees, maker: End, reader: End) -> Fraction:
     """Nanoseconds that a reader pays in T3 for its input: dispatch, combine, an all-gather or an all-to-all.
 
-    A reader whose parts are others than the maker's, though split alike, gathers what it lacks. Heads of each sample
+    By heads (OUTER) a chip needs whole heads of the tensor, which several of the reader's may share. A reader whose
+    parts are others than the maker's, though split alike, gathers what it lacks. Heads of each sample
     that a reader needs as rows of all of them take an all-to-all, too. An all-to-all is a swap
     of what a chip has before or needs afterwards, whichever is more; in mode ``dfmodel`` it is the published one, of
     the whole tensor. Where not every part is 1/n it takes no less than an all-gather.
@@ -66,14 +67,16 @@ def change_ns(instance: DataflowInstance, degrees: Degrees, maker: End, reader: 
     if not links:
         return Fraction(0)
     mode, chips, size = instance.mode, degrees.tensor, output_bytes(maker[0], instance)
+    at = routed(instance, degrees)
     made, taken = made_layout(*maker, mode, chips), taken_layout(*reader, mode, maker[0])
     if made == "RR":
         return Fraction(0)
-    held = parts(*maker, mode, chips).output
+    held = parts(*maker, mode, chips, at).output
     gathered = joint_ns("all_gather", size * padded(held), links, 1)
     if taken == "RR":
         return gathered
-    work, needed = parts(*reader, mode, chips).work, _needed(maker[0], reader, mode, chips)
+    work = parts(*reader, mode, chips, at).work
+    needed = max(work, heads_share(maker[0], chips)) if reader[1] == "OUTER" and mode == "physical" else work
     samples = mode == "physical" and reader[1] != "OUTER" and apart_by_samples(*maker, chips)
     if made == taken and not samples:
         if has(held, work, chips) and has(held, needed, chips):
@@ -86,10 +89,3 @@ def change_ns(instance: DataflowInstance, degrees: Degrees, maker: End, reader: 
         return sum((collective_ns("all_to_all", size, one, 1) for one in links), Fraction(0))
     swapped = joint_swap_ns(size * max(held, needed), links)
     return swapped if held == work == Fraction(1, chips) else max(swapped, gathered)
-
-
-def _needed(maker: Kernel, reader: End, mode: CostMode, chips: int) -> Fraction:
-    """The share of a split tensor that a chip of the reader needs: by heads (OUTER) whole heads of the tensor, which
-    several of the reader's may share."""
-    work = parts(*reader, mode, chips).work
-    return max(work, heads_share(maker, chips)) if reader[1] == "OUTER" and mode == "physical" else work

@@ -22,11 +22,12 @@ class Parts(NamedTuple):
 
 
 class Routed(NamedTuple):
-    """How scheme E divides experts: among the chips of so many replicas, of which the fullest has ``load`` times
-    the mean of the tokens."""
+    """What shares depend on beside a kernel and its chips. Scheme E divides experts: among the chips of so many replicas, of which the fullest has ``load`` times
+    the mean of the tokens; and of how many ``samples`` a micro-batch is, which scheme B splits."""
 
     replicas: int = 1
     load: Fraction = Fraction(1)
+    samples: int = 1
 
 
 ALONE = Routed()
@@ -41,7 +42,7 @@ def splits_tokens(kernel: Kernel, scheme: Scheme, mode: CostMode) -> bool:
 
 
 def parts(kernel: Kernel, scheme: Scheme, mode: CostMode, chips: int, routed: Routed = ALONE) -> Parts:
-    """The shares of ``kernel`` on each of ``chips`` chips; all of it under NONE.
+    """The shares of ``kernel`` on each of ``chips`` chips; all of it under NONE, whole samples under B.
 
     A scheme splits d heads, rows, columns or products to be summed, of which a chip has ⌈d / chips⌉: the share is
     ⌈d / chips⌉ / d in mode ``physical`` and 1 / chips in mode ``dfmodel``, as of kernels that state no sizes. Where
@@ -51,6 +52,8 @@ def parts(kernel: Kernel, scheme: Scheme, mode: CostMode, chips: int, routed: Ro
     """
     if scheme == "NONE":
         return Parts(*[Fraction(1)] * 4)
+    if scheme == "B":
+        return Parts(*[_share(routed.samples, chips)] * 4)
     if scheme == "E":
         own = _share(kernel.experts, chips * routed.replicas)
         work = routed.replicas * min(Fraction(1), routed.load * own)

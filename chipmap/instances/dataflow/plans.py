@@ -126,7 +126,8 @@ def useful_plans(instance: DataflowInstance, degrees: Degrees) -> list[BatchPlan
     """Those of :func:`allowed_plans` of which one is the best.
 
     Without a limit on DRAM nothing need be recomputed. Without a pipeline to fill the number of chunks changes
-    nothing: one. Without both the largest micro-batch costs nothing (page, "Micro-batches").
+    nothing: one. Without both the largest micro-batch costs nothing (page, "Micro-batches"), unless chips may have
+    whole samples of it.
     """
     allowed = allowed_plans(instance, degrees)
     if instance.system.memory.capacity_bytes is None:
@@ -134,7 +135,8 @@ def useful_plans(instance: DataflowInstance, degrees: Degrees) -> list[BatchPlan
     if degrees.pipeline > 1:
         return allowed
     allowed = [one for one in allowed if one.chunks == allowed[0].chunks]
-    if instance.system.memory.capacity_bytes is not None:
+    by_samples = degrees.tensor > 1 and any("B" in kernel.schemes for kernel in instance.workload.kernels)
+    if instance.system.memory.capacity_bytes is not None or by_samples:
         return allowed
     return [one for one in allowed if one.micro_batch == allowed[-1].micro_batch]
 

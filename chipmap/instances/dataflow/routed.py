@@ -18,8 +18,8 @@ from chipmap.records.decimals import exact
 
 
 def routed(instance: DataflowInstance, degrees: Degrees) -> Routed:
-    """The replicas that share experts, and the load of the fullest chip."""
-    return Routed(degrees.expert, exact(instance.task.expert_load))
+    """The replicas that share experts, the load of the fullest chip, and the samples of a micro-batch."""
+    return Routed(degrees.expert, exact(instance.task.expert_load), instance.task.micro_batch or 1)
 
 
 def routing_ns(
@@ -72,7 +72,9 @@ def _added_ns(
     if kernel.kind != "elementwise" or kernel.N * maker.active != maker.N:
         return None
     collective: Collective = "all_reduce" if taken == "RR" else "reduce_scatter"
-    size = output_bytes(kernel, instance) * padded(parts(kernel, scheme, instance.mode, degrees.tensor).output)
+    size = output_bytes(kernel, instance) * padded(
+        parts(kernel, scheme, instance.mode, degrees.tensor, routed(instance, degrees)).output
+    )
     if kernel.statistics:
         if taken != "RR":
             return None

@@ -21,14 +21,14 @@ from chipmap.records import InputError
 from chipmap.records.decimals import exact
 
 #: How a tensor lies on the chips of a tensor-parallel group: rows split, columns split, or replicated; or columns where
-#: their experts are, on the chips of all replicas that share these.
-Layout = Literal["SR", "RS", "RR", "EE"]
+#: their experts are, on the chips of all replicas that share these; or whole samples.
+Layout = Literal["SR", "RS", "RR", "EE", "BS"]
 #: Schemes that leave sums over chips to be made.
 SUMMED: tuple[Scheme, ...] = ("K", "K_RS", "K_N")
 Collective = Literal["none", "all_reduce", "reduce_scatter", "all_gather", "all_to_all"]
 
 _MADE: dict[Scheme, Layout] = {
-    **{"OUTER": "SR", "M": "SR", "N": "RS", "K": "RR", "K_RS": "SR", "K_N": "RS", "NONE": "RR", "E": "EE"}
+    **{"OUTER": "SR", "M": "SR", "N": "RS", "K": "RR", "K_RS": "SR", "K_N": "RS", "NONE": "RR", "E": "EE", "B": "BS"}
 }
 #: ``dfmodel`` lets a weight GEMM that is split by its outer dimension read split rows; its sums need whole ones.
 _TAKEN_WITH_WEIGHTS: dict[CostMode, dict[Scheme, Layout]] = {

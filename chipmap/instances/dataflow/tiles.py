@@ -57,6 +57,7 @@ def shape(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: D
     """
     chip, task = instance.system.chip, instance.task
     share = parts(kernel, scheme, instance.mode, degrees.tensor, routed(instance, degrees)).work
+    samples = math.ceil(task.samples * share) if scheme == "B" else task.samples
     if kernel.kind == "opaque":
         work = (kernel.flop or 0) * task.samples * share
         return Shape(math.ceil(work / (2 * chip.lanes * chip.stages)), 1, 1)
@@ -64,10 +65,10 @@ def shape(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: D
     columns = math.ceil(kernel.N * (share if scheme == "N" or (scheme == "E" and not kernel.update) else 1))
     if kernel.kind == "elementwise":
         passes = max(1, _up(kernel.flop_per_element, 2 * chip.stages))
-        return Shape(blocks, 1, columns * passes * task.samples)
+        return Shape(blocks, 1, columns * passes * samples)
     rounds = 1 if kernel.update else _up(instance.workload.tokens, task.tile_tokens)
     inner = math.ceil(kernel.K * (share if scheme in ("K", "K_RS", "K_N") or (scheme == "E" and kernel.update) else 1))
-    return Shape(blocks, _up(_up(columns, rounds), chip.stages), rounds * inner * task.samples)
+    return Shape(blocks, _up(_up(columns, rounds), chip.stages), rounds * inner * samples)
 
 
 def shares(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Shares:

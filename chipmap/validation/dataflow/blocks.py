@@ -32,6 +32,8 @@ def _products(
     share, samples = facts.share(kernel, scheme, instance, degrees), instance.task.samples
     height, width, terms = kernel.outer * kernel.M, kernel.N, kernel.K
     times = 1
+    if scheme == "B":
+        samples = _up(samples * share)
     if kernel.update:
         terms *= samples
     elif kernel.outer > 1:

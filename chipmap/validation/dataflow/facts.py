@@ -81,6 +81,8 @@ def share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: D
         fullest = own_experts(kernel, degrees) * written(instance.task.expert_load)
         return degrees.expert * min(fullest, Fraction(1))
     chips = degrees.tensor
+    if scheme == "B":
+        return Fraction((instance.task.samples + chips - 1) // chips, instance.task.samples)
     counted = {"OUTER": kernel.outer, "M": kernel.outer * kernel.M, "N": kernel.N}.get(scheme, kernel.K)
     if instance.mode == "dfmodel" or kernel.kind == "opaque" or not counted:
         return Fraction(1, chips)
@@ -121,8 +123,7 @@ def weights_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, de
 
 @once
 def fetched(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
-    """Bytes per sample that a chip fetches. A gemm's are an operand that all tokens need, others' rows of tokens.
-
+    """Bytes per sample that a chip fetches: a gemm's are an operand that all tokens need, others' rows of tokens.
     Heads that share a head of the cache need it wherever they are: h of them in a row reach over h / g of its heads if
     groups of g begin where chips do, or lie on one chip or in one group; else over one more than h - 1 have begun.
     """
@@ -171,9 +172,12 @@ def weights_read(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, deg
 
 def made(scheme: Scheme) -> str:
     """Layout of the output: rows split (SR), columns split (RS), or all of it on every chip (RR); columns where their
-    experts are (EE)."""
-    columns = scheme in {"N", "K_N"}
-    return "RS" if columns else {"OUTER": "SR", "M": "SR", "K": "RR", "K_RS": "SR", "NONE": "RR", "E": "EE"}[scheme]
+    experts are (EE); or whole samples (BS)."""
+    return (
+        "RS"
+        if scheme in {"N", "K_N"}
+        else {"OUTER": "SR", "M": "SR", "K": "RR", "K_RS": "SR", "NONE": "RR", "E": "EE", "B": "BS"}[scheme]
+    )
 
 
 def heads_in_common(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:

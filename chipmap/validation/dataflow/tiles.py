@@ -48,6 +48,8 @@ def blocks(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: 
     chip, task = instance.system.chip, instance.task
     lanes, stages, samples = chip.lanes, chip.stages, task.samples
     part = facts.share(kernel, scheme, instance, degrees)
+    if scheme == "B" and kernel.kind != "opaque":
+        samples = math.ceil(samples * part)
     if kernel.kind == "opaque":
         return math.ceil(facts.whole_flop(kernel) * samples * part / (2 * lanes * stages)), 1, 1
     rows = kernel.outer * kernel.M

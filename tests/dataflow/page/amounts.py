@@ -170,6 +170,8 @@ def _share(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
     if scheme == "E":
         load = written(case.instance.task.expert_load)
         return case.degrees.expert * min(Fraction(1), load * experts_part(case, kernel))
+    if scheme == "B":
+        return Fraction(math.ceil(Fraction(case.b, case.n)), case.b)
     rows = kernel.outer * kernel.M
     counted = {"OUTER": kernel.outer, "M": rows, "N": kernel.N, "K": kernel.K, "K_RS": kernel.K, "K_N": kernel.K}
     return _nth(case, kernel, counted[scheme])
@@ -315,12 +317,13 @@ def computed(case: PageCase, kernel: Kernel, scheme: str) -> int:
 def _blocks(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
     """FLOP at the whole peak that take as long as the blocks of a product ("Blocks")."""
     f, q, m, n, k = share(case, kernel, scheme), 1, kernel.M, kernel.N, kernel.K
+    b = int(case.b * f) if scheme == "B" else case.b
     if kernel.update:
-        k *= case.b
+        k *= b
     elif kernel.outer > 1:
-        q *= case.b
+        q *= b
     else:
-        n *= case.b
+        n *= b
     rows = kernel.outer * m
     rows = math.ceil(rows * f) if scheme in ("OUTER", "M") else rows
     h = math.ceil(Fraction(rows, m))

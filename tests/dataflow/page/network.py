@@ -14,7 +14,7 @@ from tests.dataflow.page.collectives import a_few, collective, nested, over_grou
 
 #: A kernel with its scheme.
 End = tuple[Kernel, str]
-MADE = {"OUTER": "SR", "M": "SR", "K_RS": "SR", "N": "RS", "K_N": "RS", "K": "RR", "NONE": "RR", "E": "EE"}
+MADE = {"OUTER": "SR", "M": "SR", "K_RS": "SR", "N": "RS", "K_N": "RS", "K": "RR", "NONE": "RR", "E": "EE", "B": "BS"}
 
 
 def sums(case: PageCase, kernel: Kernel, scheme: str) -> int:

@@ -23,6 +23,7 @@ def sizes(case: PageCase, kernel: Kernel, scheme: str) -> tuple[int, int, int]:
     wide, high, part = chip.lanes, chip.stages, amounts.share(case, kernel, scheme)
     if kernel.kind == "opaque":
         return _up(amounts.flop(kernel) * case.b * part, 2 * wide * high), 1, 1
+    b = int(case.b * part) if scheme == "B" else case.b
     rows, columns, inner = Fraction(kernel.outer * kernel.M), Fraction(kernel.N), Fraction(kernel.K)
     if scheme in ("OUTER", "M"):
         rows *= part
@@ -32,11 +33,11 @@ def sizes(case: PageCase, kernel: Kernel, scheme: str) -> tuple[int, int, int]:
         inner *= part
     lines, n, k = _up(math.ceil(rows), wide), math.ceil(columns), math.ceil(inner)
     if kernel.kind == "elementwise":
-        return lines, 1, n * case.b * max(1, _up(kernel.flop_per_element, 2 * high))
+        return lines, 1, n * b * max(1, _up(kernel.flop_per_element, 2 * high))
     if kernel.update:
         return lines, _up(n, high), k * case.b
     r = _up(workload.tokens, task.tile_tokens)
-    return lines, _up(_up(n, r), high), r * k * case.b
+    return lines, _up(_up(n, r), high), r * k * b
 
 
 def choices(case: PageCase, kernel: Kernel, scheme: str) -> list[Pair]:

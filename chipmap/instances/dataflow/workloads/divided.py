@@ -28,6 +28,19 @@ def divided(kernels: Sequence[Kernel], experts: int, active: int) -> tuple[Kerne
     return tuple(found)
 
 
+def by_samples(kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
+    """The forward kernels of a layer (mode ``physical``) with scheme B for attention: products of two activations, and
+    what is done to each head."""
+    found = []
+    for kernel in kernels:
+        attends = kernel.kind == "gemm" and not kernel.weights and not kernel.update
+        heads = kernel.kind == "elementwise" and kernel.outer > 1
+        if (attends or heads) and kernel.phase == "forward":
+            kernel = kernel.replace(schemes=(*schemes(kernel, "physical"), "B"))
+        found.append(kernel)
+    return tuple(found)
+
+
 def by_tokens(kernels: Sequence[Kernel], edges: Sequence[tuple[str, str]]) -> tuple[Kernel, ...]:
     """The kernels of a layer (mode ``physical``) with the schemes that split tokens, beside those that they have.
 
