@@ -146,7 +146,7 @@ def _by_samples(instance: DataflowInstance, random: Random) -> DataflowInstance:
             own = random.sample(schemes(kernel, "physical"), 1) if random.random() < 0.7 else ()
             kernel = kernel.replace(schemes=(*own, "B"))
         kernels.append(kernel)
-    task = instance.task.replace(schemes={})
+    task = instance.task.replace(schemes={}, utilisation=instance.task.utilisation or 0.9)  # not all is proved on tiles
     return instance.replace(workload=instance.workload.replace(kernels=kernels), task=task, mode="physical")
 
 

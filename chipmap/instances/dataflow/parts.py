@@ -22,8 +22,9 @@ class Parts(NamedTuple):
 
 
 class Routed(NamedTuple):
-    """What shares depend on beside a kernel and its chips. Scheme E divides experts: among the chips of so many replicas, of which the fullest has ``load`` times
-    the mean of the tokens; and of how many ``samples`` a micro-batch is, which scheme B splits."""
+    """What shares depend on beside a kernel and its chips. Scheme E divides experts among the chips of so many
+    replicas, of which the fullest has ``load`` times the mean of the tokens. Scheme B splits the ``samples`` of a
+    micro-batch."""
 
     replicas: int = 1
     load: Fraction = Fraction(1)

@@ -80,13 +80,11 @@ def share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: D
     if scheme == "E":
         fullest = own_experts(kernel, degrees) * written(instance.task.expert_load)
         return degrees.expert * min(fullest, Fraction(1))
-    chips = degrees.tensor
-    if scheme == "B":
-        return Fraction((instance.task.samples + chips - 1) // chips, instance.task.samples)
-    counted = {"OUTER": kernel.outer, "M": kernel.outer * kernel.M, "N": kernel.N}.get(scheme, kernel.K)
-    if instance.mode == "dfmodel" or kernel.kind == "opaque" or not counted:
-        return Fraction(1, chips)
-    return Fraction((counted + chips - 1) // chips, counted)
+    own = {"OUTER": kernel.outer, "M": kernel.outer * kernel.M, "N": kernel.N, "B": instance.task.samples}
+    counted = own.get(scheme, kernel.K)
+    if scheme != "B" and (instance.mode == "dfmodel" or kernel.kind == "opaque" or not counted):
+        return Fraction(1, degrees.tensor)
+    return Fraction(-(-counted // degrees.tensor), counted)
 
 
 def output_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
@@ -155,8 +153,7 @@ def weights_read(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, deg
     """Bytes of the parameters on one chip that a micro-batch needs.
 
     Of experts these are 1 - q, rounded up to 10⁻⁹, where q is the chance that none of its tokens, or of those of all
-    replicas that share them, goes to a given one.
-    Squarings in 80 digits give q; what is lost in them is far below the rounding.
+    replicas that share them, goes to a given one. Squarings in 80 digits give q, far below the rounding.
     """
     held = local_weights(kernel, scheme, instance, degrees)
     if not kernel.experts:
@@ -166,8 +163,7 @@ def weights_read(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, deg
         tokens = instance.workload.tokens * instance.task.samples * (degrees.expert if scheme == "E" else 1)
         missed = (1 - Decimal(kernel.active) / kernel.experts) ** tokens
         used = (1 - missed).quantize(Decimal("1e-9"), rounding=ROUND_CEILING)
-    whole = rates.of_weights(instance, kernel.whole_bytes)
-    return (held - whole) * Fraction(used) + whole
+    return held - (1 - Fraction(used)) * (held - rates.of_weights(instance, kernel.whole_bytes))
 
 
 def made(scheme: Scheme) -> str:

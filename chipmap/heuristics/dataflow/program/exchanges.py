@@ -34,7 +34,7 @@ class Exchanges(NamedTuple):
     of that number; ``sums[g, kinds]`` are picoseconds of several.
 
     *Present.* Kernel v pays for the change of edge e under its option unless one of the bits ``covering[e, option]`` is
-    in the signature; then ``present[e, option]`` is, too.
+    in the signature; then ``present[e, maker's option, option]`` is, too (0 where it exchanges sums of copies).
     """
 
     enter: IntArray
@@ -82,9 +82,10 @@ class Exchanging:
         self.first, self.fields = first, list[Field]()
         #: By place of an owner of parameters.
         self.owners: dict[int, Owner] = {}
-        #: (edge, option) -> numbers of the fields of layouts that cover what is needed, and that of the layout itself.
+        #: (edge, option) -> numbers of the fields of layouts that cover what is needed.
         self.covering: dict[tuple[int, int], list[int]] = {}
-        self.present: dict[tuple[int, int], int] = {}
+        #: (edge, maker's option, option) -> that of the layout itself, where who pays has it for others.
+        self.present: dict[tuple[int, int, int], int] = {}
         for at in self.copies:
             self._parameters(at)
             for shared in problem.shared:
@@ -127,23 +128,25 @@ class Exchanging:
         for (layout, one, often), (makers, users) in found.items():
             number = self.first + len(self.fields)
             self.fields.append(Field(tuple(sorted(makers)), tuple(sorted(users)), 1, passing=True))
-            for v, own in zip(shared.readers, shared.needs, strict=True):
+            for v, own, supplies in zip(shared.readers, shared.needs, shared.supplies, strict=True):
                 if (phase[v], again[v]) == (one, often):
                     e = self.edge[at[u], at[v]]
                     for o, need in enumerate(own.tolist()):
                         if shared.covers[layout, need] and at[v] in users:
                             self.covering.setdefault((e, o), []).append(number)
                         if need == layout and at[v] in makers:
-                            self.present[e, o] = number
+                            for s in np.flatnonzero(supplies[:, o]).tolist():
+                                self.present[e, s, o] = number
 
     def arrays(self, bit: Sequence[int], kernels: int, edges: int) -> Exchanges:
         """The arrays for so many kernels and edges, the fields of signatures beginning at these bits."""
-        covering, present = (np.zeros((edges, _OPTIONS), np.int64) for _ in range(2))
+        covering = np.zeros((edges, _OPTIONS), np.int64)
+        present = np.zeros((edges, _OPTIONS, _OPTIONS), np.int64)
         for (e, o), numbers in self.covering.items():
             for number in numbers:
                 covering[e, o] |= 1 << bit[number]
-        for (e, o), number in self.present.items():
-            present[e, o] = 1 << bit[number]
+        for ends, number in self.present.items():
+            present[ends] = 1 << bit[number]
         return Exchanges(*[*self._uses(bit, kernels), *self._sums(kernels), covering, present, *self._cases(bit)])
 
     def _uses(self, bit: Sequence[int], kernels: int) -> list[IntArray]:

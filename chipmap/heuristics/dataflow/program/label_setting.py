@@ -214,7 +214,7 @@ def extend(
                 change = g.converts[e, made - g.first[u], taken]
                 if change > 0 and signature & x.covering[e, taken] == 0:
                     network += change
-                    made_present |= x.present[e, taken]
+                    made_present |= x.present[e, made - g.first[u], taken]
                 if not has(root, u):
                     held += g.buffer[made] * g.waits[e]
                 elif not rules.multicast or not read_before(g, u, v, ideal, root):

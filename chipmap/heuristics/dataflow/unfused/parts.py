@@ -160,11 +160,13 @@ class Parts:
 
         needs = [wide(needs, k + 1) for k, (_, _, needs) in enumerate(links)]
         network = [wide(read.converts, 0, k + 1) for k, (_, read, _) in enumerate(links)]
+        found = dict(zip(shared.readers, shared.supplies, strict=True))
+        supplies = [wide(found[v], 0, k + 1) for k, (v, _, _) in enumerate(links)]
         supplier = [np.full(shape, -1) for _ in links]
         for k in range(count):
             for j in reversed(range(k)):
-                supplies = (network[j] > 0) & (network[k] > 0) & shared.covers[needs[j], needs[k]]
-                supplier[k] = np.where(supplies, j, supplier[k])
+                serves = supplies[j] & (network[j] > 0) & (network[k] > 0) & shared.covers[needs[j], needs[k]]
+                supplier[k] = np.where(serves, j, supplier[k])
         copies = np.array(shared.copies, dtype=np.int64).reshape(-1, 3)
         saves = _saves(self.problem)
         for k, (v, read, _) in enumerate(links):
@@ -258,6 +260,7 @@ class _Link:
     def __init__(self, parts: Parts, shared: Shared, v: int, read: Read, needs: IntArray, later: set[int]) -> None:
         problem, kernels = parts.problem, parts.problem.instance.workload.kernels
         self.shared, self.read, self.needs, self.later = shared, read, needs.tolist(), later
+        self.supplies = shared.supplies[shared.readers.index(v)].tolist()
         self.late = kernels[v].phase == "backward"
         self.saves = 0 if self.late else _saves(problem)
         self.states: dict[tuple[Present, ...], int] = {}
@@ -270,15 +273,18 @@ class _Link:
         for present, s in states.items():
             for t, m in enumerate(self.needs):
                 for o in range(len(dram)):
-                    for values, behind in self._ways(present, m, (dram[o], converts[o][t], held[o])):
+                    for values, behind in self._ways(
+                        present, m, (dram[o], converts[o][t], held[o]), self.supplies[o][t]
+                    ):
                         x = self.taken[t].setdefault(values, len(self.taken[t]))
                         y = self.states.setdefault(self._useful(behind), len(self.states))
                         self.entries.append((o, s, t, x, y))
 
     def _ways(
-        self, present: tuple[Present, ...], need: int, made: tuple[int, int, int]
+        self, present: tuple[Present, ...], need: int, made: tuple[int, int, int], supplies: bool
     ) -> Iterator[tuple[tuple[int, int, int, int], tuple[Present, ...]]]:
-        """What v may take, of a tensor that takes so much as it was ``made``, and what is present behind.
+        """What v may take, of a tensor that takes so much as it was ``made``, and what is present behind: its
+        own layout where it ``supplies`` others if it pays.
 
         Nothing need make sure that a copy which is used later is: one that isn't costs less as such.
         """
@@ -292,6 +298,9 @@ class _Link:
                 if used == USED or (used == NEAR and not self.late):
                     yield (copies[layout].dram, 0, 2 * copies[layout].buffer, 0), present
                 return
+        if not supplies:
+            yield (dram, change, held, 0), present
+            return
         own = copies[need]
         yield (dram, change, held, 0), (*present, (need, UNUSED))
         for used in (NEAR, USED) if self.saves else (USED,):

@@ -77,8 +77,8 @@ def llama_network(
     and the model hasn't. ``rotary`` adds the rotation of queries and keys (less than 0.1 % of FLOP), ``backward`` the
     backward kernels of a forward step; ``ends`` the embedding of ``words`` words and the head that ranks them, an equal
     part in every layer, ``staged_ends`` as kernels of the pipeline's first and last stage instead. With
-    ``split_tokens`` chips may share out tokens, too (page, "Parallelism"), with ``split_samples`` whole samples of the attention
-    (page, "Tensor parallelism over several dimensions").
+    ``split_tokens`` chips may share out tokens, too (page, "Parallelism"), with ``split_samples`` whole samples of the
+    attention (page, "Tensor parallelism over several dimensions").
     """
     own = LLAMA.get(model)
     given = (hidden, heads, kv_heads, ffn, layers, words if words is not None or ends or staged_ends or own else 0)
