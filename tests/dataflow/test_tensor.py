@@ -133,8 +133,7 @@ def group_instance(random: Random) -> DataflowInstance:
         degrees = random.choice(random.choice((wide, widest)))
         found = found.replace(task=found.task.replace(degrees=degrees))
     if random.random() < 0.2:
-        found = found.replace(task=found.task.replace(micro_batch=None, batch=random.choice((2, 3, 6, 12))))
-        found = found if allowed_degrees(found) else found.replace(task=found.task.replace(degrees=None))
+        found = found.replace(task=found.task.replace(micro_batch=None))
     return with_little_dram(found, random) if random.random() < 0.2 else found
 
 
