@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from math import ceil, prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,7 +155,7 @@ class Parts:
         kernels = self.problem.instance.workload.kernels
         late = [kernels[v].phase == "backward" for v, _, _ in links]
 
-        def wide(values: IntArray, *axes: int) -> IntArray:
+        def wide(values: NDArray[Any], *axes: int) -> NDArray[Any]:
             return np.broadcast_to(values.reshape([n if k in axes else 1 for k, n in enumerate(shape)]), shape)
 
         needs = [wide(needs, k + 1) for k, (_, _, needs) in enumerate(links)]
