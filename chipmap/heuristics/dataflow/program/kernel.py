@@ -41,7 +41,7 @@ class Table(NamedTuple):
     barred: IntArray
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def add_entry(table: Table, j: int, signature: int) -> None:
     """Begin an entry of ideal j with no values yet."""
     table.signature[j, table.used[j]] = signature
@@ -49,7 +49,7 @@ def add_entry(table: Table, j: int, signature: int) -> None:
     table.used[j] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def may_lie(table: Table, root: int, j: int, index: int) -> bool:
     """Whether the partition J \\ I may be the one of that index, counted from 0 in its phase."""
     last = table.barred.shape[1] - 1
@@ -57,7 +57,7 @@ def may_lie(table: Table, root: int, j: int, index: int) -> bool:
     return last < 0 or table.barred[j, k] == table.barred[root, k]
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def relax(table: Table, root: int, s: int, j: int, signature: int, cost: int, most: int, upper: int) -> bool:
     """Offer ideal j the values of (root, signature number s) with one more partition; False where the table is full.
 
@@ -94,7 +94,7 @@ def relax(table: Table, root: int, s: int, j: int, signature: int, cost: int, mo
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def together(g: Graph, i: int, j: int) -> bool:
     """Whether the partition J \\ I holds all of one group and nothing of another, or nothing of any; and at most one
     kernel of each group that lies apart."""
@@ -113,13 +113,13 @@ def together(g: Graph, i: int, j: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def most_left(g: Graph, j: int) -> int:
     """A lower bound on the time of what is outside ideal j: the largest of its resources and floors."""
     return g.rest[j].max()
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def known_cases(g: Graph, root: Words) -> int:
     """The bits that say where parameters rest that are still used after ideal ``root``."""
     x, found = g.exchanges, 0
@@ -132,7 +132,7 @@ def known_cases(g: Graph, root: Words) -> int:
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def drop_dearer(g: Graph, table: Table, root: int, s: int) -> None:
     """Drop the values of an ideal's signature number ``s`` that another one has at no more picoseconds, with all that
     its parameters may cost more than those of s later on: it differs in where these rest, and in nothing else."""
@@ -157,7 +157,7 @@ def drop_dearer(g: Graph, table: Table, root: int, s: int) -> None:
                 table.value[root, s, k] = -1
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def least_value(table: Table, most: int, root: int, s: int) -> int:
     """The least value of a signature at ideal ``root`` over the counts of partitions below ``most``; -1 for none."""
     least = -1
@@ -168,7 +168,7 @@ def least_value(table: Table, most: int, root: int, s: int) -> int:
     return least
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def carried_on(table: Table, pool: Labels, root: int, s: int, j: int, i: int, dram: int) -> int:
     """The bytes of DRAM with the partition of label ``i``, which ends at ideal ``j``, beside its own ``dram``.
 
@@ -183,7 +183,7 @@ def carried_on(table: Table, pool: Labels, root: int, s: int, j: int, i: int, dr
     return table.outside[j, new, 0] + table.outside[j, new, 1]
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: int, upper: int) -> bool:
     """Every partition that may follow ideal ``root`` with its signature number ``s``; False where room ran out.
 
@@ -244,7 +244,7 @@ def explore(g: Graph, rules: Rules, table: Table, pool: Labels, root: int, s: in
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def pass_gate(g: Graph, rules: Rules, table: Table, exactly: bool, gate: IntArray) -> None:
     """At the end of the first phase the count of partitions starts anew; ``gate`` [width] keeps how many there were."""
     j = g.gate

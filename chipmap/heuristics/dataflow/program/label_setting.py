@@ -130,19 +130,19 @@ def empty_labels(columns: int) -> Labels:
     return Labels(one[0], one[1], one[2], one[3], one[4], one[5], one[6], np.zeros((POOL, columns), np.int64))
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def has(words: Words, v: int) -> bool:
     """Whether element v is in a bit set."""
     return (words[v >> 6] >> np.uint64(v & 63)) & np.uint64(1) != 0
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def option_of(g: Graph, signature: int, v: int) -> int:
     """The column of the option that a signature gives an open kernel."""
     return g.first[v] + ((signature >> g.fields.slot[v]) & g.fields.mask[v])
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def ended(g: Graph, field: int, ideal: Words) -> bool:
     """Whether all kernels that need a field of the signature are in an ``ideal``."""
     for e in range(g.fields.leave[field], g.fields.leave[field + 1]):  # noqa: SIM110 - numba knows no generators
@@ -151,7 +151,7 @@ def ended(g: Graph, field: int, ideal: Words) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def still_known(g: Graph, v: int, ideal: Words) -> int:
     """The bits of a signature that still count once kernel v has joined an ``ideal``, which includes it."""
     f, known = g.fields, -1
@@ -161,7 +161,7 @@ def still_known(g: Graph, v: int, ideal: Words) -> int:
     return known
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def still_needed(g: Graph, v: int, ideal: Words) -> int:
     """The bits for layouts that kernel v may make present which some kernel outside the ``ideal`` can use."""
     f, needed = g.fields, 0
@@ -171,7 +171,7 @@ def still_needed(g: Graph, v: int, ideal: Words) -> int:
     return needed
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def read_before(g: Graph, u: int, v: int, ideal: Words, root: Words) -> bool:
     """Whether a kernel of the partition ``ideal`` \\ ``root`` other than v reads the output of u."""
     for e in range(g.leave[u], g.leave[u + 1]):
@@ -245,7 +245,7 @@ def extend(
     return end
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def used(g: Graph, signature: int, v: int, taken: int) -> int:
     """Picoseconds until kernel v has the parameters that it uses."""
     x, total = g.exchanges, 0
@@ -254,7 +254,7 @@ def used(g: Graph, signature: int, v: int, taken: int) -> int:
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def use_outside(g: Graph, pool: Labels, end: int, v: int, taken: int) -> None:
     """Add what kernel v's uses of parameters take per batch, and in DRAM, to the sums of label ``end``."""
     x, signature = g.exchanges, pool.signature[pool.parent[end]]
@@ -264,7 +264,7 @@ def use_outside(g: Graph, pool: Labels, end: int, v: int, taken: int) -> None:
         pool.outside[end, HELD] += x.held[k, at, taken]
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def completed(g: Graph, v: int, ideal: Words) -> int:
     """The group of added products of which kernel v is the last one to join the ``ideal`` (-1: of none)."""
     group = g.exchanges.member[v]
@@ -276,7 +276,7 @@ def completed(g: Graph, v: int, ideal: Words) -> int:
     return group
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def sums(g: Graph, signature: int, group: int, v: int, option: int) -> int:
     """Picoseconds of the sums of a ``group`` of added products whose last one is v under ``option``."""
     x, kinds = g.exchanges, g.exchanges.kind[option]
@@ -286,7 +286,7 @@ def sums(g: Graph, signature: int, group: int, v: int, option: int) -> int:
     return x.sums[group, kinds]
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def alike(g: Graph, signature: int, v: int, taken: int) -> int:
     """Picoseconds of the changes that kernel v needn't make, of products that lie as one that it lists before."""
     x, spared = g.exchanges, 0
@@ -304,7 +304,7 @@ def alike(g: Graph, signature: int, v: int, taken: int) -> int:
     return spared
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def keep(g: Graph, rules: Rules, pool: Labels, b: int, end: int) -> bool:
     """Whether none of the labels from b to end - 1 with label end's signature is as good in all."""
     for i in range(b, end):
@@ -318,7 +318,7 @@ def keep(g: Graph, rules: Rules, pool: Labels, b: int, end: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def within(g: Graph, pool: Labels, i: int, j: int) -> bool:
     """Whether at any time every kernel of label i needs no more tiles than in label j, of the same kernels."""
     while i != j:
@@ -329,7 +329,7 @@ def within(g: Graph, pool: Labels, i: int, j: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def below(rows: IntArray, i: int, j: int) -> bool:
     """Whether no column of row i is above that of row j."""
     for k in range(rows.shape[1]):  # noqa: SIM110 - numba knows no generators

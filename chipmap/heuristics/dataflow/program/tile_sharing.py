@@ -53,7 +53,7 @@ def _within(one: Shares, other: Shares) -> bool:
     return bool(np.all(place < len(one)) and np.all(one[np.minimum(place, len(one) - 1), 0] <= other[:, 0]))
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def needed(t: Tiles, option: int, time: int) -> int:
     """The fewest tiles with which an option takes at most ``time``; more than there are where none do."""
     low, high = t.first[option], t.first[option + 1]
@@ -66,7 +66,7 @@ def needed(t: Tiles, option: int, time: int) -> int:
     return t.size[low] if low < t.first[option + 1] else t.total + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def fits(t: Tiles, options: IntArray, time: int) -> bool:
     """Whether kernels under these options can all take at most ``time`` side by side."""
     left = t.total
@@ -77,7 +77,7 @@ def fits(t: Tiles, options: IntArray, time: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def least_time(t: Tiles, options: IntArray, low: int, limit: int) -> int:
     """The least time >= ``low`` in which they fit, by bisection; ``limit`` where that isn't below it."""
     if low >= limit or fits(t, options, low):

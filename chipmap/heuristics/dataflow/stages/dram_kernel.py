@@ -76,7 +76,7 @@ def left_waiting(g: Graph, rules: Rules, ideal: IntArray, signature: IntArray, a
             made[a] = waiting(g, rules, signature[y], ideal[y], g.sets[ideal[x]])
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def carried(g: Graph, rules: Rules, signature: int, i: int, end: Words) -> int:
     """Bytes of the tensors that kernels of ideal i made and that kernels outside it, but in the ideal ``end``, read."""
     total = 0
@@ -93,7 +93,7 @@ def carried(g: Graph, rules: Rules, signature: int, i: int, end: Words) -> int:
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def put(
     table: Backward, at: tuple[int, int], label: tuple[int, int, int], then: tuple[int, int, int], arc: int
 ) -> bool:

@@ -75,7 +75,7 @@ class StageArcs(NamedTuple):
     rest: Rest
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def number_of(nodes: Nodes, j: int, signature: int) -> int:
     """The place of a signature among those of ideal j, a new one if need be; -1 or -2 where room ran out."""
     for t in range(nodes.used[j]):
@@ -92,7 +92,7 @@ def number_of(nodes: Nodes, j: int, signature: int) -> int:
     return t
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def listed(found: IntArray, count: int, first: int, node: int, time: int, extra: int) -> int:
     """Write a partition that ends at ``node`` unless one of those from ``first`` on is as good; the new number of them,
     or ``GROW``."""
@@ -221,7 +221,7 @@ def fill(
     return 0
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def offer(table: Stages, state: tuple[int, int, int], time: int, begun: int, origin: Origin) -> bool:
     """Keep a label of ``state`` (node, stage, number of its partitions) unless one there is as good.
 

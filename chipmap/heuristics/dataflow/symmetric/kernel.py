@@ -71,7 +71,7 @@ class IdealState(NamedTuple):
     number: int
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def hash_of(words: Words) -> int:
     """A hash of a bit set (splitmix64 of its words)."""
     h = np.uint64(0x9E3779B97F4A7C15)
@@ -93,7 +93,7 @@ def fill_index(table: IntArray, sets: Words) -> None:
         table[at] = j
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def index_of(b: Branches, sets: Words, words: Words) -> int:
     """The position of a canonical ideal (-1: not one)."""
     at = hash_of(words) & (len(b.table) - 1)
@@ -108,7 +108,7 @@ def index_of(b: Branches, sets: Words, words: Words) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def code_of(b: Branches, words: Words, branch: int) -> int:
     """The kernels of a branch in a set, as a number: the first position counts most."""
     code = 0
@@ -118,7 +118,7 @@ def code_of(b: Branches, words: Words, branch: int) -> int:
     return code
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def choice_of(g: Graph, b: Branches, signature: int, branch: int) -> int:
     """What a signature says of a branch's kernels, as a number."""
     part = 0
@@ -129,7 +129,7 @@ def choice_of(g: Graph, b: Branches, signature: int, branch: int) -> int:
     return part
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def canonicalise(g: Graph, b: Branches, words: Words, signature: int, taken: IntArray, into: Words) -> int:
     """Sort the branches of each group by how far they are (furthest first), then by their open schemes.
 
@@ -165,7 +165,7 @@ def canonicalise(g: Graph, b: Branches, words: Words, signature: int, taken: Int
     return canonical
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def may_add(g: Graph, b: Branches, tied: IntArray, words: Words, v: int) -> bool:
     """Whether kernel v has all its makers in the set, and its branch doesn't overtake an equal one before it."""
     for k in range(g.enter[v], g.enter[v + 1]):
@@ -180,7 +180,7 @@ def may_add(g: Graph, b: Branches, tied: IntArray, words: Words, v: int) -> bool
     return has(words, b.member[i - 1, b.position[v]])
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def partition_time(g: Graph, rules: Rules, pool: Labels, i: int, inside: IntArray, words: Words) -> int:
     """max(compute, memory, network) and the launch of the partition of the kernels ``inside``, all of them up to
     ``words`` (-1: what leaves doesn't fit)."""
@@ -201,7 +201,7 @@ def partition_time(g: Graph, rules: Rules, pool: Labels, i: int, inside: IntArra
     return rules.launch + max(memory, pool.compute[i], pool.network[i])
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def offer(search: Search, state: IdealState, j: int, signature: int, cost: int, upper: int) -> bool:
     """Offer ideal j the values of ``state`` with one more partition, below ``upper``; False where the table is full.
 
@@ -230,7 +230,7 @@ def offer(search: Search, state: IdealState, j: int, signature: int, cost: int, 
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def least_of(table: Table, state: IdealState) -> int:
     """The least value of a state (-1: none)."""
     least = -1
@@ -240,7 +240,7 @@ def least_of(table: Table, state: IdealState) -> int:
     return least
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def ties(g: Graph, b: Branches, words: Words, signature: int) -> IntArray:
     """Whether each branch stands where the one before it in its group does, with the same open schemes."""
     tied = np.zeros(len(b.member), np.int64)
@@ -251,7 +251,7 @@ def ties(g: Graph, b: Branches, words: Words, signature: int) -> IntArray:
     return tied
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def offer_ends(
     search: Search,
     state: IdealState,
@@ -286,7 +286,7 @@ def offer_ends(
     return 0
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def grow(search: Search, state: IdealState, wanted: Wanted) -> bool:
     """Every partition that may follow a ``state``, up to symmetry; False where room ran out.
 
@@ -344,13 +344,19 @@ def grow(search: Search, state: IdealState, wanted: Wanted) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def fill_table(search: Search, exactly: bool, gate: IntArray, nothing: Wanted) -> bool:
-    """Fill the table from the empty ideal on, with ``exactly`` so many partitions; False where room ran out."""
+def fill_table(search: Search, exactly: bool, gate: IntArray, only: IdealState, wanted: Wanted) -> bool:
+    """Fill the table from the empty ideal on, with ``exactly`` so many partitions; False where room ran out.
+
+    With ``only`` one state (a root of -1: all of them), the partition that is ``wanted`` is found among those that
+    follow it.
+    """
     g, table = search.graph, search.table
+    if only.root >= 0:
+        return grow(search, only, wanted)
     for root in range(len(g.sets) - 1):
         if g.gate > 0 and root == g.gate:
             pass_gate(g, search.rules, table, exactly, gate)
         for s in range(table.used[root]):
-            if not grow(search, IdealState(root, s), nothing):
+            if not grow(search, IdealState(root, s), wanted):
                 return False
     return True

@@ -31,7 +31,6 @@ from chipmap.heuristics.dataflow.symmetric.kernel import (
     Wanted,
     fill_index,
     fill_table,
-    grow,
     partition_time,
 )
 from chipmap.heuristics.engines.ideals import IdealFamily, TooManyIdealsError, bits, to_words, without_steps
@@ -138,7 +137,7 @@ class SymmetricProgram(Program):
         gate, nothing = np.zeros(width, np.int64), self._wanted_end((-1, 0, 0))
         search = Search(self.graph, rules, self.branches, table, empty_labels(0), most is not None, upper)
         with watched(self.work, deadline):
-            if not fill_table(search, exactly, gate, nothing):
+            if not fill_table(search, exactly, gate, IdealState(-1, -1), nothing):
                 raise TooWideError("too many combinations of sharding schemes are open at once")
         ends = ends_of(table, top, exactly)
         return self._retrace(search, gate, min(ends)) if ends else None
@@ -156,7 +155,7 @@ class SymmetricProgram(Program):
         real = list(range(len(self.order)))  # the kernel that each place of the canonical ideal stands for
         for number, (root, before, j, s, cost) in enumerate(arcs):
             found = self._wanted_end((j, int(table.signature[j, s]), cost))
-            grow(search._replace(pool=empty_labels(0)), IdealState(root, before), found)
+            fill_table(search._replace(pool=empty_labels(0)), False, gate, IdealState(root, before), found)
             grown = int.from_bytes(found.words.tobytes(), "little")
             inside = bits(grown & ~self.lattice.masks[root])
             kernels = np.array(inside, dtype=np.int64)

@@ -52,7 +52,7 @@ class Settle(NamedTuple):
     compute: IntArray
 
 
-@njit(cache=True, nogil=True)
+@njit(part=True)
 def offer(out: Output, begin: int, end: int) -> int:
     """Take row ``end`` into the cell that begins at ``begin`` unless a label there is as good; the cell's new end.
 
