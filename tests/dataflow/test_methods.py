@@ -151,7 +151,7 @@ def test_the_same_twice() -> None:
         ({"degrees": {"tensor": 4, "dimensions": ["tensor"]}}, "is 4, but its dimensions hold 2 chips"),
         ({"degrees": {"pipeline": 2, "dimensions": ["pipeline"]}, "layers": 3}, "2 stages don't divide 3 layers"),
         ({"degrees": {"data": 2, "dimensions": ["data"]}, "batch": 3}, "2 replicas of micro-batches of 1 don't divide"),
-        ({"sizes": [2, 2], "degrees": {"tensor": 4, "dimensions": ["tensor"] * 2}}, "two dimensions"),
+        ({"sizes": [2, 2], "degrees": {"tensor": 4, "dimensions": ["tensor"] * 2}}, "gives tensor 2 dimensions"),
         ({"partitions": 0}, "task.partitions: is 0"),
         ({"exactly": True}, "no number of partitions is given"),
         ({"together": ["ax"]}, "no kernel is called 'x'"),

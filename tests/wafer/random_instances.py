@@ -60,7 +60,12 @@ def free() -> dict[str, WaferInstance]:
 def infeasible() -> dict[str, tuple[tuple[str, ...], WaferInstance]]:
     """(labels that can't hold together, instance); without one of them there would be floorplans."""
     both = (Pin(kernel="a", x=0, y=0), Pin(kernel="b", x=1, y=0))
+    touching = made(12, 3, "xa", {"x": START, "a": A}).replace(sides=(Side(kernel="x", side="left", touch=True),))
+    apart = made(12, 3, "ab", {"a": B, "b": B}).replace(crossing=(Crossing(axis="x", at=6, most=0),))
+    ends = Pin(kernel="a", x=0, y=0), Pin(kernel="b", x=8, y=0)
     return {
+        "pinned off its side": (("C4", "C6"), touching.replace(pins=(Pin(kernel="a", x=2, y=0),))),
+        "pinned beside a line": (("C4", "C7"), apart.replace(pins=ends)),
         "pinned on each other": (("C2", "C4"), made(8, 3, "ab", {"a": A, "b": B}).replace(pins=both)),
         "a wall between": (
             ("C2", "C5"),

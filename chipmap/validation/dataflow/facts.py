@@ -67,8 +67,7 @@ def whole_weights(kernel: Kernel, instance: DataflowInstance) -> Fraction:
 
 def own_experts(kernel: Kernel, degrees: Degrees) -> Fraction:
     """The part of all experts that is on one chip, of those of each replica that shares them."""
-    over = degrees.tensor * degrees.expert
-    return Fraction((kernel.experts + over - 1) // over, kernel.experts)
+    return Fraction(-(-kernel.experts // (degrees.tensor * degrees.expert)), kernel.experts)
 
 
 def share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> Fraction:
@@ -80,9 +79,10 @@ def share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: D
     if scheme == "E":
         fullest = own_experts(kernel, degrees) * written(instance.task.expert_load)
         return degrees.expert * min(fullest, Fraction(1))
-    own = {"OUTER": kernel.outer, "M": kernel.outer * kernel.M, "N": kernel.N, "B": instance.task.samples}
-    counted = own.get(scheme, kernel.K)
-    if scheme != "B" and (instance.mode == "dfmodel" or kernel.kind == "opaque" or not counted):
+    counted = {"OUTER": kernel.outer, "M": kernel.outer * kernel.M, "N": kernel.N}.get(scheme, kernel.K)
+    if scheme == "B":
+        counted = instance.task.samples
+    elif instance.mode == "dfmodel" or kernel.kind == "opaque" or not counted:
         return Fraction(1, degrees.tensor)
     return Fraction(-(-counted // degrees.tensor), counted)
 
