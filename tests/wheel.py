@@ -99,8 +99,8 @@ class Lane(NamedTuple):
 def main(arguments: Sequence[str] = ()) -> int:
     """Build, compare, and try with every Python that is found; what is wrong ends as a message and 1.
 
-    With ``--limits`` only the lowest and the newest versions; with ``--one`` only those of the lock files, with the
-    newest Python: what depends on the oldest one, the suite finds where it runs on that one.
+    With ``--limits`` only the lowest and the newest versions; with ``--one`` only the commands, with those of the lock
+    files and the newest Python: the suite that runs beside them has the tests.
     """
     try:
         wheel = build(ROOT / "dist")
@@ -116,7 +116,7 @@ def main(arguments: Sequence[str] = ()) -> int:
             raise WheelError("no supported Python was found")
         todo = chosen(lanes(pythons), arguments)
         with ThreadPoolExecutor(min(len(todo), os.cpu_count() or 1)) as pool:
-            for line in pool.map(lambda lane: tried(wheel, lane), todo):
+            for line in pool.map(lambda lane: tried(wheel, lane, "--one" not in arguments), todo):
                 print(line, flush=True)
     except WheelError as failure:
         print(f"make wheel: {failure}", file=sys.stderr)
@@ -214,8 +214,8 @@ def _version(python: Path) -> str:
     return done.stdout.strip()
 
 
-def tried(wheel: Path, lane: Lane) -> str:
-    """Install ``wheel`` for the lane's Python, run commands and tests; a sentence about it."""
+def tried(wheel: Path, lane: Lane, tests: bool = True) -> str:
+    """Install ``wheel`` for the lane's Python, run commands and ``tests``; a sentence about it."""
     home = environment(lane)
     own = home / "bin" / "python"
     # into the environment by the checkout's pip: an own one takes seconds to install
@@ -233,11 +233,12 @@ def tried(wheel: Path, lane: Lane) -> str:
         for command in COMMANDS:
             program, *arguments = command.split()
             run([str(home / "bin" / program), *arguments], folder)
-        pytest = [str(own), "-m", "pytest", "-p", "no:cacheprovider"]
-        said = [_summary(run([*pytest, *TESTS], folder))]
+        said, pytest = [f"{len(COMMANDS)} commands"], [str(own), "-m", "pytest", "-p", "no:cacheprovider"]
+        if tests:
+            said.append(_summary(run([*pytest, *TESTS], folder)))
         if lane.packages != "locked":
             said.append(_summary(run([*pytest, "--quick", *LIMITS], folder)))
-    return f"{lane}: {len(COMMANDS)} commands; {', '.join(said)}"
+    return f"{lane}: {', '.join(said)}"
 
 
 def environment(lane: Lane) -> Path:
