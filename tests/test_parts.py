@@ -13,7 +13,7 @@ from tests.sources import tree_of
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Formulas of a few numbers, which Python may call now and then: once a start, or once every thousands of moves.
-CHEAP = {"temperature", "worth"}
+CHEAP = {"add_entry", "partition_time", "temperature", "worth"}
 #: Decorators of compiled functions and of parts, as the families name them.
 NJIT, PART = re.compile(r"njit|(called|compiled|part)$"), re.compile(r"(compiled|part)$|njit\(.*part=True")
 

@@ -104,7 +104,7 @@ def test_a_crash_keeps_what_was_measured(module: Path) -> None:
 
 def test_a_call_that_hangs_is_cut_off(module: Path) -> None:
     """The limit ends it, however long; what was measured before stands. Compiled functions don't count."""
-    result = api.solve(INSTANCE, evaluator="my_simulator:hang", time_limit=15)
+    result = api.solve(INSTANCE, evaluator="my_simulator:hang", time_limit=8)
     told = result.evaluation
     assert told is not None and told.calls == 2 == len(Path(f"{module}.calls").read_text())
     assert (result.status, result.termination.limit, result.failure) == ("feasible", "time", "")
