@@ -94,7 +94,7 @@ TOP_LEVEL = 15
 
 #: Third-party library -> the files that may import it (``*`` crosses folders).
 HEAVY: dict[str, tuple[str, ...]] = {
-    "pyomo": ("formulations/*/mip*.py", "solvers/lowering.py"),
+    "pyomo": ("formulations/*/mip*.py", "solvers/lowering.py", "solvers/__init__.py"),
     "ortools": ("formulations/cpsat.py", "formulations/*/cpsat*.py", "solvers/cpsat.py"),
     "highspy": ("solvers/*.py",),
     "gurobipy": ("solvers/*.py",),

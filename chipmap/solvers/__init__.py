@@ -56,4 +56,19 @@ def _adapter(model: Model, solver: str | None) -> tuple[str, Any]:
     if name not in fitting:
         what = f"solver {name!r} doesn't take a {model.kind} model"
         raise InputError(what, "--solver", f"Choose from: {', '.join(fitting)}.")
+    if model.kind == "mip":
+        _import_little()
     return name, import_module(f"chipmap.solvers.{name}")
+
+
+def _import_little() -> None:
+    """Keep Pyomo from importing statistics, integration and geometry along with scipy's sparse matrices.
+
+    No model needs them, and they take longer than a tiny solve. Where Pyomo doesn't keep what it calls once scipy is
+    imported, or has called it, nothing changes.
+    """
+    from pyomo.common import dependencies
+
+    known: Any = getattr(dependencies, "scipy_available", None)
+    if getattr(known, "_callback", None) is not None:
+        known._callback = None

@@ -88,3 +88,14 @@ def test_asking_imports_no_solver() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_a_mip_imports_no_statistics() -> None:
+    """Pyomo imports scipy.stats along with scipy, unless it is kept from that."""
+    code = (
+        "import sys, chipmap\n"
+        "chipmap.solve('ring/tiny-skip', 'ring/mip', isolate=False)\n"
+        "print({'highspy', 'pyomo.environ', 'scipy.stats'} & set(sys.modules) == {'highspy', 'pyomo.environ'})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "True"
