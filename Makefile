@@ -7,10 +7,11 @@ JUDGES := .judges
 DOCS := .docs
 DEMO := demo
 INSTANCE := ring/bert-large-36
-# what `make test` and `make quick` pass to pytest; PYTEST_ARGS="tests/report" runs a part
-WORKERS ?= 2
+# what `make test` and `make quick` pass to pytest; PYTEST_ARGS="tests/report" runs a part. One worker more than two
+# cores, as some tests wait
+WORKERS ?= 3
 PYTEST_ARGS ?=
-# each worker begins with its own half of the files, so that what a file or family makes once is made by one worker;
+# each worker begins with its own share of the files, so that what a file or family makes once is made by one worker;
 # who is done takes over tests from the other
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
