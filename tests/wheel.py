@@ -53,6 +53,7 @@ chipmap emit runs/skip --as device-map --out skip.json
 chipmap adopt ring/tiny-skip skip.json
 chipmap export ring/tiny-skip --formulation ring/mip --to skip.lp
 chipmap calibrate examples/links.csv
+chipmap calibrate examples/kernels.csv --system h100-sxm --out h100.json
 chipmap show runs/skip --no-open
 chipmap check wafer/tiny-adapters runs/adapters/result.json
 chipmap convert examples/mine.csv --family ring --set package.chips=4 --out mine.json

@@ -1,13 +1,15 @@
-"""``chipmap calibrate``: latency and rate of links from measured transfers."""
+"""``chipmap calibrate``: links from measured transfers; a machine from measured kernels, collectives and steps."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
+from chipmap.cli import parsing
 from chipmap.cli.common import say, write_file
 
 if TYPE_CHECKING:
+    from chipmap.instances.dataflow.machine_fit import Errors
     from chipmap.instances.placement.system import Route, System
 
     Pairs = dict[tuple[str, str], list[tuple[float, float]]]
@@ -16,6 +18,7 @@ EXAMPLES = (
     "chipmap calibrate transfers.csv",
     "chipmap calibrate transfers.csv --system p100-pcie-4 --out system.json",
     "chipmap calibrate pairs.csv --tree gpu0=pcie,gpu1=pcie,host=pcie",
+    "chipmap calibrate kernels.csv collectives.csv steps.csv --system h100-sxm --out mine.json",
 )
 
 
@@ -23,23 +26,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Fit latency and rate of a link to measured transfers (family placement), a CSV file with columns bytes and ns.
     With source and target as well, fit a route for each pair. With --tree, fit the links that pairs share, and make a
     route for each two devices. Print the fit and its error, and write `links` (or `routes`) for the system of an
-    instance, or with --system that system with them."""
-    parser.add_argument("measured", metavar="CSV", help="measured transfers: a line bytes,ns and a line for each")
-    what = "write this system with the fitted links: a file, or a name such as p100-pcie-4"
+    instance, or with --system that system with them.
+    Files with a column kernel, collective or busy_ns are measured on a machine of family dataflow: write the machine of
+    --system with costs and shares that are fitted to them, and print the errors of the rows that weren't fitted."""
+    what = "measured transfers: a line bytes,ns and a line for each; or several files of kernels, collectives and steps"
+    parser.add_argument("measured", metavar="CSV", nargs="+", help=what)
+    what = "write this system with what is fitted: a file, or a name such as p100-pcie-4 or h100-sxm"
     parser.add_argument("--system", metavar="FILE|NAME", help=what)
     what = "the tree of links that the devices hang on: each of its nodes but the root with the one above it"
     parser.add_argument("--tree", metavar="NODE=PARENT,...", help=what)
+    what = "of a machine: how many units compute blocks of a product (132); products are then fitted by their shape"
+    parser.add_argument("--units", metavar="N", type=parsing.whole, default=0, help=what)
+    what = "of a machine: fit products and attention of this number format alone (may be repeated)"
+    parser.add_argument("--format", metavar="NAME", action="append", default=[], help=what)
     parser.add_argument("--out", metavar="FILE", default="-", help="the file to write (default: standard output)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, fit, say, write."""
+    from chipmap.instances.dataflow.machine_rows import is_machine
     from chipmap.instances.placement.calibrate import fit, measured, measured_pairs
     from chipmap.instances.placement.presets import system
     from chipmap.instances.placement.system import Links
     from chipmap.records import InputError
     from chipmap.records.quantities import share
 
+    if any(map(is_machine, args.measured)):
+        return _machine(args)
+    if len(args.measured) > 1:
+        raise InputError("are several files of transfers", "CSV", "Give one file, or one column kernel, collective ...")
+    args.measured = args.measured[0]
     whole = system(args.system) if args.system is not None else None
     pairs = measured_pairs(args.measured)
     if args.tree is not None:
@@ -63,6 +79,35 @@ def run(args: argparse.Namespace) -> int:
     links = found.links(Links() if whole is None or whole.links is None else whole.links)
     write_file(args.out, (links if whole is None else whole.replace(links=links)).to_json(indent=1))
     return 0
+
+
+def _machine(args: argparse.Namespace) -> int:
+    """A machine of family ``dataflow`` from measured kernels, collectives and steps."""
+    from chipmap.instances.dataflow.equipping import named
+    from chipmap.instances.dataflow.machine_fit import calibrated
+    from chipmap.instances.dataflow.machine_rows import read_rows
+    from chipmap.records import InputError
+
+    if args.tree is not None:
+        raise InputError("is for transfers between devices", "--tree", "Leave it out.")
+    if args.system is None:
+        remedy = "Give --system: a machine such as h100-sxm, or a file with your own peaks and rates."
+        raise InputError("needs a machine's peaks and rates", "CSV", remedy)
+    found = calibrated(named(args.system), read_rows(args.measured), args.units, args.format)
+    say(*map(_errors, found.errors), *(f"note: {note}" for note in found.notes))
+    chip, memory = found.system.chip, found.system.memory
+    say(f"launch {chip.launch_ns:g} ns, {memory.efficiency:.3g} of DRAM's rate, step {found.system.step_ns:g} ns")
+    write_file(args.out, found.system.to_json(indent=1))
+    return 0
+
+
+def _errors(one: Errors) -> str:
+    """A line about a group of rows."""
+    from chipmap.records.quantities import share
+
+    rows = f"{one.fitted} rows fitted, {one.judged} judge" if one.judged else f"{one.fitted} rows fitted"
+    fit = f"error {share(one.median)} (median), {share(one.worst)} (most)"
+    return f"{one.group}: {rows}: {fit}; by the data sheet {share(one.sheet_median)}, {share(one.sheet_worst)}"
 
 
 def _pairs(args: argparse.Namespace, pairs: Pairs) -> list[Route]:

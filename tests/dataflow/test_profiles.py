@@ -39,7 +39,7 @@ def test_both_figures_are_told() -> None:
     found = check(instance.replace(system=typical), mapping)
     assert plain.objective is not None and found.objective is not None and found.objective > plain.objective
     assert found.figures["limit_us"] == plain.objective / 1e6 and "limit_us" not in plain.figures
-    assert "limit by the data sheet" in found.headline and "limit" not in plain.headline
+    assert "limit by the data sheet" in found.headline and plain.headline.endswith("by the data sheet, an upper limit")
 
 
 def test_a_data_sheet_is_not_profiled() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.instance import DataflowInstance, Task
 from chipmap.instances.dataflow.machines import MACHINES, machine
 from chipmap.instances.dataflow.system import System
 from chipmap.instances.dataflow.systems import CHIPS
@@ -29,8 +29,16 @@ def equip(instance: DataflowInstance, system: str = "", costs: Sequence[str] = (
         raise InputError("family 'dataflow' takes no costs of layers", "--costs", remedy)
     if not system:
         return instance
-    notes = [note for note in instance.notes.split("; ") if note]
-    return instance.replace(system=named(system), notes="; ".join([*notes, f"on system {system}"]))
+    notes, found = [note for note in instance.notes.split("; ") if note], named(system)
+    task = instance.task.replace(utilisation=utilisation(found, instance.task.utilisation))
+    return instance.replace(system=found, task=task, notes="; ".join([*notes, f"on system {system}"]))
+
+
+def utilisation(system: System, asked: float | None) -> float | None:
+    """``task.utilisation`` on a system: 1 where its chip states the shares that products reach, unless another than the
+    usual one is asked for."""
+    stated = system.chip.efficiency or system.chip.blocks
+    return 1.0 if stated and asked == Task().utilisation else asked
 
 
 def named(text: str) -> System:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from chipmap.instances.dataflow.axes import with_axes
+from chipmap.instances.dataflow.equipping import named, utilisation
 from chipmap.instances.dataflow.formats import Format
 from chipmap.instances.dataflow.from_graph import from_graph
 from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Task
@@ -36,11 +37,13 @@ _STEPS = {"training": "forward", "prefill": "prefill", "decode": "decode"}
 class Setting(Task, frozen=True, kw_only=True):
     """What every generator takes beside the parameters of its workload: the fields of :class:`Task`, and the system.
 
-    ``machine`` is the name of a shipped machine, or a whole :class:`System`; its chip, memory and links are taken
-    instead of those that the other parameters describe. ``sizes`` are those of the network's dimensions (none: eight
-    chips, or those of the machine), ``topology`` that of all or of each; ``memory`` and ``link`` name
-    technologies with their rates, prices and powers, instead of ``memory_gbps`` and ``link_gbps``; ``sram_bytes``
-    replaces the chip's own, ``dram_bytes`` is the DRAM capacity (null: never the limit, or the machine's own).
+    ``machine`` is the name of a shipped machine or of a file (``mine.json``), or a whole :class:`System`; its chip,
+    memory and links are taken instead of those that the other parameters describe. If its chip states shares of its
+    peak (``efficiency``, ``blocks``), ``utilisation`` is 1 unless another than the usual one is given. ``sizes`` are
+    those of the network's dimensions (none: eight chips, or those of the machine), ``topology`` that of all or of each;
+    ``memory`` and ``link`` name technologies with their rates, prices and powers, instead of ``memory_gbps`` and
+    ``link_gbps``; ``sram_bytes`` replaces the chip's own, ``dram_bytes`` is the DRAM capacity (null: never the limit,
+    or the machine's own).
     ``weight_format``, ``activation_format`` and ``cache_format`` are those of the workload.
     """
 
@@ -69,6 +72,7 @@ class Setting(Task, frozen=True, kw_only=True):
             where = where.replace(chip=where.chip.replace(sram_bytes=self.sram_bytes))
         if self.dram_bytes is not None:
             where = where.replace(memory=where.memory.replace(capacity_bytes=self.dram_bytes))
+        own["utilisation"] = utilisation(where, self.utilisation)
         if workload.last and not self.uneven:
             own["stage_layers"] = None  # what the ends take belongs to two stages alone
         formats = {name: own[name] for name in ("weight_format", "activation_format", "cache_format")}
@@ -90,11 +94,11 @@ class Setting(Task, frozen=True, kw_only=True):
             if getattr(self, name) != getattr(Setting(), name):
                 remedy = "Leave it out, or change the instance that is made."
                 raise InputError("is given, but a machine has its own", name, remedy)
-        if isinstance(self.machine, str):
+        if isinstance(self.machine, str) and not self.machine.endswith(".json"):
             return machine(self.machine, self.sizes)
         if self.sizes:
             raise InputError("are given, but the machine has its own", "sizes", "Leave them out.")
-        return self.machine
+        return named(self.machine) if isinstance(self.machine, str) else self.machine
 
 
 class DataflowGenerator(NamedGenerator[DataflowInstance]):

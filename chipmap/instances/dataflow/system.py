@@ -151,16 +151,18 @@ class Dimension(Record, frozen=True, kw_only=True):
 class System(Record, frozen=True, kw_only=True):
     """Equal chips in a network; the product of the dimensions' sizes is their number.
 
-    ``step_ns`` go by for each micro-batch of a replica, whatever its layers take (page, "Fixed costs").
+    ``step_ns`` go by for each micro-batch of a replica, whatever its layers take (page, "Fixed costs"). ``notes``:
+    where its numbers come from.
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("step_ns",)
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("step_ns", "notes")
 
     name: str
     chip: Chip
     memory: Memory
     network: tuple[Dimension, ...]
     step_ns: float = 0.0
+    notes: str = ""
 
     @property
     def chips(self) -> int:
@@ -169,10 +171,8 @@ class System(Record, frozen=True, kw_only=True):
 
     @property
     def profiled(self) -> bool:
-        """Whether it states fixed costs, or shares of attention and links, that no data sheet has."""
-        shares = self.chip.attention or self.chip.attention_cached or self.memory.fetch_efficiency
-        links = any(one.start_ns or one.efficiency < 1 for one in self.network)
-        return bool(shares or self.step_ns or links)
+        """Whether it states costs or shares that no data sheet has."""
+        return self.data_sheet() != self
 
     def data_sheet(self) -> System:
         """The same machine without launches, starts, shares of peaks and rates, and other costs that are measured."""

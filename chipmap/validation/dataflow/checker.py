@@ -81,8 +81,10 @@ def batch(mapping: Mapping, terms: dict[str, int]) -> int:
 
 
 def _limit(instance: DataflowInstance, solution: DataflowSolution) -> int:
-    """Picoseconds of the batch by the data sheet alone: the same mapping without any measured cost or share."""
-    return check(instance.replace(system=instance.system.data_sheet()), solution).objective or 0
+    """Picoseconds of the batch by the data sheet alone: the same mapping without any measured cost or share, at the
+    whole peak."""
+    task = instance.task if instance.task.utilisation is None else instance.task.replace(utilisation=1.0)
+    return check(instance.replace(system=instance.system.data_sheet(), task=task), solution).objective or 0
 
 
 def breakdown(instance: DataflowInstance, solution: DataflowSolution) -> dict[int, tuple[int, int, int]]:

@@ -17,6 +17,8 @@ from chipmap.validation.dataflow.times import inside, steps
 
 #: Kernels whose FLOP are those of a model: products, and what states its FLOP itself.
 PRODUCTS = ("gemm", "opaque")
+#: The share of the peak of instances that name none.
+USUAL = 0.9
 
 
 def hop(mapping: Mapping) -> int:
@@ -54,11 +56,16 @@ def figures_of(mapping: Mapping, objective: int, terms: dict[str, int]) -> dict[
 
 
 def headline(instance: DataflowInstance, figures: dict[str, float]) -> str:
-    """The figures that the purpose is about, in a line; of a machine with measured costs the data sheet's limit too."""
-    said = _headline(instance, figures)
-    if "limit_us" not in figures or not said:
-        return said
-    return f"{said} predicted (limit by the data sheet: {_said(figures['limit_us'] / 1000)} ms for the batch)"
+    """The figures that the purpose is about, in a line; of a machine with measured costs the data sheet's limit too.
+
+    Of any other machine they are such a limit, but in mode ``dfmodel``, whose costs are those of a paper, and with a
+    utilisation below :data:`USUAL`, which was measured somewhere.
+    """
+    said, share = _headline(instance, figures), instance.task.utilisation
+    if said and "limit_us" in figures:
+        return f"{said} predicted (limit by the data sheet: {_said(figures['limit_us'] / 1000)} ms for the batch)"
+    sheet = instance.mode == "physical" and (share is None or share >= USUAL)
+    return f"{said} by the data sheet, an upper limit" if said and sheet else said
 
 
 def _headline(instance: DataflowInstance, figures: dict[str, float]) -> str:
