@@ -7,7 +7,8 @@ Source: NVIDIA, *Performance of TensorRT-LLM*, docs/source/performance.md of git
 
 One static batch is a prefill of all prompts and then a decode step for each further token. So a row's rate is output
 tokens / (prefill + all decode steps). First tokens are prefills of one prompt. Half the rows of each machine
-fit its profile (``--fit``, a minute of CPU time each); the others judge it. The shipped profile is that of ``--fit``.
+fit its profile (``--fit``, three seconds: :mod:`benchmarks.dataflow_static_fit`); the others judge it. The shipped
+profile is that of ``--fit``.
 Exit code 1 where the data sheet's limit is slower than a measured row.
 """
 
@@ -22,14 +23,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from chipmap.instances.dataflow.instance import DataflowInstance
-    from chipmap.instances.dataflow.profiles import Profile
     from chipmap.instances.dataflow.system import System
 
 ROOT = Path(__file__).resolve().parents[1]
 MACHINES = {"H100": "h100-sxm", "A100": "a100-80gb"}
 FORMATS = {"H100": "fp8", "A100": "fp16"}
-#: Rounds of the fit.
-ROUNDS = {"H100": 8, "A100": 4}
 
 
 class Sizes(NamedTuple):
@@ -104,7 +102,7 @@ def step(machine: str, model: str, tensor: int, batch: int, tokens: int, context
     from chipmap.instances.dataflow.generators import explicit
     from chipmap.instances.dataflow.instance import DataflowSolution, Degrees
 
-    kernels, edges, schemes = layer(SIZES[model], tokens, context, 2)
+    kernels, edges, schemes = layer(SIZES[model], tokens, context, 2, tensor)
     named = FORMATS[machine]
     degrees = Degrees(tensor=tensor, pipeline=1, data=1, dimensions=("tensor",))
     made = explicit(
@@ -121,8 +119,12 @@ def step(machine: str, model: str, tensor: int, batch: int, tokens: int, context
     return made, mapping
 
 
-def layer(size: Sizes, tokens: int, context: int, word: int) -> tuple[dict[str, Any], Any, dict[str, Any]]:
-    """Kernels of a layer, edges, and how each is split. Norms, attention and sums are fused as engines fuse them."""
+def layer(size: Sizes, tokens: int, context: int, word: int, tensor: int) -> tuple[dict[str, Any], Any, dict[str, Any]]:
+    """Kernels of a layer, edges, and how each is split. Norms and attention are fused as engines fuse them.
+
+    A sum over chips is a kernel of its own, behind the products whose parts it adds up: an engine of 2023 runs nothing
+    meanwhile. It is a product without FLOP and weights that is split by its terms.
+    """
     rows, inner = (size.heads + 2 * size.kv_heads) * size.head, size.heads * size.head
     flop = 2 * inner * tokens * (2 * context + tokens)
     fetch = 2 * size.kv_heads * size.head * context * word
@@ -149,8 +151,28 @@ def layer(size: Sizes, tokens: int, context: int, word: int) -> tuple[dict[str, 
     if size.beside:
         kernels["Add"] |= {"adds": ("Proj", "FFN1")}
         edges.append(("Proj", "Add"))
-    split = {"QKV": "M", "Attend": "OUTER", "Proj": "K", "FFN0": "M", "Act": "M", "FFN1": "K"}
+    if tensor > 1:
+        kernels, edges = _with_sums(size, tokens, kernels, edges)
+    split = {"QKV": "M", "Attend": "OUTER", "Proj": "K", "FFN0": "M", "Act": "M", "FFN1": "K", "Sum1": "K", "Sum2": "K"}
     return kernels, tuple(edges), {name: split.get(name, "NONE") for name in kernels}
+
+
+def _with_sums(size: Sizes, tokens: int, kernels: dict[str, Any], edges: Any) -> tuple[dict[str, Any], Any]:
+    """The layer with its sums over chips as kernels: one behind each product that is split by its terms, or one for
+    both where the FFN runs beside the attention."""
+    reader = {"Proj": "Sum2" if size.beside else "Sum1", "FFN1": "Sum2"}
+    made: dict[str, Any] = {}
+    for name, fields in kernels.items():
+        made[name] = fields | ({"output_bytes": 0} if name in reader else {})
+        if name in reader and (name == "FFN1" or not size.beside):
+            shape = {"M": size.hidden, "K": size.hidden, "N": tokens, "flop": 0, "weight_bytes": 0}
+            made[reader[name]] = {"kind": "gemm", "weights": True, **shape}
+    made["Add"].pop("adds", None)
+    through = [(maker, reader.get(maker, maker), after) for maker, after in edges]
+    found = [
+        pair for maker, summed, after in through for pair in ((maker, summed), (summed, after)) if len({*pair}) > 1
+    ]
+    return made, list(dict.fromkeys(found))
 
 
 def seconds(row: Row, system: System, tokens: int, context: int) -> float:
@@ -190,34 +212,6 @@ def faster(row: Row, system: System) -> float:
     return found / row.measured if row.output > 1 else row.measured / found
 
 
-def fitted(machine: str, rounds: int) -> Profile:
-    """The profile that is best for the half to fit: the squares of log(predicted / measured), and a hundredth of those
-    of each number's distance from a guess, so that what rows don't tell apart stays where it was; Powell's method."""
-    import numpy as np
-    from scipy.optimize import minimize
-
-    from chipmap.instances.dataflow.machines import machine as made
-    from chipmap.instances.dataflow.profiles import Profile
-
-    guess = Profile(0.6, 0.3, 0.03, 0.85, 0.8, 0.5, 4e3, 1e4, 3e5)
-
-    def at(x: Any) -> Profile:
-        """Shares move in their log odds, times in their logarithm."""
-        shares = [1 / (1 + np.exp(-np.log(one / (1 - one)) - by)) for one, by in zip(guess[:6], x[:6], strict=True)]
-        times = [one * np.exp(by) for one, by in zip(guess[6:], x[6:], strict=True)]
-        return Profile(*(float(f"{one:.6g}") for one in (*shares, *times)))
-
-    rows = halves(machine)[0]
-
-    def error(x: Any) -> float:
-        profile = at(x)
-        each = [faster(row, profile.on(made(MACHINES[machine], (row.tensor,)))) for row in rows]
-        return float((np.log(each) ** 2).sum() + 0.01 * (x**2).sum())
-
-    best = minimize(error, np.zeros(9), method="Powell", options={"maxiter": rounds, "ftol": 1e-3})
-    return Profile(*(float(f"{one:.3g}") for one in at(best.x)))
-
-
 def main() -> int:
     """Print all rows; with --fit the profiles."""
     from chipmap.instances.dataflow.machines import machine as made
@@ -226,9 +220,11 @@ def main() -> int:
     parser.add_argument("--fit", action="store_true", help="fit both profiles anew and print them")
     args = parser.parse_args()
     slower = 0
+    if args.fit:
+        from benchmarks.dataflow_static_fit import fitted
+
+        print(*fitted().items(), sep="\n")
     for name, machine in MACHINES.items():
-        if args.fit:
-            print(name, fitted(name, ROUNDS[name]))
         for half, rows in zip(("fit", "judge"), halves(name), strict=True):
             print(f"\n{name}, half to {half}:\n")
             print("| model | batch | TP | in | out | measured | data sheet | predicted | predicted speed / measured |")

@@ -175,11 +175,15 @@ class System(Record, frozen=True, kw_only=True):
         return self.data_sheet() != self
 
     def data_sheet(self) -> System:
-        """The same machine without launches, starts, shares of peaks and rates, and other costs that are measured."""
+        """The same machine without launches, starts, shares of peaks and rates, and other costs that are measured; the
+        latency of a dimension with a start or a share is one of them."""
         shares: dict[str, Any] = {"efficiency": (), "attention": (), "attention_cached": ()}
         chip = self.chip.replace(launch_ns=0.0, units=0, blocks=(), block_start=0, **shares)
         memory = self.memory.replace(efficiency=1.0, fetch_efficiency={})
-        network = [one.replace(start_ns=0.0, efficiency=1.0) for one in self.network]
+        network = [
+            one.replace(start_ns=0.0, efficiency=1.0, latency_ns=0.0) if one.start_ns or one.efficiency < 1 else one
+            for one in self.network
+        ]
         return self.replace(chip=chip, memory=memory, network=network, step_ns=0.0)
 
     def check(self) -> None:
