@@ -79,6 +79,8 @@ def test_no_bound_is_above_the_optimum_and_states_find_it() -> None:
                 assert target <= optimum  # the work alone refutes it
                 continue
             devices, prices = priced(graph, target)
+            plain = placed(Devices(sweep(graph, target), Deadline()), None, 10_000, False, True, Deadline())
+            assert plain.whole and plain.load == (None if target == optimum else optimum)
             assert min(target, prices.bound) <= optimum
             if prices.bound >= target:
                 continue

@@ -12,7 +12,7 @@ import numpy as np
 from chipmap.deadline import Stop
 from chipmap.heuristics.placement.throughput.columns import ROUNDS, Devices, Set, columns
 from chipmap.heuristics.placement.throughput.cut_budget import cut_budget, joined_by_budget
-from chipmap.heuristics.placement.throughput.frontier import placed
+from chipmap.heuristics.placement.throughput.frontier import Found, placed
 from chipmap.heuristics.placement.throughput.one_device import FINEST
 from chipmap.heuristics.placement.throughput.sweep import TooWideError, sweep
 from chipmap.instances.placement.load_dominance import joined_by_dominance
@@ -26,12 +26,14 @@ from chipmap.solvers.growing_rows import UnitPrices
 WIDTHS, UNCLOCKED, TRAIL = (1_000, 10_000, 40_000, 160_000, 640_000), 2, 10_000
 #: States at a time where the times of units are their prices: these are nearly the best ones where few nets are cut.
 PLAIN = (1_000, 10_000)
+#: States of two devices at a time without prices, and the targets, as parts of the gap below the best load.
+MANY, OF_TWO = 200_000, (0.9, 0.75, 0.5, 0.0)
 #: Their targets, as parts of the gap below the best load: the lower, the fewer states.
 RISING, SETTLED = (0.9, 0.75, 0.5, 0.25, 0.0), 0.95
 #: States are few where so many times their number are at most the width.
 FEW = 4
-#: Shares of the time that is left: first prices, later ones, and all at one target.
-FIRST, LATER, PASS = 0.3, 0.15, 0.4
+#: Shares of the time that is left: first prices, later ones, all at one target, and that of two devices.
+FIRST, LATER, PASS, MOST = 0.3, 0.15, 0.4, 0.7
 #: Targets: these parts of the gap below the best load. One is tried again where the gap becomes smaller by so much.
 PARTS, PROGRESS = (0.0, 0.5, 0.25, 0.75), 0.9
 NEVER = np.iinfo(np.int64).max
@@ -78,6 +80,8 @@ class _Search:
     def go(self, state: ChainState) -> None:
         """More and more states, until the best placement is proved."""
         share = FIRST
+        if state.problem.devices == 2:
+            self._of_two(state)
         for width in PLAIN:
             self._rising(state, width)
         for width in WIDTHS[: None if self.run.clocked else UNCLOCKED]:
@@ -90,6 +94,43 @@ class _Search:
                     except Stop:
                         self.turn.deadline.check()
                     share, again = LATER, self.upper < before and self.upper - self.lower < PROGRESS * apart
+
+    def _of_two(self, state: ChainState) -> None:
+        """All states of two devices without prices, as of equal nets only few are left: at rising targets, then just
+        above the least load if it isn't known how that came about."""
+        for part in OF_TWO:
+            if gap_closed(self.turn):
+                return
+            found = self._all_of(state, self.upper - int(part * (self.upper - self.lower)))
+            if found is not None and found.load is not None and found.of_unit is None and found.whole:
+                found = self._all_of(state, found.load + 1)
+            if found is None or found.load is not None:
+                return
+
+    def _all_of(self, state: ChainState, target: int) -> Found | None:
+        """All states with loads below a target, without prices; None where there is no time for them."""
+        graph = joined_by_budget(joined_by_dominance(state.problem, target), target)
+        if not graph.placeable or cut_budget(graph, target).budget < 0:
+            self.turn.bound(target, "columns")
+            return Found(None, None, True, 0)
+        try:
+            deadline = self.turn.deadline.share(MOST)
+            devices = Devices(sweep(graph, target), deadline)
+            found = placed(devices, None, MANY if self.run.clocked else TRAIL, False, True, deadline)
+        except Stop:
+            self.turn.deadline.check()
+            return None
+        self._told(state, devices, found)
+        return found
+
+    def _told(self, state: ChainState, devices: Devices, found: Found) -> bool:
+        """Tell a placement, and the bound if no state was left out; whether none was."""
+        if found.of_unit is not None:
+            state.tell(self.turn, devices.sweep.graph.devices_of(found.of_unit), "states")
+        if found.whole:
+            target = devices.sweep.target
+            self.turn.bound(target if found.load is None else min(target, found.load), "states")
+        return found.whole
 
     def _rising(self, state: ChainState, width: int) -> None:
         """The times of units as prices: higher targets where one was settled by few states, lower ones where by many,
@@ -130,12 +171,10 @@ class _Search:
         self.prices = priced.prices.astype(np.float64)
         devices.label(priced.prices, deadline, FINEST)
         found = placed(devices, priced.prices, min(width, TRAIL), False, True, deadline)
-        if found.of_unit is not None:
-            state.tell(turn, graph.devices_of(found.of_unit), "states")
-        if not found.whole:
+        if not self._told(state, devices, found):
             found = placed(devices, priced.prices, width, True, False, deadline)
-        if found.load is None:
-            turn.bound(target, "states")
-        elif found.whole:
-            turn.bound(min(target, found.load), "states")
+            if found.load is None:
+                turn.bound(target, "states")
+            elif found.whole:
+                turn.bound(min(target, found.load), "states")
         return found.peak

@@ -7,7 +7,8 @@ that it has a unit of. States are left out
   of the units is worth more than the devices can hold of it;
 - where loads, the least work to come and the least costs of nets that will be cut exceed what devices have
   (:mod:`cut_budget`);
-- where another state has the same open nets on each device, and no larger load on any;
+- where another state has the same open nets on each device, and no larger load on any (on two devices all of these, on
+  more devices those that are found quickly);
 - where they differ from another state by the names of equal devices.
 
 If no state is left, no placement has loads below the target. With ``merge``, states of the same open nets and about the
@@ -31,6 +32,8 @@ from chipmap.instances.placement.problem import IntArray
 FIRST, BACK = 8, (1, 2, 3, 5, 8, 13, 21)
 #: Loads of merged states differ by at most this part of the target.
 MERGED = 1 << 9
+#: States of all positions of which it is kept how they came about (7 bytes each for two devices, 9 for four).
+TRAIL = 16_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +57,10 @@ class _Trail:
     places: list[NDArray[np.int8]] = field(default_factory=list)
     orders: list[NDArray[np.int8]] = field(default_factory=list)
 
+    def made(self) -> int:
+        """States in all."""
+        return sum(map(len, self.parents))
+
     def devices(self, order: tuple[int, ...], state: int, devices: int) -> IntArray:
         """The device of each unit [U] in a state of the last position."""
         way, name, found = [], np.arange(devices), np.zeros(len(order), dtype=np.int64)
@@ -66,30 +73,35 @@ class _Trail:
         return found
 
 
-def placed(devices: Devices, prices: IntArray, width: int, merge: bool, trail: bool, deadline: Deadline) -> Found:
+def placed(
+    devices: Devices, prices: IntArray | None, width: int, merge: bool, trail: bool, deadline: Deadline
+) -> Found:
     """Place the units of ``devices``, labelled for ``prices``, with about ``width`` states at a time.
 
-    Raises ``Stop`` at the deadline.
+    Without prices nothing is labelled, and only the budget refutes states. Raises ``Stop`` at the deadline.
     """
     swept, graph = devices.sweep, devices.sweep.graph
     way, whole, peak, target = _Trail() if trail else None, True, 0, swept.target
-    left = np.append(np.cumsum(prices[list(swept.order)][::-1])[::-1], 0)
+    left = None if prices is None else np.append(np.cumsum(prices[list(swept.order)][::-1])[::-1], 0)
     nets = np.zeros((1, graph.problem.devices), dtype=np.int64)
     loads = nets.copy()
     for i in range(len(swept.order)):
         deadline.check()
         nets, loads, parent, place = _stepped(devices, i, nets, loads)
         order = _in_order(graph, nets, loads)
-        good = _may_be_good(devices, i + 1, nets, loads, int(left[i + 1]))
+        good = _may_be_good(devices, i + 1, nets, loads, None if left is None else int(left[i + 1]))
         keep = np.flatnonzero(good >= 0)
         keep = keep[_undominated(nets[keep], loads[keep])]
         peak = max(peak, len(keep))
+        if len(keep) > width and left is None:
+            return Found(0, None, False, peak)
         if len(keep) > width and not merge:
             keep, whole = keep[np.sort(np.argpartition(-good[keep], width)[:width])], False
         if way is not None:
             way.parents.append(parent[keep].astype(np.int32))
             way.places.append(place[keep])
             way.orders.append(order[keep])
+            way = way if way.made() <= TRAIL else None
         nets, loads = nets[keep], loads[keep]
         if len(nets) > width:
             nets, loads = _merged(nets, loads, width, target)
@@ -145,25 +157,29 @@ def _in_order(graph: LoadGraph, nets: IntArray, loads: IntArray) -> NDArray[np.i
     return order
 
 
-def _may_be_good(devices: Devices, i: int, nets: IntArray, loads: IntArray, left: int) -> IntArray:
-    """By how much what the devices can hold of the units from position i on is worth more than these are; below 0
-    where they can't hold them."""
+def _may_be_good(devices: Devices, i: int, nets: IntArray, loads: IntArray, left: int | None) -> IntArray:
+    """By how much what the devices can hold of the units from position i on is worth more than these, which are worth
+    ``left`` (None: it isn't known, and 0 is said); below 0 where they can't hold them."""
     graph = devices.sweep.graph
     worth, possible = np.zeros(len(nets), dtype=np.int64), np.ones(len(nets), dtype=bool)
     spent = loads @ devices.budget.price
     for d, k in enumerate(graph.kind_of):
         others = np.bitwise_or.reduce(np.delete(nets, d, axis=1), axis=1)
         row, known = devices.kinds[k].device.row_of(i, nets[:, d], others)
-        value, some = devices.kinds[k].at_most(i, row, devices.sweep.target - 1 - loads[:, d])
-        worth += value
-        possible &= known & some
+        possible &= known
+        if left is not None:
+            value, some = devices.kinds[k].at_most(i, row, devices.sweep.target - 1 - loads[:, d])
+            worth += value
+            possible &= some
         spent += devices.budget.price[d] * devices.kinds[k].device.behind[i][row]
-    found: IntArray = np.where(possible & (spent <= devices.left[i]), worth - left, -1)
+    found: IntArray = np.where(possible & (spent <= devices.left[i]), worth - (left or 0), -1)
     return found
 
 
 def _undominated(nets: IntArray, loads: IntArray) -> IntArray:
-    """The states that are left, in the order of their nets, then of their loads."""
+    """The states that are left, in the order of their nets, then of their loads: exactly these for two devices."""
+    if loads.shape[1] == 2 and len(loads):
+        return _of_two(nets, loads)
     by = np.lexsort((loads.sum(axis=1), *nets.T))
     nets, loads = nets[by], loads[by]
     begins = np.ones(len(by), dtype=bool)
@@ -177,6 +193,18 @@ def _undominated(nets: IntArray, loads: IntArray) -> IntArray:
         if len(by) > j:
             dead[j:] |= (group[j:] == group[:-j]) & (loads[:-j] <= loads[j:]).all(axis=1)
     found: IntArray = by[~dead]
+    return found
+
+
+def _of_two(nets: IntArray, loads: IntArray) -> IntArray:
+    """For two devices: by rising loads of the first, those with a smaller load of the second than all before."""
+    by = np.lexsort((loads[:, 1], loads[:, 0], *nets.T))
+    nets = nets[by]
+    begins = np.ones(len(by), dtype=bool)
+    begins[1:] = (nets[1:] != nets[:-1]).any(axis=1)
+    second = loads[by, 1] - np.cumsum(begins) * (loads[:, 1].max() + 1)  # below all of the nets before
+    begins[1:] = second[1:] < np.minimum.accumulate(second)[:-1]
+    found: IntArray = by[begins]
     return found
 
 
