@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.calibrated_machines import PAGE, page
+from benchmarks.calibrated_machines import CARDS, PAGE, fitted, page
 from benchmarks.h100.predicted import layer_of
+from benchmarks.h100.rows import read_rows as read_measured
+from benchmarks.h100.rows import text_of
 from chipmap.cli import main
 from chipmap.instances.dataflow.equipping import named
 from chipmap.instances.dataflow.generators import explicit
@@ -147,6 +149,28 @@ def test_the_command_writes_a_machine_that_others_take(tmp_path: Path, capsys: p
     assert main(["convert", net, "--family", "dataflow", "--system", str(mine), "--out", str(made)]) == 0
     assert main(["calibrate", str(EXAMPLE)]) == 1
     assert "Give --system" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_a_shipped_machine_is_what_the_card_s_kernels_give(card: str) -> None:
+    shipped, found = named(f"{card}-calibrated-1"), fitted(card).system
+    assert shipped.chip.launch_ns == pytest.approx(found.chip.launch_ns, rel=0.02)
+    assert shipped.memory.efficiency == pytest.approx(found.memory.efficiency, rel=0.02)
+    both = (
+        (shipped.chip.efficiency, found.chip.efficiency),
+        (shipped.chip.attention, found.chip.attention),
+        (shipped.memory.fetch_efficiency[""], found.memory.fetch_efficiency[""]),
+    )
+    for one, other in both:
+        assert [x for line in one for x in line] == pytest.approx([x for line in other for x in line], rel=0.03)
+    shipped.check()
+
+
+def test_rows_of_the_second_card_are_whole() -> None:
+    path = CARDS["h200"]
+    rows, about = read_measured(path)
+    assert text_of(rows, about) == path.read_text() and path.stat().st_size <= 150_000
+    assert "H200" in about["card"] and len({row.key for row in rows}) == len(rows)
 
 
 def test_the_page_is_what_the_command_makes_and_layers_are_near() -> None:

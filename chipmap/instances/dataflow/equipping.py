@@ -10,6 +10,7 @@ import msgspec
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Task
 from chipmap.instances.dataflow.machines import MACHINES, machine
+from chipmap.instances.dataflow.profiles import PROFILED
 from chipmap.instances.dataflow.system import System
 from chipmap.instances.dataflow.systems import CHIPS
 from chipmap.instances.dataflow.systems import system as of_chips
@@ -49,15 +50,15 @@ def named(text: str) -> System:
         return found
     parts = _SIZES.fullmatch(text)
     name, sizes = (parts["name"], parts["sizes"]) if parts else (text, None)
-    if text in MACHINES or text in CHIPS:
+    if text in MACHINES or text in CHIPS or text in PROFILED:
         name, sizes = text, None
     known = tuple(map(int, sizes.split("x"))) if sizes else ()
     try:
-        if name in MACHINES:
+        if name in MACHINES or name in PROFILED:
             return machine(name, known)
         if name in CHIPS:
             return of_chips(name, known or _USUAL)
     except InputError as error:
         raise InputError(error.what, "--system", error.remedy) from None
-    remedy = choices(name, {**MACHINES, **CHIPS}, "Names are") + " Sizes may follow: -8x4."
+    remedy = choices(name, [*MACHINES, *PROFILED, *CHIPS], "Names are") + " Sizes may follow: -8x4."
     raise InputError(f"no file and no system is called {text!r}", "--system", remedy)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chipmap.instances.dataflow.profiles import PROFILES, TYPICAL
+from chipmap.instances.dataflow.profiles import PROFILED
 from chipmap.instances.dataflow.system import Chip, Dimension, Memory, System
 from chipmap.records import InputError, choices, counted
 
@@ -149,13 +149,13 @@ MACHINES: dict[str, Machine] = {
 def machine(name: str, sizes: Sequence[int] = ()) -> System:
     """The shipped machine of this name with ``sizes`` chips in its dimensions (none given: as usual).
 
-    With ``-typical`` behind it, of one that has a profile, measured costs and shares are added to its data sheet
-    (:mod:`chipmap.instances.dataflow.profiles`). Raises :class:`InputError` for an unknown name, or for more dimensions
-    than the machine has.
+    With ``-typical`` or ``-calibrated`` behind it, of one that has such a profile, measured costs and shares are added
+    to its data sheet (:mod:`chipmap.instances.dataflow.profiles`). Raises :class:`InputError` for an unknown name, or
+    for more dimensions than the machine has.
     """
-    plain = name.removesuffix(TYPICAL)
-    if plain != name and plain in PROFILES:
-        return PROFILES[plain].on(MACHINES[plain].system(name, sizes))
+    if name in PROFILED:
+        plain, profile = PROFILED[name]
+        return profile.on(MACHINES[plain].system(name, sizes))
     if name not in MACHINES:
-        raise InputError(f"no machine is called {name!r}", "machine", choices(name, MACHINES))
+        raise InputError(f"no machine is called {name!r}", "machine", choices(name, [*MACHINES, *PROFILED]))
     return MACHINES[name].system(name, sizes)
