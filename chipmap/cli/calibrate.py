@@ -97,6 +97,10 @@ def _machine(args: argparse.Namespace) -> int:
     say(*map(_errors, found.errors), *(f"note: {note}" for note in found.notes))
     chip, memory = found.system.chip, found.system.memory
     say(f"launch {chip.launch_ns:g} ns, {memory.efficiency:.3g} of DRAM's rate, step {found.system.step_ns:g} ns")
+    for i, one in enumerate(found.system.network, 1):
+        if one.start_ns or one.efficiency < 1:
+            rate = f"{one.efficiency:.3g} of its rate"
+            say(f"dimension {i}: start {one.start_ns:g} ns, latency {one.latency_ns:g} ns a step, {rate}")
     write_file(args.out, found.system.to_json(indent=1))
     return 0
 
@@ -105,7 +109,7 @@ def _errors(one: Errors) -> str:
     """A line about a group of rows."""
     from chipmap.records.quantities import share
 
-    rows = f"{one.fitted} rows fitted, {one.judged} judge" if one.judged else f"{one.fitted} rows fitted"
+    rows = f"{one.fitted} rows fitted, {one.judged} judge" if one.judged else f"{one.fitted} rows fitted, none judges"
     fit = f"error {share(one.median)} (median), {share(one.worst)} (most)"
     return f"{one.group}: {rows}: {fit}; by the data sheet {share(one.sheet_median)}, {share(one.sheet_worst)}"
 

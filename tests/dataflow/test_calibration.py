@@ -151,6 +151,16 @@ def test_the_command_writes_a_machine_that_others_take(tmp_path: Path, capsys: p
     assert "Give --system" in capsys.readouterr().err
 
 
+def test_doubts_are_told() -> None:
+    row = KernelRow("product", "fp4", 1, 4096, 4096, 4096, 2 * 4096**3, 3 * 2 * 4096**2, 0, 1000.0)
+    found = calibrated(machine("h100-sxm", (1,)), Rows([row], [], [StepRow(5, 100.0, 90.0)]))
+    notes = " ".join(found.notes)
+    assert "1 row for" in notes and "1 kernel ran faster than the data sheet allows (row 1)" in notes
+    assert "no peak of fp4" in notes and found.system.step_ns == 0 and found.errors[0].judged == 0
+    with pytest.raises(InputError, match="units"):
+        calibrated(machine("h100-sxm", (1,)), Rows([row], [], []), units=10**7)
+
+
 @pytest.mark.parametrize("card", CARDS)
 def test_a_shipped_machine_is_what_the_card_s_kernels_give(card: str) -> None:
     shipped, found = named(f"{card}-calibrated-1"), fitted(card).system

@@ -16,7 +16,7 @@ import numpy as np
 from chipmap.instances.dataflow.machine_rows import CollectiveRow, KernelRow, Rows, StepRow
 from chipmap.instances.dataflow.sharding import among_chips, collective_ns
 from chipmap.instances.dataflow.system import Chip, Dimension, System
-from chipmap.records import InputError, listed
+from chipmap.records import InputError, counted, listed
 from chipmap.records.decimals import exact
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ DIGITS = 4
 
 
 class Errors(NamedTuple):
-    """Relative errors of a group of rows that weren't fitted (of all where too few are): the median and the most, and
-    those of the data sheet."""
+    """Relative errors of a group: of the rows that weren't fitted (where ``judged`` is 0, of those that were) the
+    median and the most, and those of the data sheet."""
 
     group: str
     fitted: int
@@ -180,6 +180,7 @@ def calibrated(system: System, rows: Rows, units: int = 0, formats: Sequence[str
         system = _collectives(system, i, [row for row in rows.collectives if row.dimension == i], errors, notes)
     if rows.steps:
         system = _steps(system, rows.steps, errors)
+    system.check()
     told = "; ".join(f"{one.group}: {one.median:.1%} median, {one.worst:.1%} at most" for one in errors)
     return Calibration(system.replace(notes=f"calibrated, errors: {told}"), errors, notes)
 
@@ -225,8 +226,27 @@ def _kernels(
         some = Kernels(chip, rate, units, mine)
         both = [np.abs(some.predicted(numbers) / some.ns - 1) for numbers in (by, sheet)]
         said = [float(f(each)) for each in both for f in (np.median, np.max)]
-        errors.append(Errors(group, many, len(mine), *said))
+        errors.append(Errors(group, many, len(mine) if any(row.group == group for row in judge) else 0, *said))
+    notes += _doubts(chip, rate, rows, len(fit), len(layout.first))
     return written(system, one, by)
+
+
+def _doubts(chip: Chip, rate: float, rows: Sequence[KernelRow], fitted: int, numbers: int) -> list[str]:
+    """What makes a fit doubtful: few rows, rows that beat the data sheet, formats without a peak."""
+    found = []
+    if fitted < numbers:
+        found.append(
+            f"{counted(fitted, 'row')} for {numbers} numbers: those that no row tells stay near where the fit began"
+        )
+    least = [max(row.flop / peak(chip, row), row.bytes / rate) for row in rows]
+    fast = [i for i, (row, ns) in enumerate(zip(rows, least, strict=True), 1) if row.ns < ns]
+    if fast:
+        what = f"{counted(len(fast), 'kernel')} ran faster than the data sheet allows (row {listed(map(str, fast))})"
+        found.append(f"{what}: is --system the machine, are masked FLOP counted, or was data in a cache?")
+    missing = sorted({row.format for row in rows if row.format and chip.peaks and row.format not in chip.peaks})
+    if missing:
+        found.append(f"the system states no peak of {listed(missing)}: its single peak counts")
+    return found
 
 
 def _weights(kinds: Sequence[str]) -> Vector:
@@ -318,7 +338,7 @@ def _collectives(system: System, i: int, rows: list[CollectiveRow], errors: list
     both = (np.array([start, latency, 1 / share]), np.array([0.0, 0.0, 1.0]))
     off = [np.abs(terms[kept] @ x / ns[kept] - 1) for x in both]
     said = [float(f(each)) for each in off for f in (np.median, np.max)]
-    errors.append(Errors(f"collectives of dimension {i + 1}", int((~judged).sum()), int(kept.sum()), *said))
+    errors.append(Errors(f"collectives of dimension {i + 1}", int((~judged).sum()), int(judged.sum()), *said))
     network = list(system.network)
     network[i] = network[i].replace(start_ns=start, latency_ns=latency, efficiency=share)
     return system.replace(network=tuple(network))
@@ -335,7 +355,7 @@ def _steps(system: System, rows: list[StepRow], errors: list[Errors]) -> System:
     terms = np.array([[1.0, float(row.kernels) if several else 0.0] for row in rows])
     ns, rest = (np.array(each) for each in ([row.ns for row in rows], [row.ns - row.busy_ns for row in rows]))
     best = lsq_linear(terms / ns[:, None], rest / ns, bounds=(0, np.inf))
-    step, gap = (float(f"{one:.{DIGITS}g}") for one in (best.x[0], best.x[1] if several else 0.0))
+    step, gap = (float(f"{one:.{DIGITS}g}") if one >= 1e-3 else 0.0 for one in (best.x[0], best.x[1] if several else 0))
     off = np.abs((ns - rest + terms @ np.array([step, gap])) / ns - 1)
     sheet = np.abs((ns - rest) / ns - 1)
     said = (float(f(each)) for each in (off, sheet) for f in (np.median, np.max))
