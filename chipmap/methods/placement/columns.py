@@ -108,7 +108,8 @@ class _Search:
                 return
 
     def _all_of(self, state: ChainState, target: int) -> Found | None:
-        """All states with loads below a target, without prices; None where there is no time for them."""
+        """All states with loads below a target, without prices; None where there is no time for them, and nothing found
+        where too many nets are open (higher targets, which join fewer units, may have fewer)."""
         graph = joined_by_budget(joined_by_dominance(state.problem, target), target)
         if not graph.placeable or cut_budget(graph, target).budget < 0:
             self.turn.bound(target, "columns")
@@ -117,6 +118,8 @@ class _Search:
             deadline = self.turn.deadline.share(MOST)
             devices = Devices(sweep(graph, target), deadline)
             found = placed(devices, None, MANY if self.run.clocked else TRAIL, False, True, deadline)
+        except TooWideError:
+            return Found(None, None, False, 0)
         except Stop:
             self.turn.deadline.check()
             return None
@@ -145,6 +148,11 @@ class _Search:
                     peak = _Search(self.turn, graph)._at(state, target, width, FIRST, 1)
                 else:
                     self.turn.bound(target, "columns")
+            except TooWideError:
+                if step + 1 == len(RISING):
+                    raise
+                step += 1
+                continue
             except Stop:
                 self.turn.deadline.check()
             if self.upper < upper:
