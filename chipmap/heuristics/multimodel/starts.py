@@ -2,25 +2,34 @@
 
 Window after window, models take paths of free chiplets, and each chiplet takes as many layers as fit. A part of what
 fits does so as well: for given chiplets nothing gets further. Which model goes first, and how many chiplets it may
-take, is drawn again until all layers have a place.
+take, is drawn again until all layers have a place. With ``grouped`` a layer goes where those that it shares a chiplet
+with are, and not where those are that it is to be apart from.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from random import Random
 
 from chipmap.heuristics.multimodel.bounds import least_segments
 from chipmap.instances.multimodel.instance import MAX_TOTAL
+from chipmap.instances.multimodel.pinned import Layer, Pinned, pinned
 from chipmap.instances.multimodel.problem import MultiProblem, Segment
 
+#: Chiplets and the layers behind the last ones on them.
+Path = Sequence[tuple[int, int]]
 #: Tries, and paths looked at for a model in a window.
 TRIES, PATHS = 100, 2_000
 
 
-def packed(problem: MultiProblem, seed: int = 0) -> list[list[Segment]] | None:
+def packed(problem: MultiProblem, seed: int = 0, grouped: bool = False) -> list[list[Segment]] | None:
     """Windows that hold all layers; None where no try finds such."""
-    random, reach = Random(seed), _Reach(problem)
+    random = Random(seed)
+    asked = pinned(problem) if grouped else None
     for turn in range(TRIES):
+        if not turn or asked is not None:  # what groups leave free depends on what stands already
+            reach = _Reach(problem) if asked is None else _Grouped(problem, asked)
         windows = _attempt(problem, random, reach, greedy=turn % 2 == 0)
         if windows is not None:
             return windows
@@ -39,6 +48,7 @@ def _attempt(problem: MultiProblem, random: Random, reach: _Reach, greedy: bool)
         for m in sorted(left, key=lambda m: -need[m] * (0.5 + random.random())):
             share = problem.chiplets if greedy else max(1, -(-need[m] // (problem.windows - w)) + random.randrange(2))
             path = reach.furthest(m, done[m], free, share, random)
+            reach.take(m, done[m], path)
             for c, end in path:
                 window.append((m, done[m], end - 1, c))
                 done[m] = end
@@ -57,7 +67,10 @@ class _Reach:
         self.costs = [(model.weights.tolist(), model.need.tolist()) for model in problem.models]
         self.known: dict[tuple[int, int, int], int] = {}
 
-    def end(self, m: int, first: int, c: int) -> int:
+    def take(self, m: int, first: int, path: Path) -> None:
+        """The layers from ``first`` on stand on a path."""
+
+    def end(self, m: int, first: int, c: int, path: Path = ()) -> int:
         """The layer behind the last one that fits on ``c`` with all from ``first`` on."""
         allowed = self.problem.allowed
         key = m, first, self.sizes[c] if allowed is None else c
@@ -88,5 +101,48 @@ class _Reach:
                 continue
             used = {c for c, _ in path}
             near = [c for c in self.problem.neighbours[at] if c in free and c not in used]
-            stack += [[*path, (c, self.end(m, end, c))] for c in near]
+            stack += [[*path, (c, self.end(m, end, c, ((-1, first), *path)))] for c in near]
         return best
+
+
+class _Grouped(_Reach):
+    """As far as layers fit where groups share a chiplet, or don't (C6): ``chip`` of the layers that stand already."""
+
+    def __init__(self, problem: MultiProblem, asked: Pinned) -> None:
+        super().__init__(problem)
+        self.chip: dict[Layer, int] = {}
+        self.mates = _others(asked.groups)
+        self.foes = _others(asked.apart)
+
+    def take(self, m: int, first: int, path: Path) -> None:
+        """The layers from ``first`` on stand on a path."""
+        for c, end in path:
+            self.chip |= {(m, k): c for k in range(first, end)}
+            first = end
+
+    def end(self, m: int, first: int, c: int, path: Path = ()) -> int:
+        """The layer behind the last one that fits on ``c`` with all from ``first`` on, behind a path of (chiplet,
+        layer behind its last) from (-1, the first layer) on."""
+        on_path = {(m, k): at for (_, a), (at, b) in pairwise(path) for k in range(a, b)}
+        last = super().end(m, first, c)
+        for k in range(first, last):
+            if any(on_path.get(one, self.chip.get(one, c)) != c for one in self.mates.get((m, k), ())):
+                return k
+            if any(
+                self._stands(one, on_path) == c or (one[0] == m and first <= one[1] < k)
+                for one in self.foes.get((m, k), ())
+            ):
+                return k
+        return last
+
+    def _stands(self, layer: Layer, on_path: dict[Layer, int]) -> int:
+        return on_path.get(layer, self.chip.get(layer, -1))
+
+
+def _others(groups: Iterable[tuple[Layer, ...]]) -> dict[Layer, set[Layer]]:
+    """By layer the others of its groups."""
+    found: dict[Layer, set[Layer]] = {}
+    for group in groups:
+        for one in group:
+            found.setdefault(one, set()).update(other for other in group if other != one)
+    return found

@@ -50,6 +50,8 @@ class Board:
         self.problem, self.instance, self.step = problem, problem.instance, step
         self.boxes: dict[int, Tiles] = {}
         number = {name: v for v, name in enumerate(problem.names)}
+        #: The least width and the least height of pinned kernels.
+        self.least: dict[int, tuple[int, int]] = {}
         self.pins = {number[pin.kernel]: pin for pin in self.instance.pins}
         self.together = [[number[name] for name in group] for group in self.instance.together]
         self.apart = [[number[name] for name in group] for group in self.instance.apart]
@@ -66,8 +68,14 @@ class Board:
         self.obstacles = [] if self.lattice else holes
 
     def areas(self, v: int) -> IntArray:
-        """[m, 4] what kernel ``v`` may not cover: other boxes, its forbidden rectangles, and not too many obstacles."""
+        """[m, 4] what kernel ``v`` may not cover: other boxes, the least of those that are pinned and don't stand yet,
+        its forbidden rectangles, and not too many obstacles."""
         others = [box for u, box in self.boxes.items() if u != v]
+        others += [
+            (pin.x, pin.y, *self.least.get(u, (pin.width or 1, pin.height or 1)))
+            for u, pin in self.pins.items()
+            if u != v and u not in self.boxes
+        ]
         return np.array([*others, *self.forbidden.get(v, ()), *self.obstacles], dtype=np.int64).reshape(-1, 4)
 
     def corners(

@@ -202,6 +202,9 @@ class _Start:
             return None
         for step in sorted({self.step, 1}, reverse=True)[: 1 if self.any else 2]:
             made = Builder(self.problem, self.fronts, step, self.deadline)
+            for v in made.board.pins:
+                sides = [size(one) for one in self.fronts.ways(made.board, v, tau)]
+                made.board.least[v] = (min((w for w, _ in sides), default=1), min((h for _, h in sides), default=1))
             order = sorted(self.order, key=lambda v: self._rank(made.board, v, tau, lower))
             if all(made.put(v, tau, lower) for v in order):
                 self.any = True

@@ -1,13 +1,14 @@
 """A problem narrowed to where its layers may run (C6): costs elsewhere are raised above those of any schedule.
 
 Schedules that obey C6 cost what they did, so every lower bound of the narrowed problem holds for them, whatever methods
-know of C6. Groups (``together``, ``apart``) are more than chiplets by layer: :func:`narrowed` leaves them out, and
-:func:`restricted` gives each of their layers one chiplet, of a schedule say. Then searches obey them.
+know of C6. Groups (``together``, ``apart``) are more than chiplets by layer: :func:`narrowed` leaves them out,
+:func:`restricted` gives each of their layers one chiplet, and :func:`parted` some, around a schedule. Then searches
+obey them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -83,6 +84,23 @@ def restricted(problem: MultiProblem, chips: dict[Layer, int]) -> MultiProblem:
     return _raised(plain, allowed)
 
 
+def parted(problem: MultiProblem, windows: Sequence[Sequence[Segment]], random: Random) -> MultiProblem:
+    """The problem with chiplets for the layers of groups around a schedule that obeys C6: layers that share one keep
+    it, and the chiplets that none of a group apart has are dealt out among it. Whatever obeys that obeys the groups."""
+    asked, chip = pinned(problem), chips_of(windows)
+    plain = problem.plain or problem
+    assert asked is not None
+    allowed = tuple(one.copy() for one in asked.allowed)
+    for group in asked.apart:
+        has = {chip[layer]: i for i, layer in enumerate(group)}
+        dealt = np.array([has.get(c, random.randrange(len(group))) for c in range(problem.chiplets)])
+        for i, (m, k) in enumerate(group):
+            allowed[m][k] &= dealt == i
+    for m, k in (layer for group in asked.groups for layer in group):
+        allowed[m][k] = np.arange(problem.chiplets) == chip[m, k]
+    return _raised(plain, allowed)
+
+
 def _raised(problem: MultiProblem, allowed: tuple[NDArray[np.bool_], ...]) -> MultiProblem:
     layers = sum(model.layers for model in problem.models)
     time = max(0, min(problem.most_time + 1, (MOST_TIME - problem.most_time) // layers))
@@ -114,17 +132,14 @@ def chips_of(windows: Sequence[Sequence[Segment]]) -> dict[Layer, int]:
     return {(m, k): c for window in windows for m, i, j, c in window for k in range(i, j + 1)}
 
 
-def grouped_chips(problem: MultiProblem, windows: Sequence[Sequence[Segment]]) -> dict[Layer, int]:
-    """The chiplets of the layers in groups, in a schedule."""
-    asked, chip = pinned(problem), chips_of(windows)
-    assert asked is not None
-    return {layer: chip[layer] for group in (*asked.groups, *asked.apart) for layer in group}
-
-
-def drawn_chips(problem: MultiProblem, random: Random) -> dict[Layer, int] | None:
-    """Chiplets for the layers in groups, drawn so that the groups obey C6; None where no try finds them."""
+def drawn_chips(
+    problem: MultiProblem, random: Random, near: Mapping[Layer, int] | None = None
+) -> dict[Layer, int] | None:
+    """Chiplets for the layers in groups, drawn so that the groups obey C6, if possible from those that ``near`` says of
+    a group's layers; None where no try finds them."""
     asked = pinned(problem)
     assert asked is not None
+    near = near or {}
     share = {layer: group for group in asked.groups for layer in group}
     layers = dict.fromkeys(layer for group in (*asked.groups, *asked.apart) for layer in group)
     units = list(dict.fromkeys(share.get(layer, (layer,)) for layer in layers))
@@ -138,7 +153,8 @@ def drawn_chips(problem: MultiProblem, random: Random) -> dict[Layer, int] | Non
             free = [int(c) for c in np.flatnonzero(asked.allowed[m][k]) if int(c) not in taken]
             if not free:
                 break
-            chips |= dict.fromkeys(unit, random.choice(free))
+            wanted = [near[layer] for layer in unit if near.get(layer) in free]
+            chips |= dict.fromkeys(unit, random.choice(wanted or free))
         else:
             return chips
     return None

@@ -13,8 +13,8 @@ from random import Random
 from chipmap.heuristics.multimodel.baselines import whole_models
 from chipmap.heuristics.multimodel.starts import packed
 from chipmap.instances.multimodel.instance import MultiSolution
-from chipmap.instances.multimodel.pinned import drawn_chips, grouped_chips, obeys, pinned, restricted
-from chipmap.instances.multimodel.problem import MultiProblem, placed, schedule
+from chipmap.instances.multimodel.pinned import Layer, chips_of, drawn_chips, obeys, parted, pinned, restricted
+from chipmap.instances.multimodel.problem import MultiProblem, Segment, placed, schedule
 from chipmap.methods.chain import Turn
 from chipmap.records import Record
 
@@ -41,7 +41,9 @@ def grouped(problem: MultiProblem) -> bool:
 
 
 def start_pinned(problem: MultiProblem, turn: Turn) -> None:
-    """Whole models or full chiplets, with chiplets drawn for the groups."""
+    """Full chiplets as groups allow them; then whole models or full chiplets, with chiplets drawn for the groups."""
+    if (windows := packed(problem, turn.run.options.seed, grouped=True)) is not None:
+        turn.solution(schedule(problem, windows), "full chiplets")
     for seed in range(DRAWS):
         turn.deadline.check()
         if (chips := drawn_chips(problem, Random(seed))) is None:
@@ -52,29 +54,42 @@ def start_pinned(problem: MultiProblem, turn: Turn) -> None:
 
 
 def search_groups(problem: MultiProblem, turn: Turn, most: int | None) -> None:
-    """Rounds of annealing in which the layers of groups keep their chiplets: those of the best schedule so far, and
-    drawn ones, in turns."""
+    """Rounds of annealing in which layers that share a chiplet keep it, and those apart have chiplets of their own:
+    around the best schedule so far and drawn ones, in turns. Before them one that leaves groups out: on chiplets near
+    its own groups may cost little."""
     from chipmap.heuristics.multimodel.annealing.search import rounds
 
-    run, random = turn.run, Random(turn.run.options.seed)
+    run, random, free = turn.run, Random(turn.run.options.seed), whole_models(problem) or packed(problem)
+    start = free
+    for free in rounds(problem, start, run.options.seed, turn.deadline, 1) if start is not None else ():
+        turn.solution(schedule(problem, free), "annealing")  # some of these may obey the groups
+    near = chips_of(free) if free is not None else {}
     for number in count():
         turn.deadline.check()
         if number == most:
             return
         best = run.best.solution if run.best is not None and number % 2 == 0 else None
-        if isinstance(best, MultiSolution):
-            first = placed(problem, best)
-            chips = grouped_chips(problem, first)
-            drawn = restricted(problem, chips)
-        elif (chosen := drawn_chips(problem, random)) is not None:
-            drawn = restricted(problem, chosen)
-            start = whole_models(drawn) or packed(drawn, number)
-            if start is None:
-                if most is None and run.best is None and number >= DRAWS:
-                    return  # the model's turn
-                continue
-            first = start
-        else:
-            return
+        first = (
+            placed(problem, best)
+            if isinstance(best, MultiSolution)
+            else _drawn(problem, random, near if number % 4 == 1 else {})
+        )
+        if first is None:
+            if most is None and run.best is None and number >= DRAWS:
+                return  # the model's turn
+            continue
+        drawn = parted(problem, first, random)
         for windows in rounds(drawn, first, 1_000 * run.options.seed + number, turn.deadline, 1):
             turn.solution(schedule(problem, windows), "annealing, groups on their chiplets")
+
+
+def _drawn(problem: MultiProblem, random: Random, near: dict[Layer, int]) -> list[list[Segment]] | None:
+    """A schedule that obeys C6: on chiplets near those of layers, or full chiplets as groups allow them, or on chiplets
+    that are drawn for the groups."""
+    seed = random.randrange(2**31)
+    if not near and (found := packed(problem, seed, grouped=True)) is not None:
+        return found
+    if (chips := drawn_chips(problem, random, near)) is None:
+        return None
+    drawn = restricted(problem, chips)
+    return whole_models(drawn) or packed(drawn, seed)
