@@ -9,8 +9,12 @@ import pytest
 
 from chipmap import solve
 from chipmap.formulations.multimodel.mip import build
+from chipmap.heuristics.multimodel.starts import packed
+from chipmap.inputs.plain import instance_of
 from chipmap.inputs.reading import read
 from chipmap.instances.multimodel import Forbidden, MultiInstance, Pin
+from chipmap.instances.multimodel.pinned import narrowed, parted, pinned
+from chipmap.instances.multimodel.problem import multi_problem, schedule
 from chipmap.records import InputError
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import SolveRequest
@@ -128,3 +132,21 @@ def test_pins_of_a_dict_are_merged() -> None:
     pinned = instance.replace(pins=(Pin(layer=name, chiplet=chip),))
     result = solve(instance, pin={"pins": {name: chip}})
     assert (result.objective, result.instance_hash) == (optimum(pinned), pinned.content_hash)
+
+
+def test_many_layers_apart_on_a_large_module() -> None:
+    """Forty pairs, most of one model, and five pairs together: a start without any search."""
+    random, instance = Random(4), instance_of("multimodel/scar-4-pipelined")
+    assert isinstance(instance, MultiInstance)
+    model = [name for name in names(instance) if name.startswith(f"{instance.models[0].name}/")]
+    pairs = [tuple(random.sample(model if turn % 3 else names(instance), 2)) for turn in range(40)]
+    rest = [name for name in names(instance) if not any(name in pair for pair in pairs)]
+    both = [tuple(rest[at : at + 2]) for at in random.sample(range(0, len(rest) - 1, 2), 5)]
+    asked = instance.replace(apart=tuple(pairs), together=tuple(both))
+    problem = narrowed(multi_problem(asked))
+    windows = packed(problem, grouped=True)
+    assert windows is not None and check(asked, schedule(problem, windows)).feasible
+    again = parted(problem, windows, random)
+    assert again.allowed is not None and pinned(problem) is not None
+    for m, first, last, c in (segment for window in windows for segment in window):
+        assert again.allowed[m][first : last + 1, c].all()

@@ -9,11 +9,15 @@ import msgspec
 import pytest
 
 from chipmap import solve
+from chipmap.heuristics.wafer.obstructed import floorplans, longest
+from chipmap.inputs.plain import instance_of
 from chipmap.instances.wafer import Fabric, Forbidden, Kernel, Pin, Placement, Rectangle, WaferInstance, Weights
+from chipmap.instances.wafer.instance import WaferSolution
 from chipmap.instances.wafer.kgraph import write_kgraph
 from chipmap.instances.wafer.pinned import fastest_in
 from chipmap.instances.wafer.problem import size, wafer_problem
 from chipmap.records import InputError
+from chipmap.validation.wafer.checker import check
 from tests.lanes import of_all
 from tests.wafer.page_pins import FIELDS, obeys, optimum, pinned_instance
 
@@ -123,3 +127,13 @@ def test_a_box_that_a_kernel_cannot_fill_is_a_reason_on_any_fabric() -> None:
         (reason,) = result.infeasibility
         assert reason.labels == labels and "pins[0]" in reason.message and "'k1'" in reason.message
     assert solve(large.replace(pins=()), threads=1, time_limit=1.0).objective is not None
+
+
+def test_every_second_kernel_of_a_large_floorplan_pinned() -> None:
+    """Boxes leave the corners of kernels free that are pinned and don't stand yet."""
+    plain = instance_of("wafer/bert-large")
+    assert isinstance(plain, WaferInstance)
+    made = longest(wafer_problem(plain))[-1]
+    pinned = plain.replace(pins=tuple(Pin(kernel=one.kernel, x=one.x, y=one.y) for one in made[::2]))
+    found = next(floorplans(wafer_problem(pinned), 1))
+    assert check(pinned, WaferSolution(placements=tuple(found))).feasible

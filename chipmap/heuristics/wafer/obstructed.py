@@ -6,7 +6,7 @@ far up it reaches, or the wires to the kernels that stand. Nothing is proved, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from math import isqrt
 
 import numpy as np
@@ -21,8 +21,9 @@ from chipmap.instances.wafer.vectors import Arguments, arguments, least_widths
 
 #: Target times between the least and the longest one, in equal ratios.
 TARGETS = 25
-#: Boxes of a kernel that are tried; convolutions times arguments up to which all arguments are.
-BOXES, CELLS = 10, 2_000_000
+#: Boxes of a kernel that are tried, and of one whose corner is pinned; convolutions times arguments up to which all
+#: arguments are.
+BOXES, PINNED, CELLS = 10, 100, 2_000_000
 #: Corners of the lattice on which a floorplan is begun.
 CORNERS = 40_000
 #: How a kernel weighs how far up it reaches, against the tiles that it takes (None: wires decide).
@@ -39,27 +40,27 @@ class Fronts:
         every = arguments(self.limit)
         cells = sum(len(convs) for convs in problem.type_arrays) * len(every.h)
         self.arguments: Arguments = every if cells <= CELLS else every.thinned(1 + cells // CELLS)
-        self.known: dict[tuple[int, int], list[Placement]] = {}
+        self.known: dict[tuple[int, int, int], list[Placement]] = {}
         self.fixed: dict[int, Placement | None] = {}
 
-    def of(self, t: int, tau: int) -> list[Placement]:
+    def of(self, t: int, tau: int, most: int = BOXES) -> list[Placement]:
         """Some boxes of the Pareto front of type ``t``, those of the fewest tiles and others over its whole length.
 
         They are those of the type's first kernel, at (0, 0).
         """
-        if (t, tau) not in self.known:
+        if (t, tau, most) not in self.known:
             convs, memory = self.problem.type_arrays[t], self.problem.memory
             if self.problem.tables[t] is None:
                 boxes = front(self.problem, *least_widths(convs, tau, memory, self.limit, self.arguments))
             else:
                 boxes = tabled(self.problem, t, tau)
-            smallest = np.argsort(boxes[:, 0] * boxes[:, 1], kind="stable")[: BOXES // 2]
-            spread = np.linspace(0, len(boxes) - 1, min(BOXES // 2, len(boxes))).astype(np.int64)
+            smallest = np.argsort(boxes[:, 0] * boxes[:, 1], kind="stable")[: most // 2]
+            spread = np.linspace(0, len(boxes) - 1, min(most // 2, len(boxes))).astype(np.int64)
             chosen = np.unique(np.concatenate([smallest, spread]))
             first = int(np.flatnonzero(self.problem.types == t)[0])
             listed = (Shape(*row) for row in boxes[chosen].tolist())
-            self.known[t, tau] = [place(self.problem, first, shape, tau, 0, 0) for shape in listed]
-        return self.known[t, tau]
+            self.known[t, tau, most] = [place(self.problem, first, shape, tau, 0, 0) for shape in listed]
+        return self.known[t, tau, most]
 
     def ways(self, board: Board, v: int, tau: int) -> Iterator[Placement]:
         """The boxes of kernel ``v`` within time ``tau``, at (0, 0); those that its pin allows."""
@@ -70,7 +71,7 @@ class Fronts:
             made = self.fixed[v]
             yield from () if made is None else (made,)
             return
-        for one in self.of(t, tau):
+        for one in self.of(t, tau, BOXES if pin is None else PINNED):
             if pin is not None and (pin.width is not None or pin.height is not None):
                 width, height = size(one)
                 made = fastest_in(self.problem, v, pin.width or width, pin.height or height)
@@ -155,7 +156,7 @@ class Builder:
 
 def longest(problem: WaferProblem, deadline: Deadline = Deadline()) -> list[list[Placement]]:
     """Floorplans at the longest time."""
-    return _Start(problem, deadline).at(max(problem.longest, 1))
+    return list(_Start(problem, deadline).at(max(problem.longest, 1)))
 
 
 def floorplans(problem: WaferProblem, least: int, deadline: Deadline = Deadline()) -> Iterator[list[Placement]]:
@@ -167,18 +168,25 @@ def floorplans(problem: WaferProblem, least: int, deadline: Deadline = Deadline(
     ratio = high / least
     taus = sorted({round(least * ratio ** (step / (TARGETS - 1))) for step in range(TARGETS)})
     start = _Start(problem, deadline)
-    found = start.at(taus[-1])
-    yield from found
+    found = yield from _told(start.at(taus[-1]))
     top = len(taus) - 1 if found else 0
     for step in sorted({start.step, 1}, reverse=True):
         start.step, low = step, 0
         while found and low < top:
             middle = (low + top) // 2
-            shorter = start.at(taus[middle])
-            yield from shorter
+            shorter = yield from _told(start.at(taus[middle]))
             low, top = (low, middle) if shorter else (middle + 1, top)
     if not found:
         yield from start.at(taus[len(taus) // 2])
+
+
+def _told(found: Iterator[list[Placement]]) -> Generator[list[Placement], None, bool]:
+    """Each of ``found`` as soon as it is there; whether there was any."""
+    some = False
+    for one in found:
+        some = True
+        yield one
+    return some
 
 
 class _Start:
@@ -189,9 +197,9 @@ class _Start:
         self.step = 1 + isqrt(problem.width * problem.height // CORNERS)
         self.order, self.any = depth_first_order(problem).tolist(), False
 
-    def at(self, tau: int) -> list[list[Placement]]:
+    def at(self, tau: int) -> Iterator[list[Placement]]:
         """The floorplans of each way to build one at time ``tau`` that ends with all kernels."""
-        return [one for lower in LOWER if (one := self.build(tau, lower)) is not None]
+        return (one for lower in LOWER if (one := self.build(tau, lower)) is not None)
 
     def build(self, tau: int, lower: float | None) -> list[Placement] | None:
         """All kernels, pins and groups first, then by wires or by size.
@@ -201,15 +209,27 @@ class _Start:
         if not all(self.fronts.of(t, tau) for t in range(len(self.problem.type_arrays))):
             return None
         for step in sorted({self.step, 1}, reverse=True)[: 1 if self.any else 2]:
-            made = Builder(self.problem, self.fronts, step, self.deadline)
-            for v in made.board.pins:
-                sides = [size(one) for one in self.fronts.ways(made.board, v, tau)]
-                made.board.least[v] = (min((w for w, _ in sides), default=1), min((h for _, h in sides), default=1))
-            order = sorted(self.order, key=lambda v: self._rank(made.board, v, tau, lower))
-            if all(made.put(v, tau, lower) for v in order):
-                self.any = True
-                return made.whole()
+            ahead: list[int] = []
+            while True:
+                made = self._begun(step, tau)
+                rank = {v: self._rank(made.board, v, tau, lower) for v in self.order if v not in ahead}
+                order = ahead[::-1] + sorted(rank, key=rank.__getitem__)
+                missing = next((v for v in order if not made.put(v, tau, lower)), None)
+                if missing is None:
+                    self.any = True
+                    return made.whole()
+                if missing not in made.board.pins or missing in ahead:
+                    break
+                ahead.append(missing)  # a pinned kernel without a place has to choose before others
         return None
+
+    def _begun(self, step: int, tau: int) -> Builder:
+        """An empty board, on which pinned kernels have their least sides."""
+        made = Builder(self.problem, self.fronts, step, self.deadline)
+        for v in made.board.pins:
+            sides = [size(one) for one in self.fronts.ways(made.board, v, tau)]
+            made.board.least[v] = (min((w for w, _ in sides), default=1), min((h for _, h in sides), default=1))
+        return made
 
     def _rank(self, board: Board, v: int, tau: int, lower: float | None) -> tuple[int, int, int, int]:
         sides = map(size, self.fronts.of(int(self.problem.types[v]), tau))
