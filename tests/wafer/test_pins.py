@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -9,7 +10,7 @@ import msgspec
 import pytest
 
 from chipmap import solve
-from chipmap.heuristics.wafer.obstructed import floorplans, longest
+from chipmap.heuristics.wafer.obstructed import floorplans
 from chipmap.inputs.plain import instance_of
 from chipmap.instances.wafer import Fabric, Forbidden, Kernel, Pin, Placement, Rectangle, WaferInstance, Weights
 from chipmap.instances.wafer.instance import WaferSolution
@@ -129,11 +130,12 @@ def test_a_box_that_a_kernel_cannot_fill_is_a_reason_on_any_fabric() -> None:
     assert solve(large.replace(pins=()), threads=1, time_limit=1.0).objective is not None
 
 
-def test_every_second_kernel_of_a_large_floorplan_pinned() -> None:
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_many_kernels_pinned_to_the_corners_of_a_floorplan(step: int) -> None:
     """Boxes leave the corners of kernels free that are pinned and don't stand yet."""
-    plain = instance_of("wafer/bert-large")
+    plain = instance_of("wafer/ispd2020-I")
     assert isinstance(plain, WaferInstance)
-    made = longest(wafer_problem(plain))[-1]
-    pinned = plain.replace(pins=tuple(Pin(kernel=one.kernel, x=one.x, y=one.y) for one in made[::2]))
+    made = list(islice(floorplans(wafer_problem(plain), 1), 9))[-1]
+    pinned = plain.replace(pins=tuple(Pin(kernel=one.kernel, x=one.x, y=one.y) for one in made[::step]))
     found = next(floorplans(wafer_problem(pinned), 1))
     assert check(pinned, WaferSolution(placements=tuple(found))).feasible
