@@ -156,7 +156,6 @@ TOLD = (
     "advice",
     "no proof",
     "coarse",
-    "learned",
 )
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from chipmap.families.plan_formats import CHROME_TRACE, JAX, OF_DEGREES, TABLE
-from chipmap.family import AuxiliaryModel, Family, Formulation, Scope, generators, methods
+from chipmap.family import Family, Formulation, generators, methods
 
 PAPER = "DFModel: Design Space Optimization of Large-Scale Systems Exploiting Dataflow Mappings, sections III to VIII"
-UNEQUAL = "the stages on groups of unequal chips, whose times are known"
 
 FAMILY = Family(
     name="dataflow",
@@ -66,18 +65,6 @@ FAMILY = Family(
         Formulation("dataflow/mip", "mip", "chipmap.formulations.dataflow.mip:build", PAPER + ", equations 1 to 7"),
         Formulation(
             "dataflow/cpsat", "cpsat", "chipmap.formulations.dataflow.cpsat:build", PAPER + ", equations 1 to 7"
-        ),
-    ),
-    auxiliary_models=(
-        AuxiliaryModel(
-            "dataflow/unequal-mip", "mip", "chipmap.formulations.dataflow.mip_unequal:build", Scope.SUBSET, UNEQUAL
-        ),
-        AuxiliaryModel(
-            "dataflow/unequal-cpsat",
-            "cpsat",
-            "chipmap.formulations.dataflow.cpsat_unequal:build",
-            Scope.SUBSET,
-            UNEQUAL,
         ),
     ),
     generators=generators(

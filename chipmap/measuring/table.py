@@ -11,14 +11,11 @@ from chipmap.measuring.passes import Measured, Operation
 from chipmap.records import InputError
 from chipmap.records.text import csv_text
 
-#: FLOP and bytes (:mod:`chipmap.instances.works`): what times of other networks are learned from.
-WORK = ("flop", "read", "weights", "written")
-OLD = ("graph", "operation", "module", "operator", "class", "ns", "repeat", "samples")
-COLUMNS = (*OLD, *WORK)
+COLUMNS = ("graph", "operation", "module", "operator", "class", "ns", "repeat", "samples")
 
 
 def text(found: Mapping[str, Measured], kind: str) -> str:
-    """The table of all graphs: times in ns, the repeat error as a fraction, all samples, FLOP and bytes."""
+    """The table of all graphs: times in ns, the repeat error as a fraction, all samples."""
     return csv_text(
         COLUMNS,
         (
@@ -31,7 +28,6 @@ def text(found: Mapping[str, Measured], kind: str) -> str:
                 f"{one.ns:.1f}",
                 "" if one.repeat is None else f"{one.repeat:.4f}",
                 ";".join(f"{sample:.1f}" for sample in one.samples),
-                *(one.sizes or ("",) * len(WORK)),
             )
             for graph, measured in found.items()
             for name, one in measured.operations.items()
@@ -44,7 +40,7 @@ def earlier(path: Path, kind: str) -> dict[str, Measured]:
     if not path.exists():
         return {}
     rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"), newline=""))
-    if tuple(rows.fieldnames or ()) not in (OLD, COLUMNS):
+    if tuple(rows.fieldnames or ()) != COLUMNS:
         raise InputError("is no table that `chipmap measure` has written", str(path), "Give --out another name.")
     found: dict[str, Measured] = {}
     for row in rows:
@@ -54,10 +50,8 @@ def earlier(path: Path, kind: str) -> dict[str, Measured]:
             raise InputError(what, at, "Keep one file for each class of devices, and give --costs each of them.")
         try:
             samples = [float(sample) for sample in row["samples"].split(";")]
-            given = [row.get(name) or "" for name in WORK]
-            sizes = tuple(map(int, given)) if all(given) else ()
         except (ValueError, AttributeError):
-            raise InputError("has samples or sizes that are no numbers", at, "Measure into a new file.") from None
+            raise InputError("has samples that are no numbers", at, "Measure into a new file.") from None
         measured = found.setdefault(row["graph"], Measured())
-        measured.operations[row["operation"]] = Operation(row["module"], row["operator"], samples, sizes)
+        measured.operations[row["operation"]] = Operation(row["module"], row["operator"], samples)
     return found

@@ -14,12 +14,13 @@ from numba import njit
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.bounds.clusters import SHAPES, plan
-from chipmap.heuristics.wafer.bounds.elimination import Elimination, Strip
-from chipmap.heuristics.wafer.bounds.packing import COUNT, functions
+from chipmap.heuristics.wafer.bounds.elimination import SIZE, Elimination
+from chipmap.heuristics.wafer.bounds.packing import Ranges, Strip, functions
 from chipmap.heuristics.wafer.bounds.score import NoFloorplanError, bounds
 from chipmap.heuristics.wafer.bounds.states import Tables
 from chipmap.instances.wafer import Fabric, Kernel, Placement, WaferInstance, Weights
 from chipmap.instances.wafer.problem import WaferProblem, conv_time, evaluate, least_ks, memory_k, wafer_problem
+from tests.lanes import of_all
 
 #: Edge lists of the graphs that the tests use, by number of kernels.
 GRAPHS: dict[int, list[list[tuple[int, int]]]] = {
@@ -155,7 +156,7 @@ def bound(problem: WaferProblem, upper: int | None = None, checks: int = 120) ->
     return result
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(of_all(400, few=24)))
 def test_not_above_the_optimum_of_tiny_instances(seed: int) -> None:
     random = Random(seed)
     n = random.choice((1, 2, 2, 3, 3, 3))
@@ -172,7 +173,7 @@ def test_not_above_the_optimum_of_tiny_instances(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_strips_and_multipliers_at_one_time(seed: int) -> None:
-    """Any split of the strip, any multipliers: the lesser of the two parts is at most the least wire and adapters."""
+    """Any split of both ranges, any multipliers: the least of the parts is at most the least wire and adapters."""
     random = Random(500 + seed)
     side = random.randint(5, 8)
     problem = make(random, 3, random.choice(GRAPHS[3]), (side, side if seed % 2 else side + 1), blocks=False)
@@ -184,10 +185,16 @@ def test_strips_and_multipliers_at_one_time(seed: int) -> None:
         program = Elimination(problem, tables, arguments)
         states = (tables.states if arguments else tables.fronts)(problem.longest)
         for _ in range(4):
-            middle = random.randint(1, 2 * problem.height)
-            parts = Strip(0, middle), Strip(middle, 2 * problem.height)
-            multipliers = np.array([random.choice((0, 0, 0, 1, 5, 20)) for _ in range(COUNT)], dtype=np.float64)
-            values = [program.evaluate(states, strip, multipliers, Deadline()).value for strip in parts]
+            middles = [random.randint(1, 2 * side) for side in (problem.width, problem.height)]
+            strips = [
+                (Strip(0, middle), Strip(middle, 2 * side))
+                for middle, side in zip(middles, (problem.width, problem.height), strict=True)
+            ]
+            multipliers = np.array([random.choice((0, 0, 0, 1, 5, 20)) for _ in range(SIZE)], dtype=np.float64)
+            values = [
+                program.evaluate(states, Ranges(across, up), multipliers, Deadline()).value
+                for across, up in product(*strips)
+            ]
             assert best is None or min(values) <= best + 1e-6
 
 
@@ -246,9 +253,9 @@ def test_cases_of_a_cluster_hold(n: int) -> None:
     edges = np.array({2: [(0, 1)], 3: [(0, 1), (1, 2), (0, 2)], 4: [(0, 1), (1, 2), (2, 3), (0, 3)]}[n])
     for _ in range(40):
         boxes = np.array([(random.randint(1, 4), random.randint(1, 4)) for _ in range(n)])
-        cases = shape.root @ boxes[-1]
+        cases = shape.root[:, :2] @ boxes[-1]
         for j in range(n - 1):
-            cases = cases + shape.coefficients[shape.chosen[:, j]] @ boxes[j]
+            cases = cases + shape.coefficients[shape.chosen[:, j], :2] @ boxes[j]
         true = least_wire(boxes, edges, 8, 8) if n < 4 else least_wire(boxes, edges, 6, 6)
         assert true < 0 or cases.min() <= true
         close += int(cases.min() >= 0.8 * true)

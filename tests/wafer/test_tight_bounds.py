@@ -15,7 +15,7 @@ from chipmap.deadline import Deadline
 from chipmap.formulations.wafer.options import least_time
 from chipmap.heuristics.wafer.bounds import clusters
 from chipmap.heuristics.wafer.bounds.elimination import Elimination
-from chipmap.heuristics.wafer.bounds.packing import FloatArray, Packing
+from chipmap.heuristics.wafer.bounds.packing import COUNT, FloatArray, Packing, Ranges
 from chipmap.heuristics.wafer.bounds.score import bounds
 from chipmap.heuristics.wafer.bounds.single_kernel import least_score, single_kernels
 from chipmap.heuristics.wafer.exhaustive import solve as exhaust
@@ -123,26 +123,34 @@ def without_loads(monkeypatch: pytest.MonkeyPatch, rows: slice) -> None:
     """Inequalities that no box has a part in."""
     loads, penalty = Packing.loads, Packing.penalty
 
-    def fewer_loads(packing: Packing, x: IntArray, y: IntArray, strip: int) -> FloatArray:
-        found = loads(packing, x, y, strip)
+    def fewer_loads(packing: Packing, x: IntArray, y: IntArray, ranges: Ranges) -> FloatArray:
+        found = loads(packing, x, y, ranges)
         found[rows] = 0
         return found
 
-    def less_penalty(packing: Packing, x: IntArray, y: IntArray, strip: int, multipliers: FloatArray) -> FloatArray:
+    def less_penalty(packing: Packing, x: IntArray, y: IntArray, ranges: Ranges, multipliers: FloatArray) -> FloatArray:
         some = np.array(multipliers)
         some[rows] = 0
-        return penalty(packing, x, y, strip, some)
+        return penalty(packing, x, y, ranges, some)
 
     monkeypatch.setattr(Packing, "loads", fewer_loads)
     monkeypatch.setattr(Packing, "penalty", less_penalty)
 
 
 def no_dual_feasible_functions(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_loads(monkeypatch, slice(1, -2))
+    without_loads(monkeypatch, slice(1, None))
 
 
-def no_middle_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_loads(monkeypatch, slice(-2, None))
+def no_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packing inequalities that know nothing of the ranges of the centres."""
+    sides = Packing._sides
+    monkeypatch.setattr(Packing, "_sides", lambda packing, ranges: sides(packing, packing.whole))
+
+
+def no_discounts(monkeypatch: pytest.MonkeyPatch) -> None:
+    caps = Elimination.caps
+    free = np.append(np.ones(COUNT), np.zeros(2))
+    monkeypatch.setattr(Elimination, "caps", lambda program, ranges: np.where(free > 0, caps(program, ranges), 0.0))
 
 
 @pytest.mark.parametrize(
@@ -152,7 +160,8 @@ def no_middle_line(monkeypatch: pytest.MonkeyPatch) -> None:
         (drawn(60), no_triangles),
         (square(), no_squares),
         (drawn(26), no_strips),
-        (drawn(26), no_middle_line),
+        (drawn(26), no_ranges),
+        (drawn(13), no_discounts),
         (drawn(32), no_dual_feasible_functions),
         (drawn(125), no_dual_feasible_functions),
         (drawn(129), no_adapters),
@@ -163,7 +172,8 @@ def no_middle_line(monkeypatch: pytest.MonkeyPatch) -> None:
         "triangle in a row",
         "4-cycle",
         "strips",
-        "middle line",
+        "ranges of the centres",
+        "discounts",
         "height",
         "width",
         "adapters",

@@ -53,16 +53,20 @@ Parts = list[tuple[int, int]]
 
 
 class ClusterCase(NamedTuple):
-    """Coefficients of one case; where ``link`` >= 0, four times the least side of that member's link is added."""
+    """Coefficients of one case; where ``link`` >= 0, four times the least side of that member's link is added.
+
+    ``extra``: what the link adds, as member and coefficients.
+    """
 
     parts: Parts
     link: int = -1
+    extra: tuple[int, tuple[int, int]] = (0, (0, 0))
 
 
 class Cases(NamedTuple):
-    """Cases of a cluster: ``full`` [cases, members, 2]; the same as ``coefficients`` [e, 2] with ``chosen`` [cases,
-    members - 1], which one each member but the last (the root) has, and ``root`` [cases, 2], those of the root;
-    ``link`` [cases] as in :class:`ClusterCase`."""
+    """Cases of a cluster: ``full`` [cases, members, 4], coefficients of x and y, and what a link adds to them; the same
+    as ``coefficients`` [e, 4] with ``chosen`` [cases, members - 1], which one each member but the last (the root) has,
+    and ``root`` [cases, 4], those of the root; ``link`` [cases] as in :class:`ClusterCase`."""
 
     full: IntArray
     coefficients: IntArray
@@ -106,7 +110,8 @@ class Plan:
 
 
 def _both(cases: list[ClusterCase]) -> list[ClusterCase]:
-    return cases + [ClusterCase([(b, a) for a, b in case.parts], case.link) for case in cases]
+    turned = [(case, case.extra[1][::-1]) for case in cases]
+    return cases + [ClusterCase([(b, a) for a, b in c.parts], c.link, (c.extra[0], extra)) for c, extra in turned]
 
 
 def _triangle_cases(linked: tuple[bool, ...] = (False, False, False)) -> list[ClusterCase]:
@@ -123,7 +128,7 @@ def _row_cases(middle: int, linked: bool) -> list[ClusterCase]:
     more = [(middle, (-1, 1))] + [(u, extra) for u in range(3) if u != middle for extra in ((2, 0), (0, 1))]
     cases = [ClusterCase(parts, middle)]
     for at, (x, y) in more:
-        cases.append(ClusterCase([(a + x, b + y) if i == at else (a, b) for i, (a, b) in enumerate(parts)]))
+        cases.append(ClusterCase(parts, extra=(at, (x, y))))
     return cases
 
 
@@ -140,9 +145,13 @@ def _square_cases() -> list[ClusterCase]:
 
 
 def _cases(cases: list[ClusterCase]) -> Cases:
-    different = sorted({pair for case in cases for pair in case.parts[:-1]})
-    full = np.array([case.parts for case in cases], dtype=np.int64)
-    chosen = [[different.index(pair) for pair in case.parts[:-1]] for case in cases]
+    rows = [
+        [(*pair, *(case.extra[1] if i == case.extra[0] else (0, 0))) for i, pair in enumerate(case.parts)]
+        for case in cases
+    ]
+    different = sorted({row for case in rows for row in case[:-1]})
+    full = np.array(rows, dtype=np.int64)
+    chosen = [[different.index(row) for row in case[:-1]] for case in rows]
     return Cases(
         full,
         np.array(different, dtype=np.int64),
@@ -153,8 +162,8 @@ def _cases(cases: list[ClusterCase]) -> Cases:
 
 
 def _shape(cases: list[ClusterCase], factor: int) -> Shape:
-    across = [case for case in cases if not any(b for _, b in case.parts)]
-    up = [case for case in cases if not any(a for a, _ in case.parts)]
+    across = [case for case in cases if not case.extra[1][1] and not any(b for _, b in case.parts)]
+    up = [case for case in cases if not case.extra[1][0] and not any(a for a, _ in case.parts)]
     both = [case for case in cases if case not in across and case not in up]
     return Shape(_cases(cases), _cases(across), _cases(up), _cases(both) if both else None, factor)
 

@@ -10,12 +10,13 @@ computed exactly: clusters are eliminated from the leaves of the forest, and a m
 only through which of them agree, so that eight tables of minima per member suffice instead of all pairs of states.
 Adapters on a cycle: an argument that differs anywhere on it differs on at least two of its edges.
 
-**Strips.** Let the centres range over r half tiles in y. In a connected graph the wires have at least r half tiles in
-y: a path joins the lowest centre to the highest. So where all cases have parts in x only, the wire is at least their
-sum plus r. On a square fabric a floorplan may be transposed, so that the centres range over no less in x than in y:
-where all cases have parts in y only, the wire is at least their sum plus r as well. Tables per kernel and kind of parts
-so far carry this through the elimination; r <= r_high gives two more packing inequalities. So either all kernels share
-a row, or wires pay the way up, or some neighbours lie above each other and others beside each other.
+**Ranges.** Let the centres range over p half tiles in x and q in y. Then boxes meet the packing inequalities of smaller
+sides (:mod:`.packing`). In a connected graph the wires have at least q half tiles in y, as a path joins the outermost
+centres. A cycle that the path goes through has at least twice what the path has in it. So wires in y are at least d·q
+plus (1 - d) of their parts on edges and (1 - d / 2) of those on cycles, for any discount d in [0, 1]; the same holds in
+x with p and a discount of its own. Discounts are multipliers as the others are. What links add is discounted as edges
+are: all lines of the proof scale x and y. Where all cases have parts in x only, the wires in y cost q in full: tables
+per kernel and kind of parts so far carry this through the elimination.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import numpy as np
 from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.bounds.clusters import Cases, Cluster, Plan, Shape, plan
 from chipmap.heuristics.wafer.bounds.kernel import INFINITE, message
-from chipmap.heuristics.wafer.bounds.packing import COUNT, FloatArray, Packing
+from chipmap.heuristics.wafer.bounds.packing import COUNT, FloatArray, Packing, Ranges
 from chipmap.heuristics.wafer.bounds.states import AGREE, States, Tables
 from chipmap.instances.wafer.holes import obstacles
 from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem
@@ -40,15 +41,12 @@ ONLY_UP, ONLY_ACROSS, SOME_UP, SOME_ACROSS = (0, UP), (0, ACROSS), (UP, BOTH), (
 ANY = (0, UP, ACROSS, BOTH)
 
 
-class Strip(NamedTuple):
-    """The centres' y range over ``low`` to ``high`` half tiles."""
-
-    low: int
-    high: int
+#: Number of multipliers: those of the packing inequalities, and the discounts in x and in y.
+SIZE = COUNT + 2
 
 
 class Relaxed(NamedTuple):
-    """Ticks of wire and adapters with the multipliers' parts, and the derivative by each multiplier [COUNT]."""
+    """Ticks of wire and adapters with the multipliers' parts, and the derivative by each multiplier [SIZE]."""
 
     value: float
     slope: FloatArray
@@ -67,13 +65,28 @@ class _Sent(NamedTuple):
     picks: IntArray
 
 
+@dataclass(frozen=True, eq=False)
+class _Scale:
+    """What a half tile of parts costs: ``bridge`` [2] ticks in x and in y on an edge, ``cycle`` [2] on a cycle."""
+
+    bridge: FloatArray
+    cycle: FloatArray
+
+    def parts(self, coefficients: IntArray, members: int) -> FloatArray:
+        """[.., 2] ticks of coefficients [.., 4]."""
+        plain = self.bridge if members == 2 else self.cycle
+        scaled: FloatArray = coefficients[..., :2] * plain + coefficients[..., 2:] * self.bridge
+        return scaled
+
+
 @dataclass(eq=False)
 class _Sweep:
-    """One elimination: each kernel's states, the least side of its boxes and its tables by kind; what each cluster sent
-    by kind, its root's before."""
+    """One elimination: each kernel's states, ticks of its boxes' least side and its tables by kind; what each cluster
+    sent by kind, its root's before."""
 
     own: list[States]
-    thin: IntArray
+    scale: _Scale
+    thin: FloatArray
     values: list[dict[int, FloatArray]]
     sent: list[dict[int, _Sent]] = field(default_factory=list)
     before: list[dict[int, FloatArray]] = field(default_factory=list)
@@ -89,6 +102,8 @@ class Elimination:
         fabric = problem.instance.fabric
         self.packing = Packing(problem.width, problem.height, kept(fabric, "_obstacles", obstacles))
         self.wire = 2 * problem.instance.weights.wire
+        #: A discount of 1 as a multiplier.
+        self.discount = float(self.wire * 2 * max(problem.width, problem.height, 1)) or 1.0
         self._costs = {(f, c): self._mask_costs(f, c) for f in (1, 2) for c in (False, True)}
 
     @property
@@ -102,43 +117,45 @@ class Elimination:
         adapter = TICKS * self.problem.instance.weights.adapter * factor
         return np.array([adapter * ((not h) + (not w) + with_c * (not c)) for h, w, c in AGREE], dtype=np.float64)
 
-    def evaluate(self, states: list[States], strip: Strip, multipliers: FloatArray, deadline: Deadline) -> Relaxed:
-        """The bound for these multipliers λ [COUNT] (it may be infinite); ``deadline`` is asked once per cluster."""
+    def caps(self, ranges: Ranges) -> FloatArray:
+        """[SIZE] the largest multipliers: discounts are at most 1, and 0 where nothing is paid for the range."""
+        most = [self.discount if strip.low > 0 and self.wire and self.connected else 0.0 for strip in ranges]
+        return np.append(np.full(COUNT, np.inf), most)
+
+    def evaluate(self, states: list[States], ranges: Ranges, multipliers: FloatArray, deadline: Deadline) -> Relaxed:
+        """The bound for these multipliers [SIZE] (it may be infinite); ``deadline`` is asked once per cluster."""
         own = [states[t] for t in self.problem.types.tolist()]
         if any(len(s.x) == 0 for s in own):
-            return Relaxed(INFINITE, np.zeros(COUNT))
-        strips = strip.low > 0 and self.connected
-        penalties = [self.packing.penalty(s.x, s.y, strip.high, multipliers) for s in states]
-        loose = self.plan.loose.tolist()
+            return Relaxed(INFINITE, np.zeros(SIZE))
+        strips = max(ranges.across.low, ranges.up.low) > 0 and self.connected
+        less = np.minimum(multipliers[COUNT:], self.caps(ranges)[COUNT:]) / self.discount
+        scale = _Scale(self.wire * (1 - less), self.wire * (1 - less / 2))
+        penalties = [self.packing.penalty(s.x, s.y, ranges, multipliers[:COUNT]) for s in states]
+        loose = self.wire * self.plan.loose
         types = self.problem.types.tolist()
-        thin = np.array([min(s.x.min(), s.y.min()) for s in states])[types]
-        sweep = _Sweep(own, thin, [self._start(s, penalties[types[i]], loose[i], strips) for i, s in enumerate(own)])
+        thin = np.array([min(scale.bridge[0] * s.x.min(), scale.bridge[1] * s.y.min()) for s in states])[types]
+        start = [{0: penalties[types[i]] + loose[i] * np.minimum(s.x, s.y)} for i, s in enumerate(own)]
+        sweep = _Sweep(own, scale, thin, start)
         for cluster in self.plan.clusters:
             deadline.check()
             self._send(sweep, cluster, strips)
-        value, chosen, kind = self._ends(sweep, self.wire * strip.low if strips else 0)
-        self._trace(sweep, chosen, kind)
+        pays = self.wire * np.array([ranges.across.low, ranges.up.low]) * strips
+        value, chosen, kinds = self._ends(sweep, pays, less)
+        end = int(kinds[self.plan.roots[0]])
+        gains = pays * [bool(end & ACROSS), bool(end & UP)] - self._trace(sweep, chosen, kinds)
         x, y = np.array([(s.x[c], s.y[c]) for s, c in zip(own, chosen.tolist(), strict=True)]).T
-        slope = self.packing.loads(x, y, strip.high).sum(axis=1) - 1
-        return Relaxed(value - float(multipliers.sum()), slope)
+        slope = self.packing.loads(x, y, ranges).sum(axis=1) - 1
+        return Relaxed(value - float(multipliers[:COUNT].sum()), np.append(slope, gains / self.discount))
 
-    def _start(self, s: States, penalty: FloatArray, loose: int, strips: bool) -> dict[int, FloatArray]:
-        """A kernel's own tables; a loose edge costs its ends' parts in x or in y."""
-        across, up = self.wire * loose * s.x, self.wire * loose * s.y
-        if not strips or not loose:
-            return {0: penalty + np.minimum(across, up)}
-        tables = {UP: penalty + up, ACROSS: penalty + across}
-        return tables | {BOTH: penalty + np.minimum(across, up)} if loose > 1 else tables
-
-    def _ends(self, sweep: _Sweep, way_up: int) -> tuple[float, IntArray, IntArray]:
-        """The value, and the state and kind of every root."""
+    def _ends(self, sweep: _Sweep, pays: FloatArray, less: FloatArray) -> tuple[float, IntArray, IntArray]:
+        """The value, the state and kind of every root. Ranges are paid for in full where no parts lie along them."""
         value, chosen, kinds = 0.0, np.zeros(self.problem.n, np.int64), np.zeros(self.problem.n, np.int64)
-        square = self.problem.width == self.problem.height and self.problem.room is None
         for root in self.plan.roots:
             best = INFINITE
             for kind, table in sweep.values[root].items():
                 s = int(np.argmin(table))
-                end = float(table[s]) + (way_up if kind == ACROSS or (kind == UP and square) else 0)
+                share = np.where([kind & ACROSS, kind & UP], less, 1.0)
+                end = float(table[s]) + float(share @ pays)
                 if end < best:
                     best, chosen[root], kinds[root] = end, s, kind
             value += best
@@ -181,8 +198,14 @@ class Elimination:
                 continue
             values = np.concatenate([np.minimum.reduce(some) for some in tables])
             ends = sweep.thin[np.array(cluster.links)[cases.link]]
-            constants = self.wire * 4 * np.where(cases.link >= 0, ends, 0)
-            shape = (self.wire * cases.coefficients, cases.chosen, self.wire * cases.root, constants)
+            constants = 4.0 * np.where(cases.link >= 0, ends, 0)
+            size = len(cluster.members)
+            shape = (
+                sweep.scale.parts(cases.coefficients, size),
+                cases.chosen,
+                sweep.scale.parts(cases.root, size),
+                constants,
+            )
             added, picks = message((values, *boxes, start), top, shape, masks, self.groups)
             if best is None:
                 best = _Sent(options, added, np.full(len(added), number), picks)
@@ -191,18 +214,34 @@ class Elimination:
                 best.added[better], best.picks[better], best.option[better] = added[better], picks[better], number
         return best
 
-    def _trace(self, sweep: _Sweep, chosen: IntArray, kinds: IntArray) -> None:
-        """Fill in the states that give the value, from the roots."""
+    def _trace(self, sweep: _Sweep, chosen: IntArray, kinds: IntArray) -> FloatArray:
+        """Fill in the states that give the value, from the roots. Returns [2] by how much a discount of 1 lowers it."""
+        lower = np.zeros(2)
         for number in range(len(self.plan.clusters) - 1, -1, -1):
             *others, root = self.plan.clusters[number].members
             sent, before, s = sweep.sent[number], sweep.before[number], chosen[root]
             pairs = [(a, b) for a in before for b in sent if a | b == kinds[root]]
             kinds[root], kind = min(pairs, key=lambda pair: before[pair[0]][s] + sent[pair[1]].added[s])
             part = sent[kind]
-            allowed = part.options[part.option[s]][1]
+            cases, allowed = part.options[part.option[s]]
             for j, v in enumerate(others):
                 chosen[v] = pick = part.picks[s, j]
                 kinds[v] = min((k for k in allowed[j] if k in sweep.values[v]), key=lambda k: sweep.values[v][k][pick])
+            case = part.picks[s, -1]
+            lower += self._discounted(sweep, self.plan.clusters[number], cases, int(case), chosen)
+        return lower
+
+    def _discounted(self, sweep: _Sweep, cluster: Cluster, cases: Cases, case: int, chosen: IntArray) -> FloatArray:
+        """[2] ticks of a cluster's parts in x and in y that a discount of 1 takes away."""
+        sides = np.array([(sweep.own[v].x[chosen[v]], sweep.own[v].y[chosen[v]]) for v in cluster.members])
+        full = cases.full[case]
+        parts = full[:, :2] * (1.0 if len(cluster.members) == 2 else 0.5) + full[:, 2:]
+        taken: FloatArray = self.wire * (parts * sides).sum(axis=0)
+        if cases.link[case] >= 0:
+            other = sweep.own[cluster.links[cases.link[case]]]
+            least = np.array([other.x.min(), other.y.min()])
+            taken[np.argmin(sweep.scale.bridge * least)] += 4 * self.wire * least[np.argmin(sweep.scale.bridge * least)]
+        return taken
 
 
 def _options(shape: Shape, strips: bool) -> dict[int, list[Option]]:

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import linprog
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.wafer.bounds.elimination import Elimination, Strip
-from chipmap.heuristics.wafer.bounds.packing import COUNT, FloatArray
+from chipmap.heuristics.wafer.bounds.elimination import SIZE, Elimination
+from chipmap.heuristics.wafer.bounds.packing import FloatArray, Ranges
 from chipmap.heuristics.wafer.bounds.states import States
 
 #: Relative rounding error allowed for in sums of floating-point numbers.
@@ -32,8 +32,8 @@ class Climb:
     """
 
     patience: int
-    current: FloatArray = field(default_factory=lambda: np.zeros(COUNT))
-    best: FloatArray = field(default_factory=lambda: np.zeros(COUNT))
+    current: FloatArray = field(default_factory=lambda: np.zeros(SIZE))
+    best: FloatArray = field(default_factory=lambda: np.zeros(SIZE))
     value: float = -np.inf
     rests: bool = False
     _cuts: list[tuple[FloatArray, float]] = field(default_factory=list)
@@ -50,16 +50,16 @@ class Climb:
         """The value rounded down by more than its rounding error, then up: costs are whole ticks."""
         return max(0, ceil(self.value - ERROR * (1 + abs(self.value) + float(self.best.sum()))))
 
-    def climb(self, program: Elimination, states: list[States], strip: Strip, steps: int, deadline: Deadline) -> None:
+    def climb(self, program: Elimination, states: list[States], ranges: Ranges, steps: int, deadline: Deadline) -> None:
         """So many evaluations more, fewer where the search comes to rest."""
         for _ in range(steps):
-            relaxed = program.evaluate(states, strip, self.current, deadline)
+            relaxed = program.evaluate(states, ranges, self.current, deadline)
             if relaxed.value == np.inf:
                 self.value, self.rests = np.inf, True
                 return
             self._cuts.append((relaxed.slope, relaxed.value - float(relaxed.slope @ self.current)))
             self._move(relaxed.value)
-            self._next()
+            self._next(program.caps(ranges))
             if self.rests:
                 return
 
@@ -74,14 +74,15 @@ class Climb:
         if value > self.value:
             self.value, self.best = value, self.current.copy()
 
-    def _next(self) -> None:
+    def _next(self, caps: FloatArray) -> None:
         """The multipliers that the model likes best: max z, z <= slope · m + constant for every cut, m in the box."""
         slopes = np.array([slope for slope, _ in self._cuts])
         limits = np.array([constant for _, constant in self._cuts])
         low = np.maximum(0, self.best - self._radius)
-        high = self.best + self._radius
+        high = np.minimum(caps, self.best + self._radius)
+        low = np.minimum(low, high)
         result = linprog(
-            np.append(np.zeros(COUNT), -1.0),
+            np.append(np.zeros(SIZE), -1.0),
             A_ub=np.column_stack([-slopes, np.ones(len(slopes))]),
             b_ub=limits,
             bounds=[*zip(low, high, strict=True), (None, None)],

@@ -1,9 +1,10 @@
-"""Lower bounds on the score of a wafer instance: branch and bound over the time and the range of the centres.
+"""Lower bounds on the score of a wafer instance: branch and bound over the time and the ranges of the centres.
 
-The time T of a floorplan is a time that some kernel can have, and its centres range over some r half tiles in y. For
-T in [low, high] and r in a strip [r_low, r_high] every floorplan costs at least w_t · low plus the least wire and
-adapters of boxes sized for ``high`` within the strip (:mod:`.elimination`), as a kernel that meets T meets ``high``.
-The smallest value over parts (intervals × strips) that cover everything is a bound on every floorplan. The part that
+The time T of a floorplan is a time that some kernel can have, and its centres range over some half tiles in x and in
+y. For T in [low, high] and ranges within strips every floorplan costs at least w_t · low plus the least wire and
+adapters of boxes sized for ``high`` within the strips (:mod:`.elimination`), as a kernel that meets T meets ``high``.
+The smallest value over parts (intervals × strips) that cover everything is a bound on every floorplan. A square
+fabric without holes may be transposed, so that the range in x is no less than in y. The part that
 has it is split, or its multipliers are improved, again and again. Times below the first interval are excluded because
 the boxes need more than the fabric (:mod:`.packing`).
 """
@@ -19,16 +20,19 @@ from math import gcd
 import numpy as np
 
 from chipmap.deadline import Deadline, Stop
-from chipmap.heuristics.wafer.bounds.elimination import Elimination, Strip
+from chipmap.heuristics.wafer.bounds.elimination import Elimination
 from chipmap.heuristics.wafer.bounds.multipliers import ERROR, Climb
-from chipmap.heuristics.wafer.bounds.packing import COUNT
+from chipmap.heuristics.wafer.bounds.packing import COUNT, Ranges, Strip
 from chipmap.heuristics.wafer.bounds.states import States, Tables
 from chipmap.instances.wafer.problem import TICKS, WaferProblem
 
 #: Where the times of a part weigh less than this part of the bound, it gets its best multipliers and then strips.
 NARROW = 0.003
-#: Where the range of the centres is split, in half tiles per tile of the fabric's height.
-WAY_UP = 0.4
+#: Where a range of the centres is split at the latest above its low end, in half tiles per tile of the fabric's side;
+#: no strip narrower than ``THIN`` is split.
+WAY, THIN = 0.4, 0.02
+#: A strip is split where its ends differ in wire by more than this many times what the ends of the times differ.
+WIDE = 50.0
 #: Steps on the multipliers at a time, on Pareto fronts and on states with arguments.
 COARSE, FINE = 8, 2
 
@@ -44,7 +48,7 @@ class Part:
     bound: int
     low: int
     high: int = field(compare=False)
-    strip: Strip = field(compare=False)
+    ranges: Ranges = field(compare=False)
     coarse: Climb = field(compare=False, default_factory=lambda: Climb(patience=12))
     fine: Climb = field(compare=False, default_factory=lambda: Climb(patience=3))
 
@@ -73,7 +77,8 @@ class _Search:
         self.tables = Tables(problem)
         self.coarse = Elimination(problem, self.tables, arguments=False)
         self.fine = Elimination(problem, self.tables, arguments=True) if self.tables.adapters else None
-        self.whole = Strip(0, 2 * problem.height)
+        self.whole = self.coarse.packing.whole
+        self.square = problem.width == problem.height and problem.room is None
         self.best = 0
         #: No floorplan has a higher score: each edge is shorter than the fabric's sides together, with three adapters.
         edges = len(problem.edges)
@@ -115,15 +120,34 @@ class _Search:
             self._climb(part, part.fine, self.fine, FINE if narrow else 1)
         elif not narrow:
             self._split_time(part)
-        elif part.strip == self.whole and self.wire and self.coarse.connected:
-            middle = int(WAY_UP * self.problem.height)
-            self._child(part, part.low, part.high, Strip(0, middle))
-            self._child(part, part.low, part.high, Strip(middle, self.whole.high))
+        elif (at := self._widest(part, across)) >= 0:
+            self._split_range(part, at)
         elif part.high > part.low:
             self._split_time(part)
         else:
             return False
         return True
+
+    def _widest(self, part: Part, across: int) -> int:
+        """Which range (0: x, 1: y) is to be split; -1 for none."""
+        sides = (self.problem.width, self.problem.height)
+        if not self.wire or not self.coarse.connected:
+            return -1
+        extent = [strip.high - strip.low for strip in part.ranges]
+        at = 0 if extent[0] > extent[1] else 1
+        if extent[at] <= 2 * THIN * sides[at] + 1 or self.wire * extent[at] < WIDE * across:
+            return -1
+        return at
+
+    def _split_range(self, part: Part, at: int) -> None:
+        low, high = part.ranges[at]
+        middle = min((low + high) // 2, low + int(WAY * (self.problem.width, self.problem.height)[at]))
+        for strip in (Strip(low, middle), Strip(middle, high)):
+            ranges = Ranges(*(strip if i == at else other for i, other in enumerate(part.ranges)))
+            if self.square:
+                (left, right), (bottom, top) = ranges
+                ranges = Ranges(Strip(max(left, bottom), right), Strip(bottom, min(top, right)))
+            self._child(part, part.low, part.high, ranges)
 
     def _split_time(self, part: Part) -> None:
         low, high = part.low, part.high
@@ -131,14 +155,14 @@ class _Search:
         later = self.tables.next_time(middle + 1)
         if self.tables.next_time(low + 1) > middle:
             middle = low
-        self._child(part, low, middle, part.strip)
+        self._child(part, low, middle, part.ranges)
         if later <= high:
             part.bound += self.weight * (later - low)
             part.low = later
             self._push(part)
 
-    def _child(self, part: Part, low: int, high: int, strip: Strip) -> None:
-        child = Part(part.bound, low, high, strip)
+    def _child(self, part: Part, low: int, high: int, ranges: Ranges) -> None:
+        child = Part(part.bound, low, high, ranges)
         child.coarse.current = part.coarse.best.copy()
         if part.fine.started:
             child.fine.current = part.fine.best.copy()
@@ -146,7 +170,7 @@ class _Search:
 
     def _climb(self, part: Part, climb: Climb, program: Elimination, steps: int) -> None:
         states = self._states(part.high, program.arguments)
-        climb.climb(program, states, part.strip, steps, self.deadline)
+        climb.climb(program, states, part.ranges, steps, self.deadline)
         if climb.value < np.inf:
             rest = -(-climb.floor // self.unit) * self.unit
             part.bound = max(part.bound, self.weight * part.low + rest)
@@ -180,6 +204,5 @@ class _Search:
         for front, count in zip(self.tables.fronts(time), counts.tolist(), strict=True):
             if len(front.x) == 0:
                 return False
-            strip = 2 * self.problem.height
-            total += count * self.coarse.packing.loads(front.x, front.y, strip).min(axis=1)
+            total += count * self.coarse.packing.loads(front.x, front.y, self.whole).min(axis=1)
         return bool((total <= 1 + ERROR).all())
