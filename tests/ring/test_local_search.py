@@ -16,6 +16,7 @@ from chipmap.heuristics.ring.local_search.search import Effort, LocalSearch, clo
 from chipmap.inputs.reading import generate
 from chipmap.instances.ring import RingInstance, RingSolution
 from chipmap.instances.ring.contraction import contract
+from chipmap.instances.ring.instance import Forbidden, Pin
 from chipmap.instances.ring.loads import loads, terms
 from chipmap.instances.ring.problem import ring_problem
 from chipmap.instances.ring.variants import without
@@ -100,6 +101,31 @@ def test_mappings_are_valid_and_better(mode: str) -> None:
 
     LocalSearch(problem).improve(start, take, 0, doublings=0)
     assert len(values) == 12 or values[-1] < 0.9 * values[0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pins_and_groups_apart_are_obeyed(seed: int) -> None:
+    """Every third operation of a greedy mapping pinned, two forbidden a chip, five pairs apart; then it gets better."""
+    plain, random = wide(), Random(seed)
+    start = greedy(ring_problem(plain))
+    assert start is not None
+    names = [one.name for one in plain.graph.operations]
+    pairs = [(u, v) for u in range(1, len(names), 3) for v in range(2, len(names), 3) if start[u] != start[v]]
+    instance = plain.replace(
+        pins=tuple(Pin(operation=names[v], chip=start[v]) for v in range(0, len(names), 6)),
+        forbidden=tuple(Forbidden(operation=names[v], chips=((start[v] + 3) % 12,)) for v in (1, 2)),
+        apart=tuple((names[u], names[v]) for u, v in random.sample(pairs, 5)),
+    )
+    problem, values = ring_problem(instance), [max(terms(ring_problem(instance), start))]
+
+    def take(chips: tuple[int, ...]) -> bool:
+        certificate = check(instance, RingSolution(chips=chips))
+        assert certificate.feasible and certificate.objective < values[-1]
+        values.append(certificate.objective)
+        return len(values) < 4
+
+    LocalSearch(problem).improve(start, take, 0, seed, doublings=0)
+    assert len(values) > 1
 
 
 @pytest.mark.parametrize("seed", range(12))

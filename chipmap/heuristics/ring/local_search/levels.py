@@ -84,6 +84,8 @@ class LevelSearch:
     """
 
     def __init__(self, search: LocalSearch) -> None:
+        if search.restricted:
+            raise ValueError("levels know no pins, forbidden chips or groups apart")
         self.search, self.problem = search, search.problem
         self.widest = widest(self.problem, search.operations)
         if not self.widest.max(initial=0):

@@ -23,7 +23,8 @@ class Net(NamedTuple):
 
     The storages that v makes are ``made[made_first[v] : made_first[v + 1]]``; likewise those that it ``reads``, the
     shared constants (``shared``) that it reads, and the ``readers`` of a storage. ``producer``, ``link`` ticks and
-    ``bytes`` are per storage, ``shared_bytes`` per shared constant.
+    ``bytes`` are per storage, ``shared_bytes`` per shared constant. ``allowed`` [n, C]: the chips of each operation
+    (empty: it may go anywhere).
     """
 
     ticks: Any
@@ -40,6 +41,7 @@ class Net(NamedTuple):
     link: Any
     bytes: Any
     shared_bytes: Any
+    allowed: Any
 
 
 class Place(NamedTuple):

@@ -137,6 +137,16 @@ def _draw(net: Net, place: Place, random: Any, found: Any, to: Any) -> int:
 
 
 @njit(part=True)
+def _allowed(net: Net, count: int, found: Any, to: Any) -> int:
+    """``count``, or 0 where an operation of a move may not be on its new chip."""
+    if len(net.allowed):
+        for i in range(count):
+            if not net.allowed[found[i], to[i]]:
+                return 0
+    return count
+
+
+@njit(part=True)
 def _reach(net: Net, place: Place, v: int) -> Any:
     """(first, last chip) whose loads depend on where v is: those of its producers and of their and its readers."""
     first = last = place.chip[v]
@@ -188,7 +198,7 @@ def anneal(net: Net, place: Place, goal: Goal, levels: Levels, heat: Heat, moves
         if len(levels.of):
             count = draw_in_levels(net, place, levels, heat.random, found, to)
         else:
-            count = _draw(net, place, heat.random, found, to)
+            count = _allowed(net, _draw(net, place, heat.random, found, to), found, to)
         if not count:
             continue
         first, last = len(place.work), 0

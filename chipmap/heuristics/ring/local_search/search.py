@@ -75,10 +75,12 @@ class LocalSearch:
             raise ValueError("the local search rests on C1")
         if problem.chips > MOST_CHIPS:
             raise ValueError(f"the local search takes at most {MOST_CHIPS} chips")
-        if problem.groups or problem.apart or any(chips is not None for chips in problem.allowed):
-            raise ValueError("the local search knows no pins, forbidden chips or groups together or apart")
+        if problem.groups:
+            raise ValueError("the local search knows no groups together that aren't merged")
         self.problem = problem
         self.operations = [v for v in problem.order if problem.computing[v]]
+        #: Whether pins, forbidden chips or groups apart are in force: numbers of chips then matter.
+        self.restricted = bool(problem.apart) or any(chips is not None for chips in problem.allowed)
         self.net = _net(problem, self.operations)
 
     def improve(
@@ -105,24 +107,49 @@ class LocalSearch:
             target = max(lower, value - max(1, int(step * value)))
             turn, hot = divmod(tries, len(HOT))
             effort = Effort(HOT[hot], PRICES[turn % len(PRICES)], moves)
+            if self.restricted:
+                self.net = self.net._replace(allowed=self._around(best, random))
             found = self.attempt(best, target, effort, random, deadline)
+            if found is not None and self.restricted and self.problem.has("C2"):
+                found = found if len(np.unique(found)) == found.max() + 1 else None
             if found is None and not deadline.keep_going():
                 return
             if found is None:
                 step, tries, failed = max(STEPS[1], step / 2), tries + 1, failed + 1
                 moves *= 1 if failed % (len(HOT) * len(PRICES)) else 2
                 continue
-            best = closed(found)
+            best = found if self.restricted else closed(found)
             mapping = self.mapping(best)
             value = max(terms(self.problem, np.maximum(mapping, 0)))
             step, failed = min(STEPS[0], 1.5 * step), 0
             if not take(tuple(mapping.tolist())):
                 return
 
+    def _around(self, best: IntArray, random: NDArray[np.uint64]) -> IntArray:
+        """The chips that each operation may have beside that of ``best`` [n, C]: those of pins. Chips that none of a
+        group apart has are dealt out among it, anew each time."""
+        problem, dealer = self.problem, np.random.default_rng(int(random[0]))
+        allowed = np.ones((len(self.operations), problem.chips), dtype=bool)
+        number = {v: i for i, v in enumerate(self.operations)}
+        for v, i in number.items():
+            if (chips := problem.allowed[v]) is not None:
+                allowed[i] = [c in chips for c in range(problem.chips)]
+        for group in problem.apart:
+            members = [number[v] for v in group if v in number]
+            dealt = dealer.integers(len(members), size=problem.chips) if members else np.zeros(0)
+            for j, i in enumerate(members):
+                dealt[best[i]] = j
+            for j, i in enumerate(members):
+                allowed[i] &= dealt == j
+        return allowed
+
     def first(
         self, chips: Sequence[int] | IntArray, seed: int = 0, deadline: Deadline = Deadline()
     ) -> tuple[int, ...] | None:
-        """A mapping that obeys C3 and C4, found from ``chips`` [n], which need obey C1 only; None where tries fail."""
+        """A mapping that obeys C3 and C4, found from ``chips`` [n], which need obey C1 only; None where tries fail, or
+        under pins."""
+        if self.restricted:
+            return None
         random = np.array([seed], dtype=np.uint64)
         start = np.asarray(chips, dtype=np.int64)[self.operations]
         moves = min(TRIES, EACH * len(self.operations) ** 2)
@@ -212,4 +239,5 @@ def _net(problem: RingProblem, operations: list[int]) -> Net:
         link=on.ticks,
         bytes=on.bytes,
         shared_bytes=on.shared_bytes,
+        allowed=np.zeros((0, 0), dtype=bool),
     )
