@@ -120,7 +120,7 @@ def test_pins_and_groups_apart_are_obeyed(seed: int) -> None:
 
     def take(chips: tuple[int, ...]) -> bool:
         certificate = check(instance, RingSolution(chips=chips))
-        assert certificate.feasible and certificate.objective < values[-1]
+        assert certificate.feasible and certificate.objective is not None and certificate.objective < values[-1]
         values.append(certificate.objective)
         return len(values) < 4
 
