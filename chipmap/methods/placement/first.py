@@ -19,7 +19,7 @@ from chipmap.heuristics.placement.shared import part_bytes
 from chipmap.heuristics.placement.starts import human
 from chipmap.heuristics.placement.starts.apart import set_apart
 from chipmap.heuristics.placement.starts.filling import filled
-from chipmap.heuristics.placement.starts.frugal import frugal_order, held_static, peaks_of
+from chipmap.heuristics.placement.starts.frugal import frugal_order, held_static, peaks_at_least, peaks_of
 from chipmap.heuristics.placement.starts.in_order import Times, times_alone, times_in_order
 from chipmap.heuristics.placement.starts.plain_blocks import blocks
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
@@ -123,7 +123,8 @@ def _shortest(
     schedule: Callable[[PlacementProblem, IntArray, list[int]], Times | None] = times_in_order,
 ) -> bool:
     """Report the shortest valid schedule on these ``devices``; whether there is one."""
-    made = [(device, times) for device in devices if (times := schedule(problem, device, order)) is not None]
+    able = (device for device in devices if _may_fit(problem, device, order))
+    made = [(device, times) for device in able if (times := schedule(problem, device, order)) is not None]
     fitting = [(device, times) for device, times in made if _fits(problem, device, times)]
     return any(
         _valid(run, problem.solution(device, times.start, times.moves))
@@ -131,12 +132,19 @@ def _shortest(
     )
 
 
-def _fits(problem: PlacementProblem, device: IntArray, times: Times) -> bool:
-    """Whether a schedule fits the memories (C6)."""
+def _may_fit(problem: PlacementProblem, device: IntArray, order: list[int]) -> bool:
+    """Whether a schedule on these devices in this order may fit the memories (C6): known before it is made."""
     rule = problem.instance.task.memory
     if rule == "none":
         return True
-    return not _over(problem, peaks_of(problem, device, times) if rule == "live" else held_static(problem, device))
+    return not _over(
+        problem, peaks_at_least(problem, device, order) if rule == "live" else held_static(problem, device)
+    )
+
+
+def _fits(problem: PlacementProblem, device: IntArray, times: Times) -> bool:
+    """Whether a schedule of devices that may fit does so (C6)."""
+    return problem.instance.task.memory != "live" or not _over(problem, peaks_of(problem, device, times))
 
 
 def _plain(problem: PlacementProblem) -> Iterator[IntArray]:

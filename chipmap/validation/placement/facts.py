@@ -66,11 +66,12 @@ class Facts:
     def _sort_storages(self) -> None:
         """``storages``: those that placed operations make. ``copies``: (bytes, readers) of weights on each device."""
         operations, tensors = self.graph.operations, self.graph.tensors
-        readers: list[set[int]] = [set() for _ in tensors]
+        readers: list[list[int]] = [[] for _ in tensors]
         outputs = {t for t, tensor in enumerate(tensors) if tensor.output}
         behind: dict[int, set[int]] = {}  # of each tensor that a view makes: the tensors whose bytes it renames
-        for v in self.graph.topological_order():
-            if operations[v].role == "view":
+        views = {v for v, operation in enumerate(operations) if operation.role == "view"}
+        for v in self.graph.topological_order() if views else ():
+            if v in views:
                 origins = set[int]().union(*(behind.get(t, {t}) for t in self.inputs[v]))
                 for t in self.outputs[v]:
                     behind[t] = origins
@@ -79,10 +80,11 @@ class Facts:
         for v in self.placed:
             for t in self.inputs[v] if operations[v].role == "compute" else ():
                 for origin in behind.get(t, (t,)):
-                    readers[origin].add(v)
+                    if not readers[origin] or readers[origin][-1] != v:  # it reads no storage twice
+                        readers[origin].append(v)
         placed, self.storages, self.copies = set(self.placed), list[Storage](), list[tuple[int, tuple[int, ...]]]()
         for t, tensor in enumerate(tensors):
-            read_by = tuple(sorted(readers[t]))
+            read_by = tuple(readers[t])  # operations come in ascending order
             if tensor.producer in placed:
                 resident = operations[tensor.producer].role == "constant"
                 one = Storage(t, tensor.producer, tensor.bytes, read_by, t in outputs, resident)

@@ -131,6 +131,7 @@ class _Domains:
         self.out = [sum(1 << d for d in np.flatnonzero(row).tolist()) for row in reach]
         self.into = [sum(1 << d for d in np.flatnonzero(row).tolist()) for row in reach.T]
         self.known: dict[tuple[bool, int], int] = {}
+        self.listed: dict[int, list[int]] = {}
         self.near: dict[int, set[tuple[int, bool]]] = {g: set() for g in self.bits}
         if not self.complete:
             for s, u in enumerate(problem.storages.producer.tolist()):
@@ -142,7 +143,10 @@ class _Domains:
 
     def of(self, g: int) -> list[int]:
         """The devices of a group."""
-        return [d for d in range(len(self.out)) if self.bits[g] >> d & 1]
+        bits = self.bits[g]
+        if bits not in self.listed:
+            self.listed[bits] = [d for d in range(len(self.out)) if bits >> d & 1]
+        return self.listed[bits]
 
     def settle(self, g: int, d: int) -> bool:
         """Give the group this device; where that leaves another one none, nothing changes and it is False."""

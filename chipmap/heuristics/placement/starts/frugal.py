@@ -102,6 +102,39 @@ def peaks_of(problem: PlacementProblem, device: IntArray, times: Times) -> IntAr
     return most
 
 
+def peaks_at_least(problem: PlacementProblem, device: IntArray, order: Sequence[int]) -> IntArray:
+    """The most bytes on each device [D] with rule ``live`` (C6) that no schedule can avoid in which the operations
+    that take time run in this ``order`` on their devices, whenever they start.
+
+    Place by place: what the operation there makes or reads, and what one before it made or read for one behind it. So
+    an output counts from its producer to its last reader there, a copy from its first reader to its last one.
+    Operations without time count neither as producers nor as readers, as they may run at other places.
+    """
+    storages, count, operations = problem.storages, problem.devices, problem.operations
+    place = np.empty(operations, dtype=np.int64)
+    place[np.asarray(order, dtype=np.int64)] = np.arange(operations)
+    timed = np.array(busy_on(problem, device), dtype=np.int64) > 0
+    begin, end = np.full(len(storages) * count, operations), np.full(len(storages) * count, -1)
+    by = timed[storages.readers]
+    readers, where = storages.readers[by], storages.read[by] * count + device[storages.readers[by]]
+    np.minimum.at(begin, where, place[readers])
+    np.maximum.at(end, where, place[readers])
+    home = np.arange(len(storages)) * count + device[storages.producer]
+    made = timed[storages.producer]
+    own, at = home[made], place[storages.producer[made]]
+    begin[own], end[own] = at, np.maximum(end[own], at)
+    stays = home[storages.output]
+    end[stays] = np.where(end[stays] >= 0, operations - 1, -1)
+    end[home[storages.resident]] = -1
+    there = np.flatnonzero(end >= 0)
+    sizes, row = storages.bytes[there // count], there % count * (operations + 1)
+    change = np.zeros(count * (operations + 1), dtype=np.int64)
+    np.add.at(change, row + begin[there], sizes)
+    np.subtract.at(change, row + end[there] + 1, sizes)
+    most: IntArray = np.cumsum(change.reshape(count, -1), axis=1).max(axis=1) + part_bytes(problem, device, count)
+    return most
+
+
 def held_static(problem: PlacementProblem, device: IntArray) -> IntArray:
     """The bytes on each device [D] with rule ``static``: what is made there, and every copy that is sent there."""
     storages, count = problem.storages, problem.devices
