@@ -11,7 +11,13 @@ import pytest
 from chipmap.heuristics.placement.bounds.at_once import at_once
 from chipmap.heuristics.placement.keys import by_rank
 from chipmap.heuristics.placement.starts import human
-from chipmap.heuristics.placement.starts.frugal import curves_one_by_one, frugal_order, held_static, peaks_at_least, peaks_of
+from chipmap.heuristics.placement.starts.frugal import (
+    curves_one_by_one,
+    frugal_order,
+    held_static,
+    peaks_at_least,
+    peaks_of,
+)
 from chipmap.heuristics.placement.starts.in_order import times_alone, times_in_order
 from chipmap.inputs.reading import read
 from chipmap.instances.placement import PlacementInstance
