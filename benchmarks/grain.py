@@ -1,6 +1,6 @@
 """The price of the grain: ten networks cut anywhere, between modules, or between blocks.
 
-    python -m benchmarks.grain [--seconds S] [--only NAME ...] [--kept FILE] [--write]
+    python -m benchmarks.grain [--seconds S] [--only WORD ...] [--again] [--kept FILE] [--write]
 
 Each network becomes an instance of ``ring`` (chips of 16 GiB, all constraints) and one of ``placement`` (P100 by
 NVLink, objective ``throughput``, memory rule ``static``), for 2 and for 4 stages, cut at each grain
@@ -12,8 +12,9 @@ bounds that the row says. Each mapping is written in every format of plans that 
 with the same objective; the last column has those of grain ``blocks`` (``csv`` holds any). T5, Whisper and DenseNet
 aren't layers in a row. Where torchtitan alone is missing, an operation stands in no module.
 
-``--kept`` holds rows between calls: what is there isn't solved again. ``--write`` writes
-``benchmarks/results/grain.md``.
+``--kept`` holds the rows, one to a line (``benchmarks/results/grain.jsonl``): what is there isn't solved, unless
+``--again`` is given. ``--only`` names networks, families, grains and numbers of stages: these rows alone are looked
+at, and the page is made of all that are kept. ``--write`` writes ``benchmarks/results/grain.md``.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ import json
 import os
 import resource
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, cast
 
 from chipmap import SolveOptions, check, solve
 from chipmap.family import family_of, resolve
@@ -57,6 +59,7 @@ NETWORKS: dict[str, Callable[[], OperationGraph]] = {
 }
 STAGES = (2, 4)
 RESULTS = Path(__file__).parent / "results" / "grain.md"
+KEPT = RESULTS.with_suffix(".jsonl")
 Row = dict[str, Any]
 
 
@@ -86,6 +89,7 @@ def row(family: str, name: str, stages: int, grain: Grain, seconds: float) -> Ro
         **{"objective": result.objective, "bound": result.bound, "cpu": spent},
         **{"blocks": sum(map(len, modules(graph).blocks.values())), "operations": len(graph.operations)},
         "formats": list(returned(instance, result)),
+        "seconds": seconds,
     }
 
 
@@ -131,7 +135,7 @@ def price(one: Row, free: Row) -> tuple[float, float]:
     return max(0.0, low), one["objective"] / free["bound"] - 1
 
 
-def page(rows: list[Row], seconds: float) -> str:
+def page(rows: list[Row]) -> str:
     """The results page."""
     by = {(one["family"], one["network"], one["stages"], one["grain"]): one for one in rows}
     shown = ["| family | network | blocks | stages | `any` | `modules` | price | `blocks` | price | CPU s | plans |"]
@@ -161,7 +165,8 @@ def page(rows: list[Row], seconds: float) -> str:
     ]
     summary = ["| family | grain | proved | mean | most | at no price |", "|---|---|--:|--:|--:|--:|", *means]
     said = (__doc__ or "").split("\n\n")[2].replace("``", "`").replace(":mod:", "")
-    head = f"# The price of the grain\n\n{said}\n\nMade by `python -m benchmarks.grain --seconds {seconds:g} --write`. "
+    limits = ", ".join(f"{one:g}" for one in sorted({one["seconds"] for one in rows}))
+    head = f"# The price of the grain\n\n{said}\n\nMade by `python -m benchmarks.grain --write`; S is {limits}. "
     head += f"{settled} of {len(rows)} optima are proved. Objectives are in µs; where one isn't proved its gap is said."
     return "\n".join([head, "", *summary, "", *shown, ""])
 
@@ -177,35 +182,40 @@ def _time(one: Row, unit: float) -> str:
     return f"{one['objective'] * unit:,.1f}{gap}"
 
 
-def wanted(only: list[str]) -> Iterator[tuple[str, str, int, Grain]]:
-    """What is solved, quick ones first."""
-    for family in ("ring", "placement"):
-        for grain in reversed(GRAINS):
-            for name in NETWORKS:
-                for stages in STAGES:
-                    if not only or name in only:
-                        yield family, name, stages, grain
+Key = tuple[str, str, int, Grain]
+
+
+def key_of(one: Row) -> Key:
+    """What is solved in a row."""
+    return one["family"], one["network"], one["stages"], one["grain"]
+
+
+def wanted(only: list[str]) -> Iterator[Key]:
+    """What is solved, quick ones first; ``only``: words, of each kind of which one has to be named if any is."""
+    kinds: list[list[str]] = [["ring", "placement"], [*NETWORKS], [str(one) for one in STAGES], [*reversed(GRAINS)]]
+    families, networks, stages, grains = ([one for one in kind if one in only] or kind for kind in kinds)
+    for family, grain, name, count in product(families, grains, networks, stages):
+        yield cast(Key, (family, name, int(count), grain))
 
 
 def main() -> None:
     """Solve what isn't kept yet, and print or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0, help="time limit of a solve")
-    parser.add_argument("--only", nargs="+", default=[], choices=NETWORKS, help="these networks alone")
-    parser.add_argument("--kept", type=Path, help="rows as lines of JSON; new ones are added")
+    words = [*NETWORKS, "ring", "placement", *GRAINS, *map(str, STAGES)]
+    parser.add_argument("--only", nargs="+", default=[], choices=words, metavar="WORD", help=", ".join(words))
+    parser.add_argument("--again", action="store_true", help="solve kept rows again")
+    parser.add_argument("--kept", type=Path, default=KEPT, help="rows as lines of JSON; new ones are added")
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
     asked = parser.parse_args()
-    lines = asked.kept.read_text().splitlines() if asked.kept and asked.kept.exists() else []
-    rows: list[Row] = [json.loads(line) for line in lines]
-    there = {(one["family"], one["network"], one["stages"], one["grain"]) for one in rows}
+    lines = asked.kept.read_text().splitlines() if asked.kept.exists() else []
+    rows: dict[Key, Row] = {key_of(one): one for one in map(json.loads, lines)}
     for key in wanted(asked.only):
-        if key not in there:
-            rows.append(row(*key, asked.seconds))
-            print(json.dumps(rows[-1]), f"load {os.getloadavg()[0]:.1f}", flush=True)
-            if asked.kept:
-                with asked.kept.open("a") as file:
-                    file.write(json.dumps(rows[-1]) + "\n")
-    text = page(rows, asked.seconds)
+        if asked.again or key not in rows:
+            rows[key] = row(*key, asked.seconds)
+            print(json.dumps(rows[key]), f"load {os.getloadavg()[0]:.1f}", flush=True)
+            asked.kept.write_text("".join(json.dumps(one) + "\n" for one in rows.values()))
+    text = page(list(rows.values()))
     if asked.write:
         RESULTS.write_text(text)
     print(text)
