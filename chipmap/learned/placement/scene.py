@@ -34,7 +34,7 @@ from chipmap.heuristics.placement.published import metis
 from chipmap.heuristics.placement.shared import common_devices, joined
 from chipmap.heuristics.placement.simulation.memory import bytes_of, excess
 from chipmap.heuristics.placement.simulation.simulator import NEVER, simulate
-from chipmap.heuristics.placement.simulation.tables import tables, workspace
+from chipmap.heuristics.placement.simulation.tables import Work, tables, workspace
 from chipmap.heuristics.placement.starts import human
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.learned.features import COLUMNS, Floats, Graph, of_placement, table
@@ -83,7 +83,7 @@ class Scene:
 
     ``splits``: what the prior may be made of (the human ones, where nothing else is given). ``graph``; ``features``
     [n, :data:`ALL_COLUMNS`]; ``unit`` [n]: a number below ``units``; ``prior`` [units, D]: logarithms of
-    probabilities; ``split``: the one that the prior is made of.
+    probabilities; ``split``: the one that the prior is made of; ``tables``: those of the decoder.
     """
 
     def __init__(self, problem: PlacementProblem, splits: Sequence[IntArray] = ()) -> None:
@@ -92,7 +92,7 @@ class Scene:
         if not 0 < problem.devices <= MOST_DEVICES:
             raise InputError(f"has {problem.devices} devices", "system.devices", f"Give 1 to {MOST_DEVICES}.")
         self.problem, self.graph = problem, of_placement(problem)
-        self._tables, self._work = tables(problem), workspace(problem)
+        self.tables, self._work = tables(problem), workspace(problem)
         self._bytes, self._key = bytes_of(problem), default_keys(problem)
         self._none = np.zeros(problem.operations, dtype=np.int64)
         self.split = min(splits or human_splits(problem), key=self.worth)
@@ -110,11 +110,18 @@ class Scene:
         """What the decoder makes of devices [n]: the better of the upward rank and ready times."""
         return min(self._decoded(devices, fifo) for fifo in (False, True))
 
+    def simulated(self, devices: IntArray) -> tuple[Worth, Work]:
+        """What devices [n] are worth, and the schedule of the better rule; it stands until the next decoding."""
+        found = [self._decoded(devices, fifo) for fifo in (False, True)]
+        if found[0] <= found[1]:  # the second one stands there
+            self._decoded(devices, fifo=False)
+        return min(found), self._work
+
     def _decoded(self, devices: IntArray, fifo: bool) -> Worth:
-        step = int(simulate(self._tables, devices, self._key, fifo, self._none, NEVER, self._work))
+        step = int(simulate(self.tables, devices, self._key, fifo, self._none, NEVER, self._work))
         if step < 0:
             return Worth(NEVER, NEVER)
-        return Worth(int(excess(self._tables, self._bytes, devices, self._work)), step)
+        return Worth(int(excess(self.tables, self._bytes, devices, self._work)), step)
 
     def _prior(self) -> Floats:
         count = self.problem.devices

@@ -81,7 +81,7 @@ def _last_input(t: Tables, device: IntArray, w: Work, v: int) -> int:
 
 
 @njit(part=True, _nrt=False)
-def _critical(t: Tables, device: IntArray, w: Work, chain: Chain) -> int:
+def critical(t: Tables, device: IntArray, w: Work, chain: Chain) -> int:
     """Fill ``chain`` from the operation that ends last, back to the first; the number of its operations."""
     devices, v = len(t.gap), 0
     for u in range(len(device)):
@@ -227,7 +227,7 @@ def anneal(
         if length < 0:
             if judged == 0:  # from the beginning, by the same code as every trial
                 trial(t, s.device, s.key, tail, NEVER, (other, w), moved, (-1, 0))
-            length = _critical(t, s.device, w, chain)
+            length = critical(t, s.device, w, chain)
             if len(slack.late) > 0:
                 fill(t, s.device, w, s.value[0], slack)
         judged += 1
