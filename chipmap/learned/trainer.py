@@ -19,11 +19,11 @@ class Optimised(Generic[Network]):
     instead of a few per layer.
     """
 
-    def __init__(self, make: Callable[[], Network], rate: float, seed: int) -> None:
+    def __init__(self, make: Callable[[], Network], rate: float, seed: int, device: str = "cpu") -> None:
         self.random = torch.Generator().manual_seed(seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.network = network = make()
+            self.network = network = make().to(device)
         self._weights = list(network.parameters())
         vector = parameters_to_vector(self._weights).detach().clone()
         vector_to_parameters(vector, self._weights)

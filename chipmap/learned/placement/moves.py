@@ -43,6 +43,8 @@ from chipmap.records import Record
 
 #: Moves whose gains say what is usual.
 WINDOW = 256
+#: The most that an advantage may be: one move in a hundred may gain.
+MOST = 5.0
 #: What can't be drawn.
 _NOT_LEFT = -1e9
 
@@ -123,14 +125,14 @@ class Visit:
 
 
 class Batch(NamedTuple):
-    """Visits as tensors: ``features`` [S, P, F]; ``left`` [S, R, P], ``drawn``, ``old``, ``gain`` [S, R], with a
-    ``count`` [S, R] of 0 where there is nothing. A rollout's moves are rows of their own."""
+    """Visits as tensors: ``features`` [S, P, F]; ``left`` [S, R, P], ``drawn``, ``old``, ``advantage`` [S, R], with a
+    ``count`` [S, R] that is false where there is nothing. A rollout's moves are rows of their own."""
 
     features: Tensor
     left: Tensor
     drawn: Tensor
     old: Tensor
-    gain: Tensor
+    advantage: Tensor
     count: Tensor
 
     def to(self, device: str) -> Batch:
@@ -138,13 +140,19 @@ class Batch(NamedTuple):
         return Batch(*(part.to(device) for part in self))
 
 
-def batch(visits: Sequence[Visit]) -> Batch:
-    """The credited moves of some visits."""
+def gains(visits: Sequence[Visit]) -> list[float]:
+    """What is credited in some visits, 0 where nothing is gained."""
+    return [max(0.0, one) for visit in visits for row in visit.gain for one in row if one == one]
+
+
+def batch(visits: Sequence[Visit], usual: Sequence[tuple[float, float]]) -> Batch:
+    """The credited moves of some visits, with the mean and the deviation that are usual for each of them."""
     parts = list[tuple[Tensor, ...]]()
-    for visit in visits:
+    for visit, (mean, spread) in zip(visits, usual, strict=True):
         left = visit.left().flatten(0, 1)
         gain = torch.tensor(visit.gain).flatten()
         count = ~gain.isnan()
+        gain = ((gain.clamp(min=0.0) - mean) / max(spread, 1e-9)).clamp(-MOST, MOST)
         drawn, old = torch.tensor(visit.drawn).flatten(), torch.tensor(visit.old).flatten()
         parts.append((visit.features, left, drawn, old, gain.nan_to_num(), count))
     most = max(len(part[0]) for part in parts)
@@ -156,36 +164,30 @@ def batch(visits: Sequence[Visit]) -> Batch:
 class MoveTrainer(Optimised[MovePolicy]):
     """The network, its optimiser, the randomness, and the gains that are usual. Same seed, same result."""
 
-    def __init__(self, recipe: MoveRecipe = MoveRecipe(), seed: int = 0) -> None:
+    def __init__(self, recipe: MoveRecipe = MoveRecipe(), seed: int = 0, device: str = "cpu") -> None:
         recipe.check()
         self.recipe = recipe
-        super().__init__(lambda: MovePolicy(recipe), recipe.rate, seed)
+        super().__init__(lambda: MovePolicy(recipe), recipe.rate, seed, device)
         self._usual: deque[float] = deque(maxlen=WINDOW)
 
     def learn(self, visits: Sequence[Visit], epochs: int | None = None) -> None:
         """The steps of Adam on all credited moves of some visits at once."""
         visits = [visit for visit in visits if visit.drawn]
-        self._usual.extend(max(0.0, one) for visit in visits for row in visit.gain for one in row if one == one)
+        self._usual.extend(gains(visits))
         if not visits:
             return
-        given = batch(visits)
+        given = batch(visits, [(float(np.mean(self._usual)), float(np.std(self._usual)))] * len(visits))
         for _ in range(self.recipe.epochs if epochs is None else epochs):
-            self.descend(self.gradient([self.loss(given, *self.usual())]))
+            self.descend(self.gradient([self.loss(given)]))
 
-    def usual(self) -> tuple[float, float]:
-        """Mean and standard deviation of the last gains."""
-        return float(np.mean(self._usual)), float(np.std(self._usual))
-
-    def loss(self, given: Batch, mean: float, spread: float) -> Tensor:
+    def loss(self, given: Batch) -> Tensor:
         """PPO's clipped loss by what was drawn from, and the entropy of what is now."""
-        recipe, logits = self.recipe, self.network(given.features)
-        now = behaviour(logits[:, None], given.left | ~given.count[..., None], recipe.uniform)
+        recipe, logits, counts = self.recipe, self.network(given.features), given.count
+        now = behaviour(logits[:, None], given.left, recipe.uniform)
         moved = now.gather(-1, given.drawn[..., None])[..., 0] - given.old
-        gain = (given.gain.clamp(min=0.0) - mean) / max(spread, 1e-9)
-        counts = given.count
         chances = logits[:, None].masked_fill(~given.left, _NOT_LEFT).log_softmax(-1)
         entropy = -(chances.exp() * chances).sum(-1)[counts].mean()
-        return -surrogate(moved[counts], gain[counts], recipe.clip) - recipe.entropy * entropy
+        return -surrogate(moved[counts], given.advantage[counts], recipe.clip) - recipe.entropy * entropy
 
 
 class Walk:
@@ -196,9 +198,12 @@ class Walk:
         self.scene, self.recipe, self.viewer = scene, recipe, Viewer(scene)
         self.random = np.random.default_rng(seed)
         first = np.unique(scene.unit, return_index=True)[1]
-        self.base = scene.split[first] if base is None else base
-        self.worth, self.evaluations = scene.worth(scene.devices(self.base)), 0
-        shape = scene.units, scene.problem.devices
+        self.begin(scene.split[first] if base is None else base)
+
+    def begin(self, base: IntArray) -> None:
+        """Begin anew at ``base`` [units]; nothing was seen."""
+        self.base, self.worth, self.evaluations = base, self.scene.worth(self.scene.devices(base)), 0
+        shape = self.scene.units, self.scene.problem.devices
         self._seen, self._gained = np.zeros(shape), np.zeros(shape)
         self.visits: list[Visit] = []
         self._now: tuple[Situation, Visit] | None = None
@@ -253,23 +258,39 @@ class Walk:
         there = self.base.copy()
         there[seen.unit[drawn]] = seen.device[drawn]
         worth = self._evaluate(there)
-        found, gains = [(worth, there)], [float("nan")] * len(drawn)
+        found, credit = [(worth, there)], [float("nan")] * len(drawn)
         order = sorted(range(len(drawn)), key=lambda k: not seen.critical[seen.unit[drawn[k]]])
         if len(drawn) == 1:
-            gains[0] = difference(self.worth, worth, self.worth)
+            credit[0] = difference(self.worth, worth, self.worth)
         for k in order[: self.recipe.differences if len(drawn) > 1 else 0]:
             without = there.copy()
             without[seen.unit[drawn[k]]] = self.base[seen.unit[drawn[k]]]
             found.append((self._evaluate(without), without))
-            gains[k] = difference(found[-1][0], worth, self.worth)
-        visit.gain.append(gains)
-        for k, gain in zip(drawn, gains, strict=True):
+            credit[k] = difference(found[-1][0], worth, self.worth)
+        visit.gain.append(credit)
+        for k, gain in zip(drawn, credit, strict=True):
             if gain == gain:
                 self._seen[seen.unit[k], seen.device[k]], self._gained[seen.unit[k], seen.device[k]] = 1.0, gain
         best = min(range(len(found)), key=lambda k: found[k][0])
         if found[best][0] <= self.worth:
             self.worth, self.base = found[best]
             self._now = None
+
+    def descend(self, evaluations: int, critical: bool = False) -> None:
+        """So many evaluations of *descent*: one random unit to another random device, kept if it is no worse;
+        ``critical``: a unit of the critical chain. The policy has no say, and nothing is learnt."""
+        allowed, units, at = self.viewer.allowed, np.arange(self.scene.units), None
+        for _ in range(evaluations):
+            if critical and at is None:
+                _, work = self.scene.simulated(self.devices)
+                at = np.unique(self.scene.unit[self.viewer.chain(self.devices, work).stop])
+            one = self.random.choice(units if at is None else at)
+            others = np.flatnonzero(allowed[one] & (np.arange(allowed.shape[1]) != self.base[one]))
+            there = self.base.copy()
+            there[one] = self.random.choice(others) if others.size else self.base[one]
+            worth = self._evaluate(there)
+            if worth <= self.worth:
+                self.worth, self.base, self._now, at = worth, there, None, None
 
     def _evaluate(self, drawn: IntArray) -> Worth:
         self.evaluations += 1

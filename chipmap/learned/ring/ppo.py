@@ -52,7 +52,10 @@ __all__ = ["LIMITS", "OURS", "PAPER", "Cycle", "Learner", "Recipe", "Trainer", "
 class Cycle(NamedTuple):
     """k rollouts to learn from: what was ``drawn`` [k, T, n], what is ``credited`` [k, T, n], the ``old`` logarithms of
     all probabilities [k, T, n, C], ``was`` [k, T, n] those of what is credited, and the ``advantage`` [k] or [k, n];
-    ``prior`` [k, n, C] and ``start`` [k, n] as in :class:`~chipmap.learned.ring.proposal_priors.Bases`."""
+    ``prior`` [k, n, C] and ``start`` [k, n] as in :class:`~chipmap.learned.ring.proposal_priors.Bases`.
+
+    With true behaviour probabilities ``was`` of the last round is of the distribution that was drawn from, by
+    ``temperature`` [k] over what was ``left`` [k, n, C]; ``chosen`` [k, n]: what was a choice of the policy."""
 
     drawn: Tensor
     credited: Tensor
@@ -61,6 +64,9 @@ class Cycle(NamedTuple):
     advantage: Tensor
     prior: Tensor | None = None
     start: Tensor | None = None
+    temperature: Tensor | None = None
+    left: Tensor | None = None
+    chosen: Tensor | None = None
 
     def part(self, of: Tensor) -> Cycle:
         """Some of the rollouts, by their numbers."""
@@ -149,18 +155,22 @@ class Trainer(Optimised[RingPolicy]):
         """
         recipe, chances = self.recipe, logits.log_softmax(-1)
         gain = cycle.advantage if cycle.advantage.ndim == 2 else cycle.advantage[:, None]
-        slope = objective_slope(chances, cycle.credited[:, t], cycle.was[:, t], gain, recipe.clip)
         odds = chances.exp()
+        if cycle.left is not None and t == recipe.rounds - 1:
+            pull = true_slope(logits, cycle, gain, recipe.clip)
+        else:
+            pull = objective_slope(chances, cycle.credited[:, t], cycle.was[:, t], gain, recipe.clip)
+            pull = pull - odds * pull.sum(-1, keepdim=True)
         held = (recipe.entropy + recipe.anchor) * chances
         if recipe.anchor:
             prior = graph.prior if cycle.prior is None else cycle.prior
             held = held - recipe.anchor * prior.log_softmax(-1)
-        slope = odds * held / (len(chances) * len(graph.features)) - slope
+        slope = odds * held / (len(chances) * len(graph.features))
         moved = 0.0
         if recipe.kl:
             old = cycle.old[: len(chances), t]
             moved = float((old.exp() * (old - chances)).sum(-1).mean()) / recipe.rounds
-        return slope - odds * slope.sum(-1, keepdim=True), moved
+        return slope - odds * slope.sum(-1, keepdim=True) - pull, moved
 
 
 def objective_slope(chances: Tensor, credited: Tensor, was: Tensor, gain: Tensor, clip: float) -> Tensor:
@@ -180,6 +190,22 @@ def objective_slope(chances: Tensor, credited: Tensor, was: Tensor, gain: Tensor
         return slope.scatter_add_(-1, credited[..., None], pull[..., None])
     slope[0].scatter_add_(-1, credited.T, pull.T)
     return slope
+
+
+def drawn_from(logits: Tensor, temperature: Tensor, left: Tensor) -> Tensor:
+    """[k, n, C] logarithms of the probabilities that SAMPLE draws by: of ``logits`` [k or 1, n, C] over ``temperature``
+    [k], over what is ``left`` [k, n, C]."""
+    return (logits / temperature[:, None, None]).masked_fill(~left, -1e9).log_softmax(-1)
+
+
+def true_slope(logits: Tensor, cycle: Cycle, gain: Tensor, clip: float) -> Tensor:
+    """The gradient of :func:`~chipmap.learned.trainer.surrogate` by the ``logits`` of the last round, where the ratio is
+    that of :func:`drawn_from`, and what wasn't the policy's choice counts for nothing."""
+    assert cycle.left is not None and cycle.temperature is not None and cycle.chosen is not None
+    chances = drawn_from(logits, cycle.temperature, cycle.left)
+    slope = objective_slope(chances, cycle.credited[:, -1], cycle.was[:, -1], gain * cycle.chosen, clip)
+    slope = (slope - chances.exp() * slope.sum(-1, keepdim=True)) / cycle.temperature[:, None, None]
+    return slope if len(logits) == len(slope) else slope.sum(0, keepdim=True)
 
 
 class Kept:
@@ -253,6 +279,7 @@ class Learner:
         self.cycles: list[tuple[Arrays, Cycle]] = []
         self._rewards: list[float] = []
         self._mended: list[Tensor | None] = []
+        self._left: list[Tensor] = []
         self._kept = Kept(self.trainer)
 
     @property
@@ -270,7 +297,10 @@ class Learner:
         # without refinement all rollouts share one distribution
         alike = self.recipe.rounds == len(self.recipe.temperatures) == 1
         alike = alike and not self.recipe.mixed and not self.recipe.refined
-        return Proposal(probabilities=self._given[k].double().numpy(), count=len(self.planned) - k if alike else 1)
+        given = self._given[k].double().numpy()
+        if self.recipe.behaviour == "true":
+            return Proposal(probabilities=given, heard=lambda left: self._left.append(torch.as_tensor(left)))
+        return Proposal(probabilities=given, count=len(self.planned) - k if alike else 1)
 
     def observe(self, chips: IntArray | None, value: float) -> None:
         """Take a rollout's mapping [n] and what it is worth; after a cycle, train."""
@@ -283,7 +313,7 @@ class Learner:
                 self.cycles.append((self.graph, self._cycle()))
             elif self._learn and not self._kept.went_back(self.trainer, self._rewards):
                 self.trainer.train(self.graph, self._cycle())
-            self.planned, self._rewards, self._mended = [], [], []
+            self.planned, self._rewards, self._mended, self._left = [], [], [], []
 
     @torch.no_grad()
     def _plan(self) -> None:
@@ -318,9 +348,26 @@ class Learner:
         was = self._old.gather(-1, credited[..., None])[..., 0]
         if base.start is None:
             advantage = torch.as_tensor(advantages(rewards, self.recipe.advantage), dtype=torch.float32)
-            return Cycle(drawn, credited, self._old, was, advantage, base.prior)
-        advantage = refined_advantages(torch.as_tensor(rewards), base, credited[:, -1], self.recipe.advantage)
-        return Cycle(drawn, credited, self._old, was, advantage, base.prior, base.start)
+        else:
+            advantage = refined_advantages(torch.as_tensor(rewards), base, credited[:, -1], self.recipe.advantage)
+        cycle = Cycle(drawn, credited, self._old, was, advantage, base.prior, base.start)
+        return cycle if self.recipe.behaviour == "network" else self._true(cycle)
+
+    def _true(self, cycle: Cycle) -> Cycle:
+        """The cycle with the probabilities that its mappings were drawn by, and what was chosen in them."""
+        base, found = self._bases, torch.tensor([one is not None for one in self._mended])
+        if self.recipe.repair == "fix":
+            left = torch.ones_like(self._given, dtype=torch.bool)
+            kept = cycle.drawn[:, -1] if self.recipe.credit == "proposed" else cycle.credited[:, -1]
+            chosen = kept == cycle.drawn[:, -1]
+        else:
+            left = torch.stack(self._left)
+            chosen = (left.sum(-1) > 1) & left.gather(-1, cycle.credited[:, -1, :, None])[..., 0]
+        true = drawn_from(self._old[:, -1], base.temperature, left)
+        was = cycle.was.clone()
+        was[:, -1] = true.gather(-1, cycle.credited[:, -1, :, None])[..., 0]
+        chosen = chosen & ~base.plain[:, None] & found[:, None]
+        return cycle._replace(was=was, temperature=base.temperature, left=left, chosen=chosen)
 
     def state(self) -> dict[str, Any]:
         """All that a later run needs to go on as if there had been no break. Only between two cycles."""
@@ -333,7 +380,7 @@ class Learner:
         self.trainer.resume(state)
         self._kept.resume(state)
         self._pool = Pool(state.get("pool", ()))
-        self.planned, self._rewards, self._mended = [], [], []
+        self.planned, self._rewards, self._mended, self._left = [], [], [], []
 
 
 def refined_advantages(rewards: Tensor, base: Bases, credited: Tensor, kind: str) -> Tensor:

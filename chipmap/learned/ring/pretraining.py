@@ -1,21 +1,20 @@
 """Pre-training: one policy for many graphs, pass by pass (paper, section 5.1 and figure 4).
 
 A pass gives every graph a cycle of rollouts, then trains the shared networks on all of them together: by PPO on what
-these were worth, or, with the recipe's method ``imitation``, on mappings that are proved optimal. After every pass
-the networks are a checkpoint (``pass-0007.pt`` with its card), a line of ``training.csv`` says what the pass
-was worth, and the state is written, whole or not at all: a run that was killed goes on from its last pass as if nothing
-had happened. Same seed, same checkpoints. Where the mean of three passes falls below the best such mean by the recipe's
+these were worth, or, with the recipe's method ``imitation``, on mappings that are proved optimal. What stays on disk
+is said in :mod:`chipmap.learned.passes`. Where the mean of three passes falls below the best such mean by the recipe's
 ``keep``, the best weights come back, at half the rate. Which checkpoint is the best is another module's question
 (:mod:`chipmap.learned.ring.judging`).
+
+What a pass is worth: over the graphs, the mean of what a sample of the pass was worth (optimum / objective, or the
+plain bound for it where no optimum is known; 0 without a mapping), and the mean of the best.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,28 +23,14 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.ring.sampling.evaluate import INVALID
 from chipmap.heuristics.ring.sampling.sample_fix import Sampler
 from chipmap.heuristics.ring.sampling.search import search
+from chipmap.learned.passes import Passed, Passes
 from chipmap.learned.ring.checkpoint import save
 from chipmap.learned.ring.data import Row
 from chipmap.learned.ring.imitation import target
 from chipmap.learned.ring.ppo import Kept, Learner, Recipe, Trainer
-from chipmap.learned.training_state import read_sealed, resuming, write_sealed
-from chipmap.records import InputError, csv_text
+from chipmap.records import InputError
 
-#: Columns of ``training.csv``.
-COLUMNS = ("pass", "samples", "mean", "best")
-
-
-class Passed(NamedTuple):
-    """After a pass: its number, ``samples`` so far, and over the graphs the mean of what a sample of the pass was worth
-    (optimum / objective, or the plain bound for it where no optimum is known; 0 without a mapping) and of the best."""
-
-    number: int
-    samples: int
-    mean: float
-    best: float
-
-
-class Pretraining:
+class Pretraining(Passes):
     """One policy, the graphs of ``rows``; ``folder`` holds checkpoints, curve and state.
 
     ``optima`` maps names of rows to optimal mappings (chips [n]), which method ``imitation`` needs: rows that aren't in
@@ -63,13 +48,12 @@ class Pretraining:
         torch.set_num_threads(1)
         self.trainer = Trainer(recipe, seed)
         self._kept = Kept(self.trainer)
-        self.curve: list[Passed] = []
         self._samplers = [Sampler(row.problem()) for row in rows]
         self._learners = [Learner(sampler.problem, trainer=self.trainer) for sampler in self._samplers]
         least = zip(rows, self._samplers, strict=True)
         self._least = [float(row.optimum or max(1, sampler.problem.least_ticks)) for row, sampler in least]
-        self._instances = tuple(row.instance().content_hash for row in rows)
-        self._seed, self.folder = seed, folder
+        super().__init__(folder, recipe, seed, [row.instance().content_hash for row in rows])
+        self._seed = seed
         self._lessons = [
             (learner.graph, target(sampler, optima[row.name], learner.graph.prior))
             for row, sampler, learner in zip(rows, self._samplers, self._learners, strict=True)
@@ -77,29 +61,20 @@ class Pretraining:
         ]
         if recipe.method == "imitation" and not self._lessons:
             raise InputError("has no optimum to imitate", "recipe", "Give graphs whose optima are proved.")
-        words = " ".join(("2", recipe.content_hash, str(seed), *self._instances))
-        self._of = hashlib.sha256(words.encode()).hexdigest()
-        if (folder / "state.json").exists():
-            state = read_sealed(folder, "state", self._of)
-            with resuming(folder):
-                self.trainer.resume(state["trainer"])
-                self._kept.resume(state["kept"])
-                self.curve = [Passed(*passed) for passed in state["curve"]]
+        self.go_on()
 
-    @property
-    def samples(self) -> int:
-        """Samples so far, over all graphs."""
-        return self.curve[-1].samples if self.curve else 0
+    def save(self, path: Path, samples: int) -> None:
+        """Write the checkpoint of the policy as it is."""
+        save(path, self.trainer.network, self.trainer.recipe, samples, self.instances)
 
-    def path(self, number: int) -> Path:
-        """The checkpoint after pass ``number`` (0: the untrained policy)."""
-        return self.folder / f"pass-{number:04}.pt"
+    def state(self) -> dict[str, Any]:
+        """All that a later run needs to go on, but the curve."""
+        return {"trainer": self.trainer.state(), "kept": self._kept.state()}
 
-    def begin(self) -> None:
-        """Write the checkpoint of the untrained policy, unless it is there: training may make it worse."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if not self.path(0).exists() and not self.curve:
-            save(self.path(0), self.trainer.network, self.trainer.recipe, 0, self._instances)
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from a :meth:`state`."""
+        self.trainer.resume(state["trainer"])
+        self._kept.resume(state["kept"])
 
     def next_pass(self, deadline: Deadline = Deadline()) -> Passed:
         """One more pass over all graphs; it counts once it is whole. Raises the deadline's stop."""
@@ -117,10 +92,7 @@ class Pretraining:
             bests.append(max(worth))
         if not self._kept.went_back(self.trainer, means):
             self._teach()
-        samples = self.samples + rollouts * len(self._learners)
-        self.curve.append(Passed(number, samples, float(np.mean(means)), float(np.mean(bests))))
-        self._write()
-        return self.curve[-1]
+        return self.passed(rollouts * len(self._learners), float(np.mean(means)), float(np.mean(bests)))
 
     def _teach(self) -> None:
         """Train on all graphs, once."""
@@ -128,21 +100,3 @@ class Pretraining:
             self.trainer.imitate(self._lessons)
         else:
             self.trainer.train_together([cycle for learner in self._learners for cycle in learner.cycles])
-
-    def _write(self) -> None:
-        """Checkpoint and curve first, so that the state never knows more passes than there are files."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        last = self.curve[-1]
-        save(self.path(last.number), self.trainer.network, self.trainer.recipe, last.samples, self._instances)
-        rows = [(one.number, one.samples, f"{one.mean:.6f}", f"{one.best:.6f}") for one in self.curve]
-        partial = self.folder / "training.csv.partial"
-        partial.write_text(csv_text(COLUMNS, rows), encoding="utf-8")
-        partial.replace(self.folder / "training.csv")
-        state: dict[str, Any] = {
-            "trainer": self.trainer.state(),
-            "kept": self._kept.state(),
-            "curve": [tuple(one) for one in self.curve],
-        }
-        buffer = io.BytesIO()
-        torch.save(state, buffer)
-        write_sealed(self.folder, "state", buffer.getvalue(), self._of, str(last.number))

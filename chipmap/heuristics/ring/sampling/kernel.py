@@ -23,7 +23,8 @@ FORCED = -1
 
 class Levels(NamedTuple):
     """Decisions: per level the mark on the trail, the operation ``who`` and the choice made for it, what was ``tried``
-    [levels, C + 1], and whether a dead end has ``changed`` the operation.
+    [levels, C + 1], and whether a dead end has ``changed`` the operation; the interval ``box`` [levels, 2] that the
+    operation had before the choice.
     """
 
     mark: Any
@@ -31,6 +32,7 @@ class Levels(NamedTuple):
     choice: Any
     tried: Any
     changed: Any
+    box: Any
 
 
 class Rules(NamedTuple):
@@ -115,6 +117,7 @@ def search(net: Net, state: PropagationState, levels: Levels, task: Task, wish: 
     while level < end:
         u = who[level]
         levels.mark[level] = trail[0, 0]
+        levels.box[level, 0], levels.box[level, 1] = box[u, 0], box[u, 1]
         if box[u, 0] == box[u, 1]:
             levels.choice[level] = FORCED
             c = chips
@@ -206,7 +209,7 @@ def tighten(net: Net, state: PropagationState) -> bool:
     state.queue[:2] = 0, n
     state.queue[2:] = np.arange(n)
     none, rules = np.zeros(0, dtype=np.int64), Rules(net, np.zeros((0, 2), dtype=np.int64))
-    levels = Levels(none, none, none, np.zeros((0, 0), dtype=np.bool_), np.zeros(0, dtype=np.bool_))
+    levels = Levels(none, none, none, np.zeros((0, 0), dtype=np.bool_), np.zeros(0, dtype=np.bool_), np.zeros((0, 2), dtype=np.int64))
     rows = np.zeros((0, 0), dtype=np.int64)
     task = Task(none, False, np.zeros((0, 0)), rows, False, none)
     return bool(many(0, 0, rules, rules, state, levels, task, rows)[0] == FOUND)

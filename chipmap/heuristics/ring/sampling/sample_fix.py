@@ -71,7 +71,19 @@ class Sampler:
             choice=np.zeros(max(1, 2 * n), dtype=np.int64),
             tried=np.zeros((max(1, 2 * n), chips + 1), dtype=np.bool_),
             changed=np.zeros(max(1, 2 * n), dtype=np.bool_),
+            box=np.zeros((max(1, 2 * n), 2), dtype=np.int64),
         )
+
+    def left(self) -> NDArray[np.bool_]:
+        """[n, C]: the chips that each operation of the last sample was drawn from by SAMPLE: its domain then, less what
+        had failed there. One chip alone where propagation had left no choice."""
+        n, chips, levels = self.problem.n, self.problem.chips, self._levels
+        found = np.zeros((n, chips), dtype=np.bool_)
+        who, box = levels.who[:n], levels.box[:n]
+        inside = (np.arange(chips) >= box[:, :1]) & (np.arange(chips) <= box[:, 1:])
+        own = self.propagator.net.allowed[0, who] == np.arange(chips)
+        found[who] = inside & np.where((box[:, 0] == box[:, 1])[:, None], True, own & ~levels.tried[:n, :chips])
+        return found
 
     @property
     def possible(self) -> bool:

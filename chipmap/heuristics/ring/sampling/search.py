@@ -25,13 +25,15 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class Proposal:
     """What the solver shall make a mapping of: ``probabilities`` [n, C] for SAMPLE (None: uniform), or the
-    ``candidate`` [n] for FIX; and how many mappings (``count``), as a policy with rollouts asks for.
+    ``candidate`` [n] for FIX; and how many mappings (``count``), as a policy with rollouts asks for. ``heard`` is told
+    what SAMPLE drew the one mapping from (:meth:`~chipmap.heuristics.ring.sampling.sample_fix.Sampler.left`).
     """
 
     mode: Literal["sample", "fix"] = "sample"
     probabilities: Floats | None = None
     candidate: IntArray | None = None
     count: int = 1
+    heard: Callable[[NDArray[np.bool_]], None] | None = None
 
 
 class Policy(Protocol):
@@ -135,6 +137,8 @@ def search(
             made = sampler.fix(proposal.candidate, seed, count=count, first=first + done)
         else:
             made = sampler.sample(count, seed, proposal.probabilities, first=first + done)
+            if proposal.heard is not None:
+                proposal.heard(sampler.left())
         done += count
         found = worth(made.chips[made.valid])
         values = np.full(count, INVALID, dtype=found.dtype)
