@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 from chipmap.bench.cluster import ClusterPool
 from chipmap.deadline import Deadline
-from chipmap.learned.ring.judging import Judged, judged_elsewhere
+from chipmap.learned.ring.judging import Judged
 from chipmap.process.child import Child
 from chipmap.records import ChipmapError
 
@@ -31,14 +32,15 @@ class JudgeFailedError(ChipmapError):
 
 
 class LocalJudges:
-    """At most ``workers`` children at a time, one for each checkpoint (:mod:`chipmap.learned.ring.judging`)."""
+    """At most ``workers`` children at a time, one for each checkpoint (:mod:`chipmap.learned.ring.judging`, or that of
+    another ``family``)."""
 
-    def __init__(self, workers: int) -> None:
-        self._pool = ThreadPoolExecutor(workers)
+    def __init__(self, workers: int, family: str = "ring") -> None:
+        self._pool, self._module = ThreadPoolExecutor(workers), _module(family)
 
     def submit(self, checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Future[Judged]:
         """Have a checkpoint judged by a child."""
-        return self._pool.submit(_judged, checkpoint, samples, seed, deadline)
+        return self._pool.submit(_judged, self._module, checkpoint, samples, seed, deadline)
 
     def close(self) -> None:
         """Drop what hasn't begun; children that work end with their deadline."""
@@ -48,15 +50,15 @@ class LocalJudges:
 class ClusterJudges:
     """Workers of a Dask cluster, which get the checkpoint's bytes: they needn't see this machine's files."""
 
-    def __init__(self, cluster: ClusterPool) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: ClusterPool, family: str = "ring") -> None:
+        self._cluster, self._judged = cluster, import_module(_module(family)).judged_elsewhere
         self._pool: Any = cluster.executor()
         self._asked: list[Future[Judged]] = []
 
     def submit(self, checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Future[Judged]:
         """Have a checkpoint judged by some worker."""
         files = checkpoint.read_bytes(), checkpoint.with_suffix(".json").read_bytes()
-        self._asked.append(self._pool.submit(judged_elsewhere, *files, samples, seed))
+        self._asked.append(self._pool.submit(self._judged, *files, samples, seed))
         return self._asked[-1]
 
     def close(self) -> None:
@@ -66,9 +68,13 @@ class ClusterJudges:
         self._cluster.close()
 
 
-def _judged(checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Judged:
+def _module(family: str) -> str:
+    return f"chipmap.learned.{family}.judging"
+
+
+def _judged(module: str, checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Judged:
     """The verdict of a child; it ends when the deadline does."""
-    child = Child("chipmap.learned.ring.judging", str(checkpoint), "validation", str(samples), str(seed))
+    child = Child(module, str(checkpoint), "validation", str(samples), str(seed))
     try:
         while deadline.keep_going():
             if child.wait(LOOK_S) is not None:

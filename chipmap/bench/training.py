@@ -18,8 +18,8 @@ from typing import NamedTuple
 from chipmap.archive import write_whole
 from chipmap.bench.judges import LOOK_S, Judges, LocalJudges
 from chipmap.deadline import Deadline, Stop
+from chipmap.learned.passes import Passed, Passes
 from chipmap.learned.ring.judging import Judged
-from chipmap.learned.ring.pretraining import Passed, Pretraining
 from chipmap.records import InputError, csv_text
 
 COLUMNS = ("pass", "samples", "zero_shot", "tuned")
@@ -34,7 +34,7 @@ class Verdict(NamedTuple):
 
 
 def pretrain(
-    work: Pretraining,
+    work: Passes,
     passes: int,
     every: int,
     samples: int,
@@ -84,6 +84,7 @@ def pretrain(
         pass
     finally:
         pool.close()
+        work.close()
     return sorted(verdicts.values())
 
 
@@ -109,7 +110,7 @@ def _verdict(row: dict[str, str]) -> Verdict:
     return Verdict(int(row["pass"]), figures)
 
 
-def _write(work: Pretraining, verdicts: list[Verdict]) -> None:
+def _write(work: Passes, verdicts: list[Verdict]) -> None:
     rows = [(one.number, one.judged.samples, one.judged.zero_shot, one.judged.tuned) for one in sorted(verdicts)]
     write_whole(work.folder / "validation.csv", csv_text(COLUMNS, rows).encode())
     first = best(verdicts)

@@ -59,7 +59,7 @@ class Passes(ABC):
     def next_pass(self, deadline: Deadline = Deadline()) -> Passed:
         """One more pass over all graphs; it counts once it is whole. Raises the deadline's stop."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most have nothing that helps
         """End what helps."""
 
     def go_on(self) -> None:

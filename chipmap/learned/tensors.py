@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from chipmap.records import InputError
+
 #: More bytes are no policy and no state of a training: the largest recipe has 0.2 GB.
 MOST_BYTES = 1 << 30
 
@@ -30,3 +32,12 @@ def read_tensors(data: bytes) -> Any:
         return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises whatever the bytes make it raise
         raise ValueError(f"it holds more than tensors, or is damaged ({type(error).__name__})") from None
+
+
+def require_device(name: str) -> None:
+    """Raise :class:`InputError` where PyTorch can't compute on a device of that name."""
+    try:
+        torch.zeros(1, device=name)
+    except (RuntimeError, AssertionError) as error:
+        said = str(error).splitlines()[0][:160]
+        raise InputError(f"is {name!r}, which PyTorch can't use: {said}", "--device", "Give cpu, or cuda.") from None

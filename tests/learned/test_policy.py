@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import pickle
@@ -246,7 +247,7 @@ def test_a_checkpoint_comes_back_and_a_poisoned_one_is_refused(tmp_path: Path) -
 
     def sealed(data: bytes) -> bytes:
         text = json.loads(path.with_suffix(".json").read_text())
-        text["sha256"] = checkpoint.hashlib.sha256(data).hexdigest()
+        text["sha256"] = hashlib.sha256(data).hexdigest()
         path.with_suffix(".json").write_text(json.dumps(text))
         return data
 
@@ -345,7 +346,7 @@ def test_a_damaged_state_is_refused_in_words(tmp_path: Path, name: str) -> None:
     for data in others:
         path.write_bytes(data)
         if path != seal:
-            seal.write_text(json.dumps({**text, "sha256": checkpoint.hashlib.sha256(data).hexdigest()}))
+            seal.write_text(json.dumps({**text, "sha256": hashlib.sha256(data).hexdigest()}))
         with pytest.raises(InputError) as error:
             Training(problem(), TINY, 0, tmp_path)
         assert str(tmp_path) in str(error.value) and error.value.remedy

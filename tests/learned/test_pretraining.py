@@ -103,7 +103,7 @@ def test_judges_are_processes_and_their_best_is_copied(tmp_path: Path, monkeypat
     """The untrained policy, every second checkpoint and the last are judged; no verdict is asked for twice."""
     asked: list[str] = []
 
-    def judged(checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Judged:
+    def judged(module: str, checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Judged:
         asked.append(checkpoint.name)
         return Judged(samples=samples, zero_shot=0.5, tuned=round(1.0 / len(asked), 6))
 
@@ -130,7 +130,7 @@ def test_a_judge_that_fails_says_why(tmp_path: Path) -> None:
     (tmp_path / "pass-0001.pt").write_bytes(b"poison")
     (tmp_path / "pass-0001.json").write_bytes(b"{}")
     with pytest.raises(judges.JudgeFailedError, match=r"pass-0001\.pt failed"):
-        judges._judged(tmp_path / "pass-0001.pt", 1, 0, Deadline())
+        judges._judged("chipmap.learned.ring.judging", tmp_path / "pass-0001.pt", 1, 0, Deadline())
 
 
 def test_a_cluster_gets_the_bytes_and_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,8 @@ from chipmap.records import Record
 
 
 class Card(Record, frozen=True, kw_only=True):
-    """What a checkpoint is: its recipe, the SHA-256 of its weights, evaluations of the decoder it was trained with and the instances."""
+    """What a checkpoint is: its recipe, the SHA-256 of its weights, the evaluations of the decoder and the instances
+    that it was trained with."""
 
     schema: Literal["placement-moves-card/1"] = "placement-moves-card/1"
     recipe: MoveRecipe
@@ -20,7 +21,9 @@ class Card(Record, frozen=True, kw_only=True):
     instances: tuple[str, ...] = ()
 
 
-def save(path: Path, network: MovePolicy, recipe: MoveRecipe, samples: int = 0, instances: tuple[str, ...] = ()) -> Card:
+def save(
+    path: Path, network: MovePolicy, recipe: MoveRecipe, samples: int = 0, instances: tuple[str, ...] = ()
+) -> Card:
     """Write ``path`` (``NAME.pt``) and its card ``NAME.json``; ``instances`` are the content hashes trained on."""
 
     def card(sha256: str) -> Card:

@@ -14,7 +14,8 @@ aren't left. It is the new base if it is no worse.
 
 -1 or 1 where the memory decides. For a rollout of one move T(y with y_i = base_i) is T(base): credit costs no
 evaluation. Of more moves, units on the critical chain come first, ``differences`` units a rollout, each at an
-evaluation, whose placement may become the base as well. A unit whose difference isn't evaluated has no credit.
+evaluation, whose placement may become the base as well. A unit whose difference isn't evaluated has no credit;
+with 0 differences all units share the gain of the rollout.
 
 **Learning.** The advantage A of a move is its gain where that is positive (0 otherwise), less the mean over the last
 :data:`WINDOW` moves and over their standard deviation. A step of Adam goes up the mean over credited moves of
@@ -69,6 +70,10 @@ class MoveRecipe(Record, frozen=True, kw_only=True):
         sizes = (("layers", 1, 16), ("width", 1, 1024), ("moves", 1, 64), ("differences", 0, 64), ("epochs", 0, 1000))
         shares = (("uniform", 0.0, 1.0), ("rate", 0.0, 1.0), ("clip", 0.0, 1.0), ("entropy", 0.0, 1.0))
         require_within(self, (*sizes, ("rollouts", 1, 10_000), *shares))
+
+
+#: On one graph, from scratch. Untuned.
+ALONE = MoveRecipe()
 
 
 class MovePolicy(nn.Module):
@@ -164,7 +169,7 @@ def batch(visits: Sequence[Visit], usual: Sequence[tuple[float, float]]) -> Batc
 class MoveTrainer(Optimised[MovePolicy]):
     """The network, its optimiser, the randomness, and the gains that are usual. Same seed, same result."""
 
-    def __init__(self, recipe: MoveRecipe = MoveRecipe(), seed: int = 0, device: str = "cpu") -> None:
+    def __init__(self, recipe: MoveRecipe = ALONE, seed: int = 0, device: str = "cpu") -> None:
         recipe.check()
         self.recipe = recipe
         super().__init__(lambda: MovePolicy(recipe), recipe.rate, seed, device)
@@ -262,6 +267,8 @@ class Walk:
         order = sorted(range(len(drawn)), key=lambda k: not seen.critical[seen.unit[drawn[k]]])
         if len(drawn) == 1:
             credit[0] = difference(self.worth, worth, self.worth)
+        elif not self.recipe.differences:
+            credit = [difference(self.worth, worth, self.worth)] * len(drawn)
         for k in order[: self.recipe.differences if len(drawn) > 1 else 0]:
             without = there.copy()
             without[seen.unit[drawn[k]]] = self.base[seen.unit[drawn[k]]]

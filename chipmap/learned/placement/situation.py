@@ -166,8 +166,8 @@ class Viewer:
         """[D] each: load, time on the chain, static bytes over the memory."""
         problem, count = self.scene.problem, self._devices
         time = problem.time[np.arange(len(devices)), devices] / step
-        load = np.bincount(devices, time, count)
-        linked = np.bincount(devices[chain.stop], time[chain.stop], count)
+        load: Floats = np.bincount(devices, time, count).astype(np.float64)
+        linked: Floats = np.bincount(devices[chain.stop], time[chain.stop], count).astype(np.float64)
         full = np.zeros(count)
         if self._bounded:
             full = np.minimum(2.0, np.bincount(devices, problem.weights, count) / problem.memory)

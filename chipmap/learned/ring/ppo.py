@@ -39,6 +39,7 @@ from chipmap.learned.features import of_ring
 from chipmap.learned.ring.policy import Arrays, RingPolicy, arrays
 from chipmap.learned.ring.proposal_priors import Bases, Pool, bases
 from chipmap.learned.ring.recipe import LIMITS, OURS, PAPER, WINDOW, Recipe
+from chipmap.learned.ring.slopes import drawn_from, objective_slope, true_slope
 from chipmap.learned.trainer import Optimised
 from chipmap.records import InputError
 
@@ -171,41 +172,6 @@ class Trainer(Optimised[RingPolicy]):
             old = cycle.old[: len(chances), t]
             moved = float((old.exp() * (old - chances)).sum(-1).mean()) / recipe.rounds
         return slope - odds * slope.sum(-1, keepdim=True) - pull, moved
-
-
-def objective_slope(chances: Tensor, credited: Tensor, was: Tensor, gain: Tensor, clip: float) -> Tensor:
-    """The gradient of :func:`~chipmap.learned.trainer.surrogate` by the logarithms of all probabilities.
-
-    ``chances`` [b, n, C], or [1, n, C] for all rollouts; ``credited`` [b, n], ``was`` [b, n] the logarithms of their
-    probabilities when drawn, ``gain`` [b, 1] or [b, n].
-    """
-    rollouts = len(credited)
-    moved = chances.expand(rollouts, -1, -1).gather(-1, credited[..., None])[..., 0] - was
-    ratio = moved.clamp(-20.0, 20.0).exp()
-    gained = ratio * gain
-    counts = (gained <= ratio.clamp(1.0 - clip, 1.0 + clip) * gain) & (moved.abs() <= 20.0)
-    pull = torch.where(counts, gained, 0.0) / max(1, moved.numel())
-    slope = torch.zeros_like(chances)
-    if len(chances) == rollouts:
-        return slope.scatter_add_(-1, credited[..., None], pull[..., None])
-    slope[0].scatter_add_(-1, credited.T, pull.T)
-    return slope
-
-
-def drawn_from(logits: Tensor, temperature: Tensor, left: Tensor) -> Tensor:
-    """[k, n, C] logarithms of the probabilities that SAMPLE draws by: of ``logits`` [k or 1, n, C] over ``temperature``
-    [k], over what is ``left`` [k, n, C]."""
-    return (logits / temperature[:, None, None]).masked_fill(~left, -1e9).log_softmax(-1)
-
-
-def true_slope(logits: Tensor, cycle: Cycle, gain: Tensor, clip: float) -> Tensor:
-    """The gradient of :func:`~chipmap.learned.trainer.surrogate` by the ``logits`` of the last round, where the ratio is
-    that of :func:`drawn_from`, and what wasn't the policy's choice counts for nothing."""
-    assert cycle.left is not None and cycle.temperature is not None and cycle.chosen is not None
-    chances = drawn_from(logits, cycle.temperature, cycle.left)
-    slope = objective_slope(chances, cycle.credited[:, -1], cycle.was[:, -1], gain * cycle.chosen, clip)
-    slope = (slope - chances.exp() * slope.sum(-1, keepdim=True)) / cycle.temperature[:, None, None]
-    return slope if len(logits) == len(slope) else slope.sum(0, keepdim=True)
 
 
 class Kept:

@@ -30,6 +30,7 @@ from chipmap.learned.ring.imitation import target
 from chipmap.learned.ring.ppo import Kept, Learner, Recipe, Trainer
 from chipmap.records import InputError
 
+
 class Pretraining(Passes):
     """One policy, the graphs of ``rows``; ``folder`` holds checkpoints, curve and state.
 

@@ -27,14 +27,22 @@ class Recipe(Record, frozen=True, kw_only=True):
     (:mod:`chipmap.learned.ring.proposal_priors`).
 
     ``behaviour`` says which probabilities PPO's ratio compares: those of the network at temperature 1 for whatever
-    mapping came back, or the ``true`` ones: of the distribution that was drawn from, with its temperature and base, over
-    the chips that propagation had left. What propagation decided alone isn't credited then.
+    mapping came back, or the ``true`` ones: of the distribution that was drawn from, with its temperature and base,
+    over the chips that propagation had left. What propagation decided alone isn't credited then.
 
     ``method`` says how one policy is trained on many graphs: PPO on what its samples are worth, or imitation of
     mappings that are proved optimal (:mod:`chipmap.learned.ring.imitation`). On a single graph it is always PPO.
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("temperatures", "mixed", "anchor", "method", "refined", "narrowed", "behaviour")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = (
+        "temperatures",
+        "mixed",
+        "anchor",
+        "method",
+        "refined",
+        "narrowed",
+        "behaviour",
+    )
 
     schema: Literal["ring-policy/1"] = "ring-policy/1"
     layers: int = 8

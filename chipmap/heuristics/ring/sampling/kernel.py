@@ -209,7 +209,14 @@ def tighten(net: Net, state: PropagationState) -> bool:
     state.queue[:2] = 0, n
     state.queue[2:] = np.arange(n)
     none, rules = np.zeros(0, dtype=np.int64), Rules(net, np.zeros((0, 2), dtype=np.int64))
-    levels = Levels(none, none, none, np.zeros((0, 0), dtype=np.bool_), np.zeros(0, dtype=np.bool_), np.zeros((0, 2), dtype=np.int64))
+    levels = Levels(
+        none,
+        none,
+        none,
+        np.zeros((0, 0), dtype=np.bool_),
+        np.zeros(0, dtype=np.bool_),
+        np.zeros((0, 2), dtype=np.int64),
+    )
     rows = np.zeros((0, 0), dtype=np.int64)
     task = Task(none, False, np.zeros((0, 0)), rows, False, none)
     return bool(many(0, 0, rules, rules, state, levels, task, rows)[0] == FOUND)

@@ -76,7 +76,8 @@ class Sampler:
 
     def left(self) -> NDArray[np.bool_]:
         """[n, C]: the chips that each operation of the last sample was drawn from by SAMPLE: its domain then, less what
-        had failed there. One chip alone where propagation had left no choice."""
+        had failed there. One chip alone where propagation had left no choice. The chances of the failures themselves,
+        which rules without dead ends don't have, aren't told."""
         n, chips, levels = self.problem.n, self.problem.chips, self._levels
         found = np.zeros((n, chips), dtype=np.bool_)
         who, box = levels.who[:n], levels.box[:n]
