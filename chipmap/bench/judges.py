@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 from chipmap.bench.cluster import ClusterPool
 from chipmap.deadline import Deadline
+from chipmap.learned.placement import judging as of_placement
+from chipmap.learned.ring import judging as of_ring
 from chipmap.learned.ring.judging import Judged
 from chipmap.process.child import Child
 from chipmap.records import ChipmapError
 
+#: What judges the policies of each family.
+JUDGES = {"ring": of_ring, "placement": of_placement}
 #: Seconds between two looks at the clock while a judge works.
 LOOK_S = 0.2
 
@@ -36,7 +39,7 @@ class LocalJudges:
     another ``family``)."""
 
     def __init__(self, workers: int, family: str = "ring") -> None:
-        self._pool, self._module = ThreadPoolExecutor(workers), _module(family)
+        self._pool, self._module = ThreadPoolExecutor(workers), JUDGES[family].__name__
 
     def submit(self, checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Future[Judged]:
         """Have a checkpoint judged by a child."""
@@ -51,7 +54,7 @@ class ClusterJudges:
     """Workers of a Dask cluster, which get the checkpoint's bytes: they needn't see this machine's files."""
 
     def __init__(self, cluster: ClusterPool, family: str = "ring") -> None:
-        self._cluster, self._judged = cluster, import_module(_module(family)).judged_elsewhere
+        self._cluster, self._judged = cluster, JUDGES[family].judged_elsewhere
         self._pool: Any = cluster.executor()
         self._asked: list[Future[Judged]] = []
 
@@ -66,10 +69,6 @@ class ClusterJudges:
         for future in self._asked:
             future.cancel()
         self._cluster.close()
-
-
-def _module(family: str) -> str:
-    return f"chipmap.learned.{family}.judging"
 
 
 def _judged(module: str, checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Judged:

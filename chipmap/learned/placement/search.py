@@ -12,6 +12,7 @@ from chipmap.deadline import Deadline
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.learned.placement.checkpoint import load
 from chipmap.learned.placement.moves import MoveTrainer, Walk
+from chipmap.learned.placement.ppo import DEFAULT, Task, Trainer
 from chipmap.learned.placement.scene import Scene, human_splits, metis_partitions
 from chipmap.records import InputError
 
@@ -27,8 +28,8 @@ def search(
     """The devices [N] of the human splits, of the best one of these and METIS's, then of each better one that is found.
 
     ``native``: ``samples``, a whole number above 0; ``learn`` (true): whether the policy learns; ``checkpoint``: the
-    path of NAME.pt, or ``untrained``. On one thread, so that the result doesn't depend on how many there are. Raises
-    :class:`InputError`.
+    path of NAME.pt, ``untrained``, or ``gdp`` for the policy after GDP, untrained. On one thread, so that the result
+    doesn't depend on how many there are. Raises :class:`InputError`.
     """
     samples, learn = native.get("samples", SAMPLES), native.get("learn", True)
     if not isinstance(samples, int) or isinstance(samples, bool) or samples < 1:
@@ -36,12 +37,36 @@ def search(
     if not isinstance(learn, bool):
         raise InputError(f"is {learn!r}", "--native learn", "Give true or false.")
     torch.set_num_threads(1)
-    trainer = _trainer(native.get("checkpoint", str(SHIPPED)), seed)
+    checkpoint = native.get("checkpoint", str(SHIPPED))
+    trainer = None if checkpoint == "gdp" else _trainer(checkpoint, seed)
     splits = human_splits(problem)
     yield from splits
     splits += metis_partitions(problem, seed, deadline)
-    task = Walk(Scene(problem, splits), trainer.recipe, seed)
-    yield task.devices
+    scene = Scene(problem, splits)
+    yield scene.split
+    if trainer is None:
+        yield from _after_gdp(scene, seed, (samples, learn), deadline)
+    else:
+        yield from _by_moves(scene, trainer, seed, (samples, learn), deadline)
+
+
+def _after_gdp(scene: Scene, seed: int, asked: tuple[int, bool], deadline: Deadline) -> Iterator[IntArray]:
+    """By cycles of whole draws."""
+    (samples, learn), task, trainer = asked, Task(scene), Trainer(DEFAULT, seed)
+    best = task.best
+    for _ in range(-(-samples // DEFAULT.rollouts)):
+        deadline.check()
+        trainer.cycle([task], learn)
+        if task.best < best:
+            best = task.best
+            yield task.devices
+
+
+def _by_moves(
+    scene: Scene, trainer: MoveTrainer, seed: int, asked: tuple[int, bool], deadline: Deadline
+) -> Iterator[IntArray]:
+    """By moves of single units."""
+    (samples, learn), task = asked, Walk(scene, trainer.recipe, seed)
     best = task.worth
     while task.evaluations < samples:
         for _ in range(trainer.recipe.rollouts):
@@ -58,7 +83,7 @@ def search(
 
 def _trainer(checkpoint: Any, seed: int) -> MoveTrainer:
     if not isinstance(checkpoint, str):
-        raise InputError(f"is {checkpoint!r}", "--native checkpoint", "Give the path of NAME.pt, or untrained.")
+        raise InputError(f"is {checkpoint!r}", "--native checkpoint", "Give the path of NAME.pt, untrained or gdp.")
     if checkpoint == "untrained":
         return MoveTrainer(seed=seed)
     network, card = load(Path(checkpoint))

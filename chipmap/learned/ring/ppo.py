@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,7 +39,7 @@ from chipmap.learned.features import of_ring
 from chipmap.learned.ring.policy import Arrays, RingPolicy, arrays
 from chipmap.learned.ring.proposal_priors import Bases, Pool, bases
 from chipmap.learned.ring.recipe import LIMITS, OURS, PAPER, WINDOW, Recipe
-from chipmap.learned.ring.slopes import drawn_from, objective_slope, true_slope
+from chipmap.learned.ring.slopes import Cycle, drawn_from, objective_slope, true_slope
 from chipmap.learned.trainer import Optimised
 from chipmap.records import InputError
 
@@ -48,30 +48,6 @@ TOGETHER = 8
 #: Advantage of a refinement that is worth what it began with: most are, or are worse, and few of them are better.
 STAYED = 0.1
 __all__ = ["LIMITS", "OURS", "PAPER", "Cycle", "Learner", "Recipe", "Trainer", "advantages"]
-
-
-class Cycle(NamedTuple):
-    """k rollouts to learn from: what was ``drawn`` [k, T, n], what is ``credited`` [k, T, n], the ``old`` logarithms of
-    all probabilities [k, T, n, C], ``was`` [k, T, n] those of what is credited, and the ``advantage`` [k] or [k, n];
-    ``prior`` [k, n, C] and ``start`` [k, n] as in :class:`~chipmap.learned.ring.proposal_priors.Bases`.
-
-    With true behaviour probabilities ``was`` of the last round is of the distribution that was drawn from, by
-    ``temperature`` [k] over what was ``left`` [k, n, C]; ``chosen`` [k, n]: what was a choice of the policy."""
-
-    drawn: Tensor
-    credited: Tensor
-    old: Tensor
-    was: Tensor
-    advantage: Tensor
-    prior: Tensor | None = None
-    start: Tensor | None = None
-    temperature: Tensor | None = None
-    left: Tensor | None = None
-    chosen: Tensor | None = None
-
-    def part(self, of: Tensor) -> Cycle:
-        """Some of the rollouts, by their numbers."""
-        return Cycle(*(None if each is None else each[of] for each in self))  # type: ignore[arg-type]
 
 
 class Trainer(Optimised[RingPolicy]):

@@ -1,14 +1,35 @@
-"""Gradients of PPO's objective by logits, written down."""
+"""What rollouts teach, and the gradients of PPO's objective by logits, written down."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from chipmap.learned.ring.ppo import Cycle
+
+class Cycle(NamedTuple):
+    """k rollouts to learn from: what was ``drawn`` [k, T, n], what is ``credited`` [k, T, n], the ``old`` logarithms of
+    all probabilities [k, T, n, C], ``was`` [k, T, n] those of what is credited, and the ``advantage`` [k] or [k, n];
+    ``prior`` [k, n, C] and ``start`` [k, n] as in :class:`~chipmap.learned.ring.proposal_priors.Bases`.
+
+    With true behaviour probabilities ``was`` of the last round is of the distribution that was drawn from, by
+    ``temperature`` [k] over what was ``left`` [k, n, C]; ``chosen`` [k, n]: what was a choice of the policy."""
+
+    drawn: Tensor
+    credited: Tensor
+    old: Tensor
+    was: Tensor
+    advantage: Tensor
+    prior: Tensor | None = None
+    start: Tensor | None = None
+    temperature: Tensor | None = None
+    left: Tensor | None = None
+    chosen: Tensor | None = None
+
+    def part(self, of: Tensor) -> Cycle:
+        """Some of the rollouts, by their numbers."""
+        return Cycle(*(None if each is None else each[of] for each in self))  # type: ignore[arg-type]
 
 
 def objective_slope(chances: Tensor, credited: Tensor, was: Tensor, gain: Tensor, clip: float) -> Tensor:
