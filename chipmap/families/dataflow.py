@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chipmap.families.plan_formats import CHROME_TRACE, JAX, OF_DEGREES, TABLE
-from chipmap.family import Family, Formulation, generators, methods
+from chipmap.family import AuxiliaryModel, Family, Formulation, Scope, generators, methods
 
 PAPER = "DFModel: Design Space Optimization of Large-Scale Systems Exploiting Dataflow Mappings, sections III to VIII"
 
@@ -66,6 +66,16 @@ FAMILY = Family(
         Formulation(
             "dataflow/cpsat", "cpsat", "chipmap.formulations.dataflow.cpsat:build", PAPER + ", equations 1 to 7"
         ),
+    ),
+    auxiliary_models=tuple(
+        AuxiliaryModel(
+            f"dataflow/unequal-{name}",
+            kind,
+            f"chipmap.formulations.dataflow.unequal_{name}:build",
+            Scope.SUBSET,
+            "the stages on groups of unequal chips, whose times are known",
+        )
+        for name, kind in (("mip", "mip"), ("cpsat", "cpsat"))
     ),
     generators=generators(
         "dataflow",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from chipmap.instances.dataflow.rates import missing_formats
 from chipmap.instances.dataflow.system import MOST_DIMENSIONS
 from chipmap.instances.optimizer import WIDTHS
-from chipmap.records import InputError, counted
+from chipmap.records import InputError, counted, kept
 
 #: A ``DataflowInstance``, whose module asks this one.
 Instance = Any
@@ -219,3 +220,31 @@ def stages_of_kernels(instance: Instance) -> str:
         return ""
     whole = instance.task.across_layers or instance.workload.layers == 1
     return "task.stages to kernels" + ("" if whole else " with task.across_layers to true")
+
+
+def check_peaks(instance: Instance) -> None:
+    """Raise :class:`InputError` where kernels compute in a format of which the chip states no peak, where they would
+    share tiles by cycles but the chip states its speed otherwise, and for switches that reduce in mode ``dfmodel``."""
+    workload, system = instance.workload, instance.system
+    for name, named in missing_formats(workload.kernels, workload, system.chip)[:1]:
+        what = f"has no {named}, in which kernel {name!r} computes: it has {', '.join(system.chip.peaks)}"
+        raise InputError(what, "system.chip.peaks", "Add it, or name other formats in workload.")
+    if instance.task.utilisation is None and not system.chip.counts_cycles:
+        what = "is null, so that kernels share tiles by cycles, but the chip states TFLOP/s or shares of its peak"
+        remedy = "Give a share, such as 0.9, or a chip with tiles, lanes, stages and ghz alone."
+        raise InputError(what, "task.utilisation", remedy)
+    if instance.mode == "dfmodel" and divides_experts(instance):
+        what = "names E, which divides experts, in mode dfmodel"
+        raise InputError(what, "workload.kernels.schemes", "Set mode to physical, or leave E out.")
+    for scheme, does in (("K_N", "scatters sums by columns"), ("B", "splits samples")):
+        if instance.mode == "dfmodel" and any(scheme in kernel.schemes for kernel in workload.kernels):
+            what = f"names {scheme}, which {does}, in mode dfmodel"
+            raise InputError(what, "workload.kernels.schemes", f"Set mode to physical, or leave {scheme} out.")
+    if instance.mode == "dfmodel" and any(one.reduces for one in system.network):
+        what = "is true in mode dfmodel, which counts an all-reduce by task.all_reduce_factor"
+        raise InputError(what, "system.network.reduces", "Set mode to physical, or reduces to false.")
+
+
+def divides_experts(instance: Instance) -> bool:
+    """Whether any kernel may have scheme E; kept with the instance."""
+    return kept(instance, "_divides_experts", lambda one: any("E" in kernel.schemes for kernel in one.workload.kernels))

@@ -15,12 +15,14 @@ from chipmap.instances.dataflow.batch_checks import (
     check_divided,
     check_keep,
     check_optimizer,
+    check_peaks,
     check_recompute,
     check_schedule,
     check_shard,
     check_stages,
     check_tensor,
     check_uneven,
+    divides_experts,
     stages_of_kernels,
 )
 from chipmap.instances.dataflow.degrees import PARALLELISMS as PARALLELISMS
@@ -36,11 +38,13 @@ from chipmap.instances.dataflow.plan import BatchPlan as BatchPlan
 from chipmap.instances.dataflow.plan import Keep as Keep
 from chipmap.instances.dataflow.plan import Recompute as Recompute
 from chipmap.instances.dataflow.plan import Shard as Shard
-from chipmap.instances.dataflow.rates import missing_formats
+from chipmap.instances.dataflow.stage_groups import AskedStage as AskedStage
+from chipmap.instances.dataflow.stage_groups import GroupStage as GroupStage
 from chipmap.instances.dataflow.system import System
+from chipmap.instances.dataflow.unequal_checks import check_unequal
 from chipmap.instances.dataflow.workload import Scheme, Workload
 from chipmap.instances.optimizer import Optimizer, per_parameter
-from chipmap.records import InputError, Record, counted, kept
+from chipmap.records import InputError, Record, counted
 
 CostMode = Literal["physical", "dfmodel"]
 Purpose = Literal["training", "prefill", "decode"]
@@ -83,7 +87,8 @@ class Task(Record, frozen=True, kw_only=True):
     partition, of its phase, or of the step; null: what is best (page, "Exchanges"). ``stage_layers`` are the layers of
     each chunk of the pipeline, in the order of the network; null: as is best; empty: equally many (page, "Uneven
     stages"). ``tensor_dimensions`` is the most network dimensions of tensor parallelism (page, "Tensor parallelism over
-    several dimensions").
+    several dimensions"). ``stage_groups`` say of each stage which group of unequal chips runs it, in their order (empty:
+    as is best; page, "Unequal chips").
     """
 
     LATER_FIELDS: ClassVar[tuple[str, ...]] = (
@@ -107,6 +112,7 @@ class Task(Record, frozen=True, kw_only=True):
         "apart",
         "stage_layers",
         "tensor_dimensions",
+        "stage_groups",
     )
 
     purpose: Purpose = "training"
@@ -142,6 +148,7 @@ class Task(Record, frozen=True, kw_only=True):
     apart: tuple[tuple[str, ...], ...] = ()
     stage_layers: tuple[int, ...] | None = ()
     tensor_dimensions: int = 1
+    stage_groups: tuple[AskedStage, ...] = ()
 
     @property
     def state_per_parameter(self) -> int | None:
@@ -267,36 +274,9 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
         check_uneven(self)
         check_shard(self)
         check_keep(self)
+        check_unequal(self)
         if task.degrees is not None:
             check_degrees(self, task.degrees)
-
-
-def check_peaks(instance: DataflowInstance) -> None:
-    """Raise :class:`InputError` where kernels compute in a format of which the chip states no peak, where they would
-    share tiles by cycles but the chip states its speed otherwise, and for switches that reduce in mode ``dfmodel``."""
-    workload, system = instance.workload, instance.system
-    for name, named in missing_formats(workload.kernels, workload, system.chip)[:1]:
-        what = f"has no {named}, in which kernel {name!r} computes: it has {', '.join(system.chip.peaks)}"
-        raise InputError(what, "system.chip.peaks", "Add it, or name other formats in workload.")
-    if instance.task.utilisation is None and not system.chip.counts_cycles:
-        what = "is null, so that kernels share tiles by cycles, but the chip states TFLOP/s or shares of its peak"
-        remedy = "Give a share, such as 0.9, or a chip with tiles, lanes, stages and ghz alone."
-        raise InputError(what, "task.utilisation", remedy)
-    if instance.mode == "dfmodel" and divides_experts(instance):
-        what = "names E, which divides experts, in mode dfmodel"
-        raise InputError(what, "workload.kernels.schemes", "Set mode to physical, or leave E out.")
-    for scheme, does in (("K_N", "scatters sums by columns"), ("B", "splits samples")):
-        if instance.mode == "dfmodel" and any(scheme in kernel.schemes for kernel in workload.kernels):
-            what = f"names {scheme}, which {does}, in mode dfmodel"
-            raise InputError(what, "workload.kernels.schemes", f"Set mode to physical, or leave {scheme} out.")
-    if instance.mode == "dfmodel" and any(one.reduces for one in system.network):
-        what = "is true in mode dfmodel, which counts an all-reduce by task.all_reduce_factor"
-        raise InputError(what, "system.network.reduces", "Set mode to physical, or reduces to false.")
-
-
-def divides_experts(instance: DataflowInstance) -> bool:
-    """Whether any kernel may have scheme E; kept with the instance."""
-    return kept(instance, "_divides_experts", lambda one: any("E" in kernel.schemes for kernel in one.workload.kernels))
 
 
 def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "task.degrees") -> None:
@@ -360,7 +340,8 @@ class DataflowSolution(Record, frozen=True, kw_only=True):
     ``schemes`` and ``partitions`` have an entry per kernel of the layer (the same in every layer), or, where partitions
     reach across layers, one per layer and kernel (layer by layer). Partitions are numbered in the order in which they
     run. Where stages share out kernels, ``stages`` has the stage of each partition number, from 0 on (empty: all 0).
-    ``stage_layers`` are the layers of each chunk, where they aren't equally many.
+    ``stage_layers`` are the layers of each chunk, where they aren't equally many. On groups of unequal chips
+    ``stage_groups`` says all of each stage, and there are no other schemes and partitions.
     """
 
     LATER_FIELDS: ClassVar[tuple[str, ...]] = (
@@ -371,6 +352,7 @@ class DataflowSolution(Record, frozen=True, kw_only=True):
         "shard",
         "keep",
         "stage_layers",
+        "stage_groups",
     )
 
     schema: Literal["dataflow-solution/1"] = "dataflow-solution/1"
@@ -385,6 +367,7 @@ class DataflowSolution(Record, frozen=True, kw_only=True):
     shard: Shard | None = None
     keep: Keep | None = None
     stage_layers: tuple[int, ...] = ()
+    stage_groups: tuple[GroupStage, ...] = ()
 
     @property
     def plan(self) -> BatchPlan:

@@ -28,7 +28,10 @@ from chipmap.records import InputError, kept
 def allowed_degrees(instance: DataflowInstance) -> list[Degrees]:
     """The task's degrees, or all that the network holds: the pipeline on one network dimension at most, tensor on
     as many as the task allows, data (or, where kernels name E, expert) on the others; stages divide the layers (unless
-    they share out kernels), replicas the batch."""
+    they share out kernels), replicas the batch. Raises :class:`InputError` where chips are unequal."""
+    if instance.system.others:
+        what = "has groups of unequal chips, for which this isn't there"
+        raise InputError(what, "system.others", "Use the methods dataflow/auto, mip, cpsat or bounds.")
     if instance.task.degrees is not None:
         return [instance.task.degrees]
     found = []

@@ -148,14 +148,31 @@ class Dimension(Record, frozen=True, kw_only=True):
         return exact(self.bytes_per_ns) * exact(self.efficiency)
 
 
+class Group(Record, frozen=True, kw_only=True):
+    """Further chips of a class of their own, all in one network dimension (page, "Unequal chips")."""
+
+    name: str
+    chip: Chip
+    memory: Memory
+    network: Dimension
+
+
+class Link(Record, frozen=True, kw_only=True):
+    """What a chip sends to chips of other groups, and receives besides, and the latency of a transfer."""
+
+    bytes_per_ns: float
+    latency_ns: float = 0.0
+
+
 class System(Record, frozen=True, kw_only=True):
     """Equal chips in a network; the product of the dimensions' sizes is their number.
 
     ``step_ns`` go by for each micro-batch of a replica, whatever its layers take (page, "Fixed costs"). ``notes``:
-    where its numbers come from.
+    where its numbers come from. ``others`` are groups of chips beside these, ``between`` the links from group to group
+    (page, "Unequal chips").
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("step_ns", "notes")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("step_ns", "notes", "others", "between")
 
     name: str
     chip: Chip
@@ -163,11 +180,19 @@ class System(Record, frozen=True, kw_only=True):
     network: tuple[Dimension, ...]
     step_ns: float = 0.0
     notes: str = ""
+    others: tuple[Group, ...] = ()
+    between: Link | None = None
 
     @property
     def chips(self) -> int:
-        """Number of chips."""
+        """Number of chips, those of other groups left out."""
         return prod(dimension.size for dimension in self.network)
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Its own chips as a group, which has the system's name, and the others."""
+        own = Group(name=self.name, chip=self.chip, memory=self.memory, network=self.network[0])
+        return (own, *self.others)
 
     @property
     def profiled(self) -> bool:

@@ -13,6 +13,7 @@ from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, Deg
 from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_degrees, allowed_plans
 from chipmap.instances.dataflow.problem import DataflowProblem
+from chipmap.methods.dataflow import unequal
 from chipmap.methods.dataflow.cases import has_no_room, mapping_of
 from chipmap.methods.dataflow.first import floor, frugal, plan_of, promising
 from chipmap.methods.dataflow.infeasibility import no_degrees
@@ -27,6 +28,9 @@ WORK, MORE = 40_000, 300
 
 def at_once(instance: DataflowInstance, run: Run) -> None:
     """Report the bound by all FLOP, or that no degrees are allowed."""
+    if instance.system.others:
+        unequal.at_once(instance, run)
+        return
     todo = [degrees for degrees in allowed_degrees(instance) if allowed_plans(instance, degrees)]
     if not todo:
         run.infeasible(no_degrees(instance))
@@ -36,7 +40,9 @@ def at_once(instance: DataflowInstance, run: Run) -> None:
 
 def first(instance: DataflowInstance, run: Run) -> None:
     """Report plain mappings at the degrees and plans that promise most, until there is one and enough was looked at;
-    refused ones are forgotten."""
+    refused ones are forgotten. There are none on unequal chips."""
+    if instance.system.others:
+        return
     work, each = 0, len(instance.workload.kernels) * instance.mapped_layers
     for degrees, plan in choices(instance):
         if work > (WORK if run.best is None else MORE):

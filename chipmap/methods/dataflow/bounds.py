@@ -5,6 +5,7 @@ from __future__ import annotations
 from chipmap.deadline import Stop
 from chipmap.instances.dataflow.batch_time import total_ticks
 from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.methods.dataflow import unequal
 from chipmap.methods.dataflow.cases import Choices, least_demanding
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
 from chipmap.records import InputError
@@ -14,6 +15,8 @@ from chipmap.run import Run
 
 def bounds(instance: DataflowInstance, run: Run) -> Termination:
     """The least bound that kernels give one by one, over all choices of degrees and micro-batch."""
+    if instance.system.others:
+        return unequal.bounds(instance, run)
 
     def work() -> None:
         """The bound of the choice that is looked at first, beside those that are left."""

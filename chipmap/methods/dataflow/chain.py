@@ -19,6 +19,7 @@ from chipmap.instances.dataflow.layer_handover import handover_cases
 from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.methods.chain import Link, Turn, follow
+from chipmap.methods.dataflow import unequal
 from chipmap.methods.dataflow.cases import (
     FIRST_TRY,
     Choices,
@@ -60,8 +61,10 @@ class DataflowChainState:
 def auto(instance: DataflowInstance, run: Run) -> Termination:
     """The chain (:data:`CHAIN`): the optimum over all choices of degrees, with its proof, unless a graph is too wide.
 
-    A note names the degrees whose graph is.
+    A note names the degrees whose graph is. On groups of unequal chips the chain solves each stage by itself.
     """
+    if instance.system.others:
+        return unequal.auto(instance, run, auto)
     return run.attempt(lambda: follow(CHAIN, DataflowChainState(instance, run), Turn(run, run.deadline)), TooWideError)
 
 

@@ -13,6 +13,7 @@ from chipmap.family import Model
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.batch_time import batch_ticks, layer_ticks, steps, sums_outside
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.methods.dataflow import unequal
 from chipmap.methods.dataflow.cases import Choices, DegreesCase, least_demanding, solve_each
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
 from chipmap.methods.model_solve import Finds, conclude, solve_within
@@ -26,11 +27,15 @@ NOISE = {"mip": (1e-3, 1e-11), "cpsat": (1e-3, 1e-15)}
 
 def mip(instance: DataflowInstance, run: Run) -> Termination:
     """The MIP at every choice of degrees, by HiGHS or Gurobi."""
+    if instance.system.others:
+        return unequal.by_model(instance, run, mip, "mip")
     return _all(instance, run, "mip")
 
 
 def cpsat(instance: DataflowInstance, run: Run) -> Termination:
     """The CP-SAT model at every choice of degrees."""
+    if instance.system.others:
+        return unequal.by_model(instance, run, cpsat, "cpsat")
     return _all(instance, run, "cpsat")
 
 

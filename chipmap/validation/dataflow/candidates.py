@@ -25,7 +25,7 @@ from chipmap.instances.dataflow.instance import (
     Shard,
 )
 from chipmap.instances.dataflow.workload import Scheme
-from chipmap.validation.dataflow import present
+from chipmap.validation.dataflow import present, unequal
 from chipmap.validation.dataflow.facts import allowed
 
 #: More kernels (of all layers that partitions reach across) are not taken apart.
@@ -36,6 +36,8 @@ TOO_MANY = 10**12
 
 def count(instance: DataflowInstance) -> int:
     """The number of candidates."""
+    if instance.system.others:
+        return unequal.count(instance, count)
     if instance.mapped_layers * len(instance.workload.kernels) > MOST_KERNELS:
         return TOO_MANY
     sharded, partitions = prod(len(options) for options in _schemes(instance)), _partitions(instance)
@@ -50,6 +52,9 @@ def count(instance: DataflowInstance) -> int:
 
 def candidates(instance: DataflowInstance) -> Iterator[DataflowSolution]:
     """Every mapping in the domain C0, but for those that the module's docstring leaves out."""
+    if instance.system.others:
+        yield from unequal.candidates(instance, candidates)
+        return
     partitions, in_order = _partitions(instance), [_in_order(instance)]
     for degrees in _degrees(instance):
         for plan, schemes in product(_plans(instance, degrees), product(*_schemes(instance))):

@@ -15,7 +15,7 @@ from chipmap.certificate import Certificate
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.records import counted
 from chipmap.validation.certify import Finding, certify
-from chipmap.validation.dataflow import ends, facts, pins, plans, present, training, uneven
+from chipmap.validation.dataflow import ends, facts, pins, plans, present, training, unequal, uneven
 from chipmap.validation.dataflow.dram import in_dram
 from chipmap.validation.dataflow.figures import figures_of, headline, hop
 from chipmap.validation.dataflow.mapping import Mapping, mapping_of
@@ -25,6 +25,8 @@ from chipmap.validation.decimals import written
 
 def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate:
     """The certificate of ``solution`` for a valid ``instance``; a violation of C0 leaves the objective undefined."""
+    if instance.system.others:
+        return unequal.check(instance, solution, check)
     broken: dict[str, Iterable[Finding]] = {"C0": list(c0_domain(instance, solution))}
     if broken["C0"]:
         return certify(instance, solution, broken, grade=instance.mode)

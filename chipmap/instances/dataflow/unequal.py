@@ -1,0 +1,87 @@
+"""Stages on groups of unequal chips: what each is by itself, and what passes between them (page, "Unequal chips")."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
+from chipmap.instances.dataflow.options import ticks_of
+from chipmap.instances.dataflow.sharding import collective_ns
+from chipmap.instances.dataflow.sizes import output_bytes
+from chipmap.instances.dataflow.stage_groups import GroupStage
+from chipmap.instances.dataflow.system import Dimension, Group, System
+from chipmap.instances.dataflow.unequal_checks import undivided
+from chipmap.records.decimals import exact
+
+
+class Kind(NamedTuple):
+    """A kind of stage: so many chips of a group (its place in ``system.groups``)."""
+
+    group: int
+    tensor: int
+
+
+def kinds(instance: DataflowInstance) -> list[Kind]:
+    """The kinds of stages that there can be: as many chips as a group has, of degrees that divide the heads."""
+    groups = instance.system.groups
+    each = ((g, n) for g, group in enumerate(groups) for n in range(1, group.network.size + 1))
+    return [Kind(g, n) for g, n in each if not undivided(instance, n)]
+
+
+def over(group: Group, tensor: int) -> Dimension:
+    """The network of so many chips of a group."""
+    return group.network.replace(size=tensor)
+
+
+def stage_instance(instance: DataflowInstance, kind: Kind, layers: int, samples: int) -> DataflowInstance:
+    """The stage as a problem of its own: these layers, all samples, micro-batches of ``samples``, no pipeline."""
+    group = instance.system.groups[kind.group]
+    alone = System(name=group.name, chip=group.chip, memory=group.memory, network=(over(group, kind.tensor),))
+    degrees = Degrees(tensor=kind.tensor, dimensions=("tensor",))
+    task = instance.task.replace(degrees=degrees, micro_batch=samples, stage_groups=())
+    workload = instance.workload.replace(layers=layers)
+    return instance.replace(system=alone, task=task, workload=workload)
+
+
+def group_stage(instance: DataflowInstance, kind: Kind, layers: int, mapping: DataflowSolution) -> GroupStage:
+    """The stage that a mapping of :func:`stage_instance` stands for."""
+    return GroupStage(
+        group=instance.system.groups[kind.group].name,
+        tensor=kind.tensor,
+        layers=layers,
+        schemes=mapping.schemes,
+        partitions=mapping.partitions,
+        keep=mapping.keep,
+    )
+
+
+def hop_ticks(instance: DataflowInstance, sender: Kind, receiver: Kind, samples: int) -> int:
+    """Picoseconds of what a micro-batch takes from a stage to the next: each carried tensor crosses in as many parts as
+    the smaller stage has chips, and the receivers gather it."""
+    system, named = instance.system, {u for u, _ in instance.workload.carries}
+    task = instance.replace(task=instance.task.replace(micro_batch=samples))
+    own = over(system.groups[receiver.group], receiver.tensor)
+    if sender.group == receiver.group:
+        rate, wait = own.rate, exact(own.latency_ns) + exact(own.start_ns)
+    else:
+        assert system.between is not None
+        rate, wait = exact(system.between.bytes_per_ns), exact(system.between.latency_ns)
+    total = 0
+    for kernel in instance.workload.kernels:
+        size = output_bytes(kernel, task) if kernel.name in named else 0
+        if size:
+            crossed = size / (min(sender.tensor, receiver.tensor) * rate) + wait
+            total += ticks_of(crossed + collective_ns("all_gather", size, own, 1))
+    return total
+
+
+def unequal_mapping(instance: DataflowInstance, samples: int, stages: list[GroupStage]) -> DataflowSolution:
+    """The mapping of these stages."""
+    return DataflowSolution(
+        instance=instance.name,
+        degrees=Degrees(pipeline=len(stages)),
+        schemes=(),
+        partitions=(),
+        micro_batch=samples,
+        stage_groups=tuple(stages),
+    )

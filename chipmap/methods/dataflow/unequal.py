@@ -1,0 +1,239 @@
+"""The methods of family ``dataflow`` on groups of unequal chips (page, "Unequal chips").
+
+A stage's time follows from its group, its chips and its layers alone. Each such stage is a problem of its own, which
+the method solves as it solves any other; then a program, or a model of the same kind, chooses the stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from chipmap.deadline import Stop
+from chipmap.heuristics.dataflow.unequal.program import best_pipeline
+from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, divisors
+from chipmap.instances.dataflow.offers import NONE, Offer, Pipeline, Placed
+from chipmap.instances.dataflow.options import ticks_of
+from chipmap.instances.dataflow.unequal import Kind, group_stage, hop_ticks, kinds, stage_instance, unequal_mapping
+from chipmap.methods.dataflow.first import floor
+from chipmap.methods.model_solve import conclude, solve_within
+from chipmap.records import InputError
+from chipmap.records.decimals import exact
+from chipmap.result import Infeasibility, Termination, integer_bound
+from chipmap.run import Run
+
+#: The share of the time that one stage may take.
+SHARE = 0.1
+Method = Callable[[DataflowInstance, Run], Termination]
+#: Chooses the stages: (offer, cutoff) to the best pipeline, None where there is none below the cutoff.
+Chooser = Callable[[Offer, int | None], Pipeline | None]
+
+
+class Layered(NamedTuple):
+    """A stage with so many layers: picoseconds of a layer (:data:`NONE`: no mapping), the least that it can be, and the
+    mapping."""
+
+    ticks: int
+    least: int
+    mapping: DataflowSolution | None
+
+
+@dataclass
+class Table:
+    """What stages take at one micro-batch of ``samples``: by kind and layers; ``uppers`` and ``lowers`` are offers of
+    what is found and of what is proved."""
+
+    instance: DataflowInstance
+    samples: int
+    kinds: list[Kind]
+    layered: list[dict[int, Layered]] = field(default_factory=list)
+
+    def offer(self, proved: bool) -> Offer:
+        """The stages that there can be, by their times found or by those that are proved."""
+        instance, layers = self.instance, self.instance.workload.layers
+        ticks = np.full((len(self.kinds), layers + 1), NONE, dtype=np.int64)
+        for k, own in enumerate(self.layered):
+            for count, one in own.items():
+                each = one.least if proved else one.ticks
+                ticks[k, count] = min(NONE, count * each)
+        hops = [[hop_ticks(instance, a, b, self.samples) for b in self.kinds] for a in self.kinds]
+        groups = instance.system.groups
+        return Offer(
+            ticks,
+            np.array(hops, dtype=np.int64),
+            tuple(kind.group for kind in self.kinds),
+            tuple(kind.tensor for kind in self.kinds),
+            tuple(group.network.size for group in groups),
+            self._asked(),
+            instance.task.batch // self.samples,
+            ticks_of(exact(instance.system.step_ns)),
+        )
+
+    def _asked(self) -> tuple[np.ndarray, ...]:
+        groups, found = [group.name for group in self.instance.system.groups], []
+        for stage in self.instance.task.stage_groups:
+            allowed = np.zeros((len(self.kinds), self.instance.workload.layers + 1), dtype=np.bool_)
+            for k, kind in enumerate(self.kinds):
+                if groups[kind.group] == stage.group and stage.tensor in (None, kind.tensor):
+                    allowed[k, slice(None) if stage.layers is None else stage.layers] = True
+            found.append(allowed)
+        return tuple(found)
+
+    def mapping(self, stages: tuple[Placed, ...]) -> DataflowSolution:
+        """The mapping with these stages."""
+        found = []
+        for kind, layers in stages:
+            own = self.layered[kind][layers].mapping
+            assert own is not None
+            found.append(group_stage(self.instance, self.kinds[kind], layers, own))
+        return unequal_mapping(self.instance, self.samples, found)
+
+
+def solve(instance: DataflowInstance, run: Run, method: Method, choose: Chooser, source: str) -> Termination:
+    """The optimum over all stages and micro-batches: ``method`` solves single stages, ``choose`` the pipeline."""
+
+    def work() -> None:
+        at_once(instance, run)
+        lowers = list[int]()
+        for samples, _ in _micro_batches(instance):
+            table = _table(instance, samples, run, method)
+            found, proved = table.offer(proved=False), table.offer(proved=True)
+            best = choose(found, run.upper)
+            if best is not None:
+                run.solution(table.mapping(best.stages), source, claimed=best.ticks)
+            if not np.array_equal(found.ticks, proved.ticks):
+                best = choose(proved, run.upper)
+            if best is not None:
+                lowers.append(best.least)
+            elif run.upper is not None:
+                lowers.append(run.upper)
+        if lowers:
+            run.bound(min(lowers), source)
+        else:
+            run.infeasible(_none(instance))
+
+    return run.attempt(work)
+
+
+def at_once(instance: DataflowInstance, run: Run) -> None:
+    """Report a bound by all FLOP: each layer at the kind of stage on which it can be fastest."""
+    layers, every = instance.workload.layers, kinds(instance)
+    most = min(layers, sum(group.network.size for group in instance.system.groups))
+    found = []
+    for samples, rounds in _micro_batches(instance):
+        least = NONE
+        for kind in every:
+            alone = stage_instance(instance, kind, layers, samples)
+            assert alone.task.degrees is not None
+            least = min(least, floor(alone, alone.task.degrees) // rounds)
+        found.append(least + (rounds - 1) * -(-least // most) + rounds * ticks_of(exact(instance.system.step_ns)))
+    run.bound(min(found), "all FLOP")
+
+
+def bounds(instance: DataflowInstance, run: Run) -> Termination:
+    """The bound by all FLOP alone."""
+    return run.attempt(lambda: at_once(instance, run))
+
+
+def _micro_batches(instance: DataflowInstance) -> Iterator[tuple[int, int]]:
+    """Every micro-batch that divides the batch, or the task's, with the number of them."""
+    task = instance.task
+    for samples in divisors(task.batch) if task.micro_batch is None else (task.micro_batch,):
+        if task.batch % samples == 0:
+            yield samples, task.batch // samples
+
+
+def _table(instance: DataflowInstance, samples: int, run: Run, method: Method) -> Table:
+    """What every stage takes. A layer takes no less where a stage has more of them: what fits L + 1 layers fits L. So
+    where two numbers of layers take the same, all between them do."""
+    table, layers = Table(instance, samples, kinds(instance)), instance.workload.layers
+    asked = [stage.group for stage in instance.task.stage_groups]
+    groups = [group.name for group in instance.system.groups]
+    for kind in table.kinds:
+        found = dict[int, Layered]()
+        table.layered.append(found)
+        if asked and groups[kind.group] not in asked:
+            continue
+        for count in dict.fromkeys((1, layers)):
+            found[count] = _alone(instance, kind, count, samples, run, method)
+        todo = [(1, layers)]
+        while todo:
+            low, high = todo.pop()
+            one, other = found[low], found[high]
+            if high - low < 2:
+                continue
+            if one.ticks == other.ticks or any(a.ticks != a.least for a in (one, other)):
+                between = other._replace(least=one.least)
+                found |= dict.fromkeys(range(low + 1, high), between)
+                continue
+            middle = (low + high) // 2
+            found[middle] = _alone(instance, kind, middle, samples, run, method)
+            todo += [(low, middle), (middle, high)]
+    return table
+
+
+def _alone(instance: DataflowInstance, kind: Kind, layers: int, samples: int, run: Run, method: Method) -> Layered:
+    """The best mapping of one stage by itself."""
+    run.checkpoint()
+    alone = stage_instance(instance, kind, layers, samples)
+    limit = run.options.time_limit
+    inner = run.inner(alone, float("inf") if limit is None else SHARE * limit)
+    try:
+        method(alone, inner)
+    except InputError as error:
+        run.note("left out", f"{layers} layers on {kind.tensor} chips of {alone.system.name}: {error}")
+        return Layered(NONE, 0, None)
+    run.checkpoint()
+    passes = layers * (instance.task.batch // samples)
+    if inner.proved_infeasible:
+        return Layered(NONE, NONE, None)
+    least = -(-inner.lower.value // passes) if inner.lower is not None else 0
+    if inner.best is None:
+        return Layered(NONE, least, None)
+    mapping = inner.best.solution
+    assert isinstance(mapping, DataflowSolution)
+    ticks = inner.best.certificate.terms["T4"]
+    return Layered(ticks, ticks if inner.gap == 0 else min(least, ticks), mapping)
+
+
+def _none(instance: DataflowInstance) -> Infeasibility:
+    """No pipeline: whatever the stages, some constraint fails in one of them."""
+    asked = f" as {len(instance.task.stage_groups)} stages are asked for" if instance.task.stage_groups else ""
+    limits = [group.memory.capacity_bytes for group in instance.system.groups]
+    label = "C6" if any(limit is not None for limit in limits) else "C2"
+    layers = instance.workload.layers
+    message = f"no stages on these groups hold all {layers} layers{asked}"
+    short = (float(layers), float(layers - 1), "layers")
+    return Infeasibility.of(label, "layers", short, message, ("Give more chips, or memory.",))
+
+
+def auto(instance: DataflowInstance, run: Run, method: Method) -> Termination:
+    """The exact program over (layers done, chips used)."""
+    return solve(instance, run, method, best_pipeline, "program over layers and chips")
+
+
+def by_model(instance: DataflowInstance, run: Run, method: Method, kind: Literal["mip", "cpsat"]) -> Termination:
+    """The stages by a model of this kind."""
+    if kind == "cpsat":
+        from chipmap.formulations.dataflow.unequal_cpsat import build
+    else:
+        from chipmap.formulations.dataflow.unequal_mip import build  # type: ignore[assignment]
+
+    def choose(offer: Offer, below: int | None) -> Pipeline | None:
+        if not all(any(offer.choices(s)) for s in range(len(offer.asked) or 1)):
+            return None
+        model = build(instance, offer, below)
+        outcome = solve_within(run, model)
+        if outcome.termination.reason == "infeasible":
+            return None
+        conclude(run, outcome, kind)
+        if outcome.value_of is None or outcome.bound is None:
+            raise Stop("time")
+        stages = model.decode(outcome.value_of)
+        ticks = offer.batch(stages)
+        return Pipeline(ticks, stages, min(ticks, integer_bound(outcome.bound)))
+
+    return solve(instance, run, method, choose, kind)
