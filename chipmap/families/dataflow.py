@@ -6,6 +6,7 @@ from chipmap.families.plan_formats import CHROME_TRACE, JAX, OF_DEGREES, TABLE
 from chipmap.family import AuxiliaryModel, Family, Formulation, Scope, generators, methods
 
 PAPER = "DFModel: Design Space Optimization of Large-Scale Systems Exploiting Dataflow Mappings, sections III to VIII"
+UNEQUAL = "the stages on groups of unequal chips, whose times are known"
 
 FAMILY = Family(
     name="dataflow",
@@ -67,15 +68,17 @@ FAMILY = Family(
             "dataflow/cpsat", "cpsat", "chipmap.formulations.dataflow.cpsat:build", PAPER + ", equations 1 to 7"
         ),
     ),
-    auxiliary_models=tuple(
+    auxiliary_models=(
         AuxiliaryModel(
-            f"dataflow/unequal-{name}",
-            kind,
-            f"chipmap.formulations.dataflow.unequal_{name}:build",
+            "dataflow/unequal-mip", "mip", "chipmap.formulations.dataflow.mip_unequal:build", Scope.SUBSET, UNEQUAL
+        ),
+        AuxiliaryModel(
+            "dataflow/unequal-cpsat",
+            "cpsat",
+            "chipmap.formulations.dataflow.cpsat_unequal:build",
             Scope.SUBSET,
-            "the stages on groups of unequal chips, whose times are known",
-        )
-        for name, kind in (("mip", "mip"), ("cpsat", "cpsat"))
+            UNEQUAL,
+        ),
     ),
     generators=generators(
         "dataflow",

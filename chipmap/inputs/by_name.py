@@ -27,7 +27,9 @@ def devices(instance: PlacementInstance, solution: PlacementSolution) -> dict[st
 
 def schemes(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, Any]:
     """``dataflow``: of each kernel ``scheme`` and ``partition``, and ``stage`` where stages share out kernels; a list
-    of these, layer by layer, where layers differ."""
+    of these, layer by layer, where layers differ; on groups of unequal chips each stage as it is."""
+    if solution.stage_groups:
+        return {f"stage {s}": msgspec.to_builtins(one) for s, one in enumerate(solution.stage_groups)}
     found: dict[str, list[dict[str, Any]]] = {kernel.name: [] for kernel in instance.workload.kernels}
     names = [kernel.name for kernel in instance.workload.kernels]
     for i, (scheme, partition) in enumerate(zip(solution.schemes, solution.partitions, strict=True)):

@@ -51,6 +51,8 @@ def listed(family: Family, instance: Record, solution: Record | None) -> Iterato
 
 def unsuited(form: PlanFormat, instance: Record, solution: Record | None) -> str | None:
     """Why a format can't say this mapping, in words; None: it can."""
+    if getattr(getattr(instance, "system", None), "others", ()):
+        return "stages run on groups of unequal chips"
     found: str | None = resolve(form.suits)(instance, solution)
     return found
 

@@ -32,7 +32,7 @@ def measures(instance: DataflowInstance, solution: DataflowSolution | None) -> d
         "dram_gb_per_s": system.memory.bytes_per_ns,
         "link_gb_per_s": min(one.bytes_per_ns for one in system.network),
     }
-    if solution is not None:
+    if solution is not None and not system.others:
         known = system.chip.price_usd, system.chip.watts
         usd, watts = (bill.total if one else 0.0 for bill, one in zip((price, power), known, strict=True))
         figures |= _mapping(instance, solution, usd, watts)

@@ -29,6 +29,8 @@ def _figures(
     """Figures by (resource, quantity); none of a mapping without an objective."""
     if certificate.objective is None or not certificate.feasible:
         return {}
+    if solution.stage_groups:
+        return {("time", f"{label}_s"): ticks / 1e12 for label, ticks in certificate.terms.items()}
     parts = spent(instance, solution, certificate.terms)
     found = {("time", f"{name.replace(' ', '_')}_s"): ticks / 1e12 for name, ticks in parts.parts.items()}
     found |= {("plan", name): float(value) for name, value in plan_of(solution).items() if isinstance(value, int)}

@@ -42,7 +42,9 @@ class _Work(Explaining[DataflowTrial]):
         """Any mapping can be compared."""
 
     def trials(self) -> list[DataflowTrial]:
-        """Each resource twice as fast and free, one alone, limits and choices left out."""
+        """Each resource twice as fast and free, one alone, limits and choices left out; none on unequal chips."""
+        if self.instance.system.others:
+            return []
         return changes(self.instance, self.base.proved_infeasible)
 
     def solve(self) -> None:

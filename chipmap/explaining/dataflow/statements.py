@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from chipmap.certificate import Certificate
+from chipmap.explaining.dataflow import unequal
 from chipmap.explaining.dataflow.changes import DataflowTrial
 from chipmap.explaining.dataflow.spent import BatchTimeSpent, Piece, spent
 from chipmap.explaining.driver import statement
@@ -39,6 +40,9 @@ def time_of(ticks: float) -> str:
 
 def mapping(instance: DataflowInstance, solution: DataflowSolution, certificate: Certificate) -> Iterator[Statement]:
     """A valid mapping taken apart: its plan, its time by what binds and by kernels, what its chips hold."""
+    if instance.system.others:
+        yield from unequal.mapping(solution, certificate)
+        return
     parts = spent(instance, solution, certificate.terms)
     yield _plan(instance, solution)
     yield _time(instance, parts, certificate.objective or 0)

@@ -57,12 +57,18 @@ def describe(instance: DataflowInstance) -> dict[str, Any]:
         "peak_tflops": chip.flop_per_ns / 1000,
         "sram_mib": chip.sram_bytes / 2**20,
         "network": " x ".join(f"{one.size} {one.topology}" for one in instance.system.network),
+        **({"others": _others(instance)} if instance.system.others else {}),
         "mode": instance.mode,
         "task": {k: v for k, v in msgspec.to_builtins(instance.task).items() if k not in _COUNTED},
         "pinned_schemes": len(instance.task.schemes),
         **{name: len(getattr(instance.task, name)) for name in _COUNTED if name != "schemes"},
         "notes": instance.notes,
     }
+
+
+def _others(instance: DataflowInstance) -> dict[str, str]:
+    groups = instance.system.others
+    return {one.name: f"{one.network.size} {one.chip.name}, {one.chip.flop_per_ns / 1000:g} TFLOP/s" for one in groups}
 
 
 def files(instance: DataflowInstance, solution: DataflowSolution) -> dict[str, bytes]:

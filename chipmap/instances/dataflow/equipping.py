@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Task
 from chipmap.instances.dataflow.machines import MACHINES, machine
 from chipmap.instances.dataflow.profiles import PROFILED
-from chipmap.instances.dataflow.system import System
+from chipmap.instances.dataflow.system import Group, Link, System
 from chipmap.instances.dataflow.systems import CHIPS
 from chipmap.instances.dataflow.systems import system as of_chips
 from chipmap.instances.system_files import plain_system
@@ -40,6 +41,23 @@ def utilisation(system: System, asked: float | None) -> float | None:
     usual one is asked for."""
     stated = system.chip.efficiency or system.chip.blocks
     return 1.0 if stated and asked == Task().utilisation else asked
+
+
+def beside(own: System, names: Sequence[str], gbps: float, latency_ns: float) -> dict[str, Any]:
+    """Further groups of these machines beside a system's own chips, and the links between groups; of one name the
+    second group is called ``…#2``."""
+    found, known = list[Group](), [own.name]
+    for text in names:
+        system = named(text)
+        if len(system.network) > 1:
+            raise InputError(
+                f"{text!r} has several dimensions", "others", "Name a machine with one, such as h100-sxm-8."
+            )
+        count = known.count(system.name)
+        name = system.name + (f"#{count + 1}" if count else "")
+        found.append(Group(name=name, chip=system.chip, memory=system.memory, network=system.network[0]))
+        known.append(system.name)
+    return {"others": tuple(found), "between": Link(bytes_per_ns=gbps, latency_ns=latency_ns)}
 
 
 def named(text: str) -> System:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from chipmap.instances.dataflow.axes import with_axes
-from chipmap.instances.dataflow.equipping import named, utilisation
+from chipmap.instances.dataflow.equipping import beside, named, utilisation
 from chipmap.instances.dataflow.formats import Format
 from chipmap.instances.dataflow.from_graph import from_graph
 from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Task
@@ -44,6 +44,8 @@ class Setting(Task, frozen=True, kw_only=True):
     ``memory`` and ``link`` name technologies with their rates, prices and powers, instead of ``memory_gbps`` and
     ``link_gbps``; ``sram_bytes`` replaces the chip's own, ``dram_bytes`` is the DRAM capacity (null: never the limit,
     or the machine's own).
+    ``others`` name further groups of chips of other machines, such as ``a100-80gb-8``, and ``between_gbps`` and
+    ``between_ns`` the links from group to group (page, "Unequal chips").
     ``weight_format``, ``activation_format`` and ``cache_format`` are those of the workload.
     """
 
@@ -59,6 +61,9 @@ class Setting(Task, frozen=True, kw_only=True):
     latency_ns: float = 0.0
     sram_bytes: int | None = None
     dram_bytes: int | None = None
+    others: tuple[str, ...] = ()
+    between_gbps: float = 50.0
+    between_ns: float = 0.0
     mode: CostMode = "physical"
     notes: str = ""
     weight_format: Format = ""
@@ -73,6 +78,8 @@ class Setting(Task, frozen=True, kw_only=True):
         if self.dram_bytes is not None:
             where = where.replace(memory=where.memory.replace(capacity_bytes=self.dram_bytes))
         own["utilisation"] = utilisation(where, self.utilisation)
+        if self.others:
+            where = where.replace(**beside(where, self.others, self.between_gbps, self.between_ns))
         if workload.last and not self.uneven:
             own["stage_layers"] = None  # what the ends take belongs to two stages alone
         formats = {name: own[name] for name in ("weight_format", "activation_format", "cache_format")}

@@ -87,8 +87,8 @@ class Task(Record, frozen=True, kw_only=True):
     partition, of its phase, or of the step; null: what is best (page, "Exchanges"). ``stage_layers`` are the layers of
     each chunk of the pipeline, in the order of the network; null: as is best; empty: equally many (page, "Uneven
     stages"). ``tensor_dimensions`` is the most network dimensions of tensor parallelism (page, "Tensor parallelism over
-    several dimensions"). ``stage_groups`` say of each stage which group of unequal chips runs it, in their order (empty:
-    as is best; page, "Unequal chips").
+    several dimensions"). ``stage_groups`` say of each stage which group of unequal chips runs it, in their
+    order (empty: as is best; page, "Unequal chips").
     """
 
     LATER_FIELDS: ClassVar[tuple[str, ...]] = (

@@ -68,8 +68,8 @@ def hop_ticks(instance: DataflowInstance, sender: Kind, receiver: Kind, samples:
         rate, wait = exact(system.between.bytes_per_ns), exact(system.between.latency_ns)
     total = 0
     for kernel in instance.workload.kernels:
-        size = output_bytes(kernel, task) if kernel.name in named else 0
-        if size:
+        size = output_bytes(kernel, task)
+        if size and kernel.name in named:
             crossed = size / (min(sender.tensor, receiver.tensor) * rate) + wait
             total += ticks_of(crossed + collective_ns("all_gather", size, own, 1))
     return total

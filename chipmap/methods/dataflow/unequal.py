@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipmap.deadline import Stop
 from chipmap.heuristics.dataflow.unequal.program import best_pipeline
@@ -25,8 +26,8 @@ from chipmap.records.decimals import exact
 from chipmap.result import Infeasibility, Termination, integer_bound
 from chipmap.run import Run
 
-#: The share of the time that one stage may take.
-SHARE = 0.1
+#: The share of the time that is left which one stage may take.
+SHARE = 0.5
 Method = Callable[[DataflowInstance, Run], Termination]
 #: Chooses the stages: (offer, cutoff) to the best pipeline, None where there is none below the cutoff.
 Chooser = Callable[[Offer, int | None], Pipeline | None]
@@ -67,12 +68,13 @@ class Table:
             tuple(kind.group for kind in self.kinds),
             tuple(kind.tensor for kind in self.kinds),
             tuple(group.network.size for group in groups),
-            self._asked(),
+            self.asked(),
             instance.task.batch // self.samples,
             ticks_of(exact(instance.system.step_ns)),
         )
 
-    def _asked(self) -> tuple[np.ndarray, ...]:
+    def asked(self) -> tuple[NDArray[np.bool_], ...]:
+        """For each stage that is asked for, which (kind, layers) it may be."""
         groups, found = [group.name for group in self.instance.system.groups], []
         for stage in self.instance.task.stage_groups:
             allowed = np.zeros((len(self.kinds), self.instance.workload.layers + 1), dtype=np.bool_)
@@ -98,7 +100,9 @@ def solve(instance: DataflowInstance, run: Run, method: Method, choose: Chooser,
     def work() -> None:
         at_once(instance, run)
         lowers = list[int]()
-        for samples, _ in _micro_batches(instance):
+        for least, samples in sorted(_floors(instance)):
+            if run.upper is not None and least >= run.upper:
+                break
             table = _table(instance, samples, run, method)
             found, proved = table.offer(proved=False), table.offer(proved=True)
             best = choose(found, run.upper)
@@ -120,6 +124,11 @@ def solve(instance: DataflowInstance, run: Run, method: Method, choose: Chooser,
 
 def at_once(instance: DataflowInstance, run: Run) -> None:
     """Report a bound by all FLOP: each layer at the kind of stage on which it can be fastest."""
+    run.bound(min(_floors(instance))[0], "all FLOP")
+
+
+def _floors(instance: DataflowInstance) -> list[tuple[int, int]]:
+    """What a batch takes at least by its FLOP, with the micro-batch, for each."""
     layers, every = instance.workload.layers, kinds(instance)
     most = min(layers, sum(group.network.size for group in instance.system.groups))
     found = []
@@ -129,8 +138,9 @@ def at_once(instance: DataflowInstance, run: Run) -> None:
             alone = stage_instance(instance, kind, layers, samples)
             assert alone.task.degrees is not None
             least = min(least, floor(alone, alone.task.degrees) // rounds)
-        found.append(least + (rounds - 1) * -(-least // most) + rounds * ticks_of(exact(instance.system.step_ns)))
-    run.bound(min(found), "all FLOP")
+        fixed = rounds * ticks_of(exact(instance.system.step_ns))
+        found.append((least + (rounds - 1) * -(-least // most) + fixed, samples))
+    return found
 
 
 def bounds(instance: DataflowInstance, run: Run) -> Termination:
@@ -150,12 +160,11 @@ def _table(instance: DataflowInstance, samples: int, run: Run, method: Method) -
     """What every stage takes. A layer takes no less where a stage has more of them: what fits L + 1 layers fits L. So
     where two numbers of layers take the same, all between them do."""
     table, layers = Table(instance, samples, kinds(instance)), instance.workload.layers
-    asked = [stage.group for stage in instance.task.stage_groups]
-    groups = [group.name for group in instance.system.groups]
-    for kind in table.kinds:
+    asked = table.asked()
+    for k, kind in enumerate(table.kinds):
         found = dict[int, Layered]()
         table.layered.append(found)
-        if asked and groups[kind.group] not in asked:
+        if asked and not any(one[k].any() for one in asked):
             continue
         for count in dict.fromkeys((1, layers)):
             found[count] = _alone(instance, kind, count, samples, run, method)
@@ -179,8 +188,7 @@ def _alone(instance: DataflowInstance, kind: Kind, layers: int, samples: int, ru
     """The best mapping of one stage by itself."""
     run.checkpoint()
     alone = stage_instance(instance, kind, layers, samples)
-    limit = run.options.time_limit
-    inner = run.inner(alone, float("inf") if limit is None else SHARE * limit)
+    inner = run.inner(alone, SHARE * run.deadline.seconds)
     try:
         method(alone, inner)
     except InputError as error:
@@ -207,7 +215,7 @@ def _none(instance: DataflowInstance) -> Infeasibility:
     layers = instance.workload.layers
     message = f"no stages on these groups hold all {layers} layers{asked}"
     short = (float(layers), float(layers - 1), "layers")
-    return Infeasibility.of(label, "layers", short, message, ("Give more chips, or memory.",))
+    return Infeasibility.of(label, "layers", short, message, "Give more chips, or memory.")
 
 
 def auto(instance: DataflowInstance, run: Run, method: Method) -> Termination:
@@ -218,9 +226,9 @@ def auto(instance: DataflowInstance, run: Run, method: Method) -> Termination:
 def by_model(instance: DataflowInstance, run: Run, method: Method, kind: Literal["mip", "cpsat"]) -> Termination:
     """The stages by a model of this kind."""
     if kind == "cpsat":
-        from chipmap.formulations.dataflow.unequal_cpsat import build
+        from chipmap.formulations.dataflow.cpsat_unequal import build
     else:
-        from chipmap.formulations.dataflow.unequal_mip import build  # type: ignore[assignment]
+        from chipmap.formulations.dataflow.mip_unequal import build  # type: ignore[assignment]
 
     def choose(offer: Offer, below: int | None) -> Pipeline | None:
         if not all(any(offer.choices(s)) for s in range(len(offer.asked) or 1)):

@@ -16,6 +16,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSoluti
 from chipmap.records import InputError
 from chipmap.records.quantities import size, time_unit
 from chipmap.report.canvas import COLOURS, INK, RULE, named, picture, standing
+from chipmap.report.dataflow.unequal_plot import draw
 from chipmap.validation.dataflow.checker import breakdown, c0_domain, check
 
 if TYPE_CHECKING:
@@ -34,10 +35,21 @@ def plot(instance: DataflowInstance, solution: DataflowSolution, path: str | Pat
     Raises :class:`InputError` for another suffix, for a mapping that isn't one of the instance (C0), and where the
     file can't be written.
     """
+    if instance.system.others:
+        _unequal(instance, solution, path, bound)
+        return
     for where, _, _, message in c0_domain(instance, solution):
         raise InputError(message, f"solution.{where}", "Plot a solution of this very instance.")
     with picture(path, (min(17.0, 4.5 + 1.15 * len(set(solution.partitions))), 5.2)) as figure:
         _draw(figure.subplots(), instance, solution, bound)
+
+
+def _unequal(instance: DataflowInstance, solution: DataflowSolution, path: str | Path, bound: int | None) -> None:
+    for one in check(instance, solution).violations:
+        if one.label == "C0":
+            raise InputError(one.message, f"solution.{one.where}", "Plot a solution of this very instance.")
+    with picture(path, (min(17.0, 4.5 + 1.15 * len(solution.stage_groups)), 5.2)) as figure:
+        draw(figure.subplots(), instance, solution, bound)
 
 
 def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution, bound: int | None = None) -> None:

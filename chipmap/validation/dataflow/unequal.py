@@ -17,6 +17,7 @@ from chipmap.instances.dataflow.system import Group
 from chipmap.records import counted
 from chipmap.validation.certify import Finding, certify
 from chipmap.validation.dataflow import facts
+from chipmap.validation.dataflow.figures import headline
 from chipmap.validation.decimals import written
 
 Check = Callable[[DataflowInstance, DataflowSolution], Certificate]
@@ -40,16 +41,15 @@ def check(instance: DataflowInstance, solution: DataflowSolution, alone: Check) 
     latency = terms["T4"] + sum(hops(instance, solution)) + terms["T8"] // rounds
     dram = max(certificate.figures["dram_bytes"] for certificate in judged)
     figures = {"dram_bytes": dram, "stages": float(len(judged))}
-    headline = ""
     if objective:
         seconds = objective / (facts.PS * 1e9)
-        name, words = ("ttft_us", "TTFT") if instance.task.purpose == "prefill" else ("tpot_us", "TPOT")
-        figures |= {"samples_per_s": instance.task.batch / seconds, name: latency / 1e6}
-        rate = figures["samples_per_s"] * instance.workload.tokens
-        if instance.workload.counted == "tokens":
-            figures["tokens_per_s"] = rate
-        headline = f"{words} {latency / 1e9:.4g} ms, {rate:,.4g} {instance.workload.counted}/s"
-    said = {"figures": figures, "headline": headline}
+        figures["samples_per_s"] = instance.task.batch / seconds
+        tokens = instance.workload.counted == "tokens"
+        prefill = "ttft_us" if tokens else "latency_us"
+        figures[prefill if instance.task.purpose == "prefill" else "tpot_us"] = latency / 1e6
+        if tokens:
+            figures["tokens_per_s"] = figures["samples_per_s"] * instance.workload.tokens
+    said = {"figures": figures, "headline": headline(instance, figures) if objective else ""}
     return certify(instance, solution, broken, objective=objective, terms=terms, grade=instance.mode, **said)
 
 

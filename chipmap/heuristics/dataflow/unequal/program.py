@@ -13,6 +13,7 @@ import numpy as np
 from chipmap.deadline import look
 from chipmap.instances.dataflow.offers import NONE, IntArray, Offer, Pipeline, Placed
 
+
 def best_pipeline(offer: Offer, below: int | None = None) -> Pipeline | None:
     """The stages with which a batch takes least; None where there are none that take less than ``below``."""
     every = np.unique(np.concatenate([offer.ticks.ravel(), offer.hops.ravel()]))

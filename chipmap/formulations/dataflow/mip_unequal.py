@@ -63,10 +63,11 @@ def c0_domain_chips(block: Any, offer: Offer) -> None:
     """C0: no more chips of a group than it has."""
     block.c0_domain_chips = pyo.Constraint(
         range(len(offer.chips)),
-        rule=lambda b, g: pyo.quicksum(offer.takes[key[1]] * b.x[key] for key in b.x if offer.group[key[1]] == g)
-        <= offer.chips[g]
-        if any(offer.group[key[1]] == g for key in b.x)
-        else pyo.Constraint.Skip,
+        rule=lambda b, g: (
+            pyo.quicksum(offer.takes[key[1]] * b.x[key] for key in b.x if offer.group[key[1]] == g) <= offer.chips[g]
+            if any(offer.group[key[1]] == g for key in b.x)
+            else pyo.Constraint.Skip
+        ),
     )
 
 
@@ -90,8 +91,9 @@ def t7_stage(block: Any, offer: Offer, scale: int) -> None:
     """T7: ``longest`` is at least the time of each stage, in units."""
     block.t7_stage = pyo.Constraint(
         range(offer.most_stages),
-        rule=lambda b, s: b.longest
-        >= pyo.quicksum(int(offer.ticks[key[1], key[2]]) / scale * b.x[key] for key in _of(b, s)),
+        rule=lambda b, s: (
+            b.longest >= pyo.quicksum(int(offer.ticks[key[1], key[2]]) / scale * b.x[key] for key in _of(b, s))
+        ),
     )
 
 
