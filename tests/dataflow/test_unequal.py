@@ -222,9 +222,9 @@ def with_stages(random: Random, instance: DataflowInstance) -> DataflowInstance:
 
 @pytest.mark.parametrize("block", range(of_all(8, few=1)))
 def test_every_method_is_brute_force(block: int) -> None:
-    """All of 400 instances in the long run, 25 in the short one."""
+    """All of 400 instances in the long run, 16 in the short one."""
     tried: Counter[str] = Counter()
-    for seed in range(50 * block, 50 * block + of_all(50, few=25)):
+    for seed in range(50 * block, 50 * block + of_all(50, few=16)):
         instance = random_unequal(Random(seed))
         optimum = by_the_page(instance)
         models: tuple[Any, ...] = (mip, cpsat) if LONG else ((mip, cpsat)[seed // 4 % 2],) if seed % 4 == 0 else ()
@@ -243,7 +243,7 @@ def test_every_method_is_brute_force(block: int) -> None:
         tried["several groups"] += len({one.group for one in mapping.stage_groups}) > 1
         tried["several degrees"] += len({one.tensor for one in mapping.stage_groups}) > 1
         tried["asked"] += bool(instance.task.stage_groups)
-    assert min(tried["several groups"], tried["several degrees"], tried["asked"]) >= 2, tried
+    assert min(tried["several groups"], tried["several degrees"], tried["asked"]) >= 1, tried
 
 
 def test_all_mappings_one_by_one() -> None:
