@@ -12,6 +12,7 @@ import pytest
 from chipmap.family import AuxiliaryModel, Family, Scope, get_family, resolve
 from chipmap.formulations.placement.cpsat_window import ScheduleWindow
 from chipmap.formulations.wafer.options import Limits, options
+from chipmap.instances.dataflow.offers import NONE, Offer
 from chipmap.instances.placement.fixed_order import Schedule
 from chipmap.instances.placement.load_dominance import joined_by_dominance
 from chipmap.instances.placement.problem import placement_problem
@@ -56,6 +57,14 @@ def floorplans() -> Iterator[tuple[TinyCase, tuple[Any, ...]]]:
             yield case, (problem, placements, menu, tau)
 
 
+def offers() -> Iterator[tuple[TinyCase, tuple[Any, ...]]]:
+    """Stages of a few layers on two groups of unequal chips, under the names of some cases."""
+    for layers, case in enumerate(cases(get_family("dataflow"))[:3], 1):
+        ticks = np.outer((100, 200), np.arange(layers + 1))
+        ticks[:, 0] = NONE
+        yield case, (case.instance, Offer(ticks, np.full((2, 2), 50), (0, 1), (1, 1), (1, 1), (), 4, 0))
+
+
 #: The arguments of each auxiliary model, and the tiny instances that it is for.
 SAMPLES: dict[str, Callable[[], Iterator[tuple[TinyCase, tuple[Any, ...]]]]] = {
     "ring/sram": lambda: ((case, (case.instance,)) for case in cases(get_family("ring"))),
@@ -64,6 +73,8 @@ SAMPLES: dict[str, Callable[[], Iterator[tuple[TinyCase, tuple[Any, ...]]]]] = {
     "placement/units": lambda: ((case, (case.instance,)) for case in loads()),
     "placement/window": windows,
     "placement/boundary": boundaries,
+    "dataflow/unequal-mip": offers,
+    "dataflow/unequal-cpsat": offers,
 }
 
 

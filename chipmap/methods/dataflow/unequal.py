@@ -189,6 +189,8 @@ def _alone(instance: DataflowInstance, kind: Kind, layers: int, samples: int, ru
     run.checkpoint()
     alone = stage_instance(instance, kind, layers, samples)
     inner = run.inner(alone, SHARE * run.deadline.seconds)
+    if not run.clocked and run.options.time_limit is not None:  # work that doesn't depend on the clock
+        inner.options = inner.options.replace(time_limit=SHARE * run.options.time_limit)
     try:
         method(alone, inner)
     except InputError as error:
