@@ -24,7 +24,8 @@ BoundKind = Literal["solver", "relaxation", "combinatorial", "published"]
 #: start: a warm start was used, or why not (``unused start``); unused option: what was asked of a solver, though none
 #: solved a model; oracle, evaluator: what the user's function said; refused: what the checker refused; size: how large
 #: the problem is for a method; search: how much was tried; left out: what didn't apply or was given up; coarse: what
-#: rounding up to whole ticks may add where that is much; cache: what is wrong with the compiled functions on disk;
+#: rounding up to whole ticks may add where that is much; learned: how far measured objectives lie apart; cache: what is
+#: wrong with the compiled functions on disk;
 #: solver: how a solver ended; no proof: why what it proves doesn't count; stopped: how a run was ended from outside;
 #: older: a sentence of an archive from before notes had kinds.
 NoteKind = Literal[
@@ -41,6 +42,7 @@ NoteKind = Literal[
     "search",
     "left out",
     "coarse",
+    "learned",
     "cache",
     "solver",
     "no proof",

@@ -258,6 +258,8 @@ def result_of(run: Run, family: Family, chosen: Method, termination: Termination
         )
     if run.best is not None and (coarse := coarse_note(run.best.certificate, family, run.instance)) is not None:
         notes = (*notes, coarse)
+    if run.best is not None and (spread := spread_note(run.best.certificate, family, run.instance)) is not None:
+        notes = (*notes, spread)
     run.timings["total"] = round(run.seconds, 6)
     return Result(
         instance=str(getattr(run.instance, "name", "")),
@@ -298,6 +300,18 @@ def coarse_note(certificate: Certificate, family: Family, instance: Record) -> N
     text = f"the objective is {objective:,} ticks of {unit.per_tick:g} {unit.name}: rounding costs up to whole ticks "
     text += f"adds at most {added:.3g} ({added / objective:.2g} of it), and what is proved holds for the rounded costs"
     return Note(kind="coarse", text=text, data={"ticks": objective, "added": added})
+
+
+def spread_note(certificate: Certificate, family: Family, instance: Record) -> Note | None:
+    """Within which objectives nine of ten plans by learned times are measured; what links take is no more uncertain
+    than what operations do, so that both ends are the objective's times the instance's ``time_spread``."""
+    spread, objective = getattr(instance, "time_spread", ()), certificate.objective or 0
+    if not spread or objective <= 0:
+        return None
+    unit = family.units_of(instance).objective
+    low, high = (objective * unit.per_tick * factor for factor in spread)
+    text = f"its times are learned: nine of ten such plans are measured at {low:.4g} to {high:.4g} {unit.name}"
+    return Note(kind="learned", text=text, data={"low": low, "high": high})
 
 
 def status_of(run: Run, termination: Termination) -> Status:

@@ -156,6 +156,7 @@ TOLD = (
     "advice",
     "no proof",
     "coarse",
+    "learned",
 )
 
 

@@ -15,21 +15,25 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "chipmap measure decoder.pt2 --out costs.csv",
     "chipmap measure encoder.pt2 decoder.pt2 --out costs.csv --passes 9 --time-limit 1h",
+    "chipmap measure decoder.pt2 --device cuda --class gpu --out gpu.csv",
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Run each operation of programs that torch.export has saved, on this machine's processor (extra torch), and write
-    its time: the median over passes, with the repeat error. `--costs` of convert and solve takes the table. A table
-    that exists is gone on with, and what was measured is kept when the time is over or at Ctrl-C."""
+    """Run each operation of programs that torch.export has saved, on this machine's processor or GPU (extra torch), and
+    write its time: the median over passes, with the repeat error. `--costs` of convert and solve takes the table, and
+    `--costs learned:TABLE` for other networks. A table that exists is gone on with, and what was measured is kept when
+    the time is over or at Ctrl-C."""
     parser.add_argument("programs", metavar="MODEL", nargs="+", help="a file that torch.export.save has written (.pt2)")
     parser.add_argument("--out", metavar="FILE", required=True, help="the table (CSV)")
     what = "how often each operation is measured, program by program in turn (default 5)"
     parser.add_argument("--passes", metavar="N", type=whole, default=5, help=what)
+    what = "what runs them: cpu (default), or cuda for a GPU, whose kernels are timed without their launches"
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help=what)
     what = "threads of an operation (default 1, which counts processor time; more count time by the clock)"
     parser.add_argument("--threads", metavar="N", type=whole, default=1, help=what)
-    what = "the class of devices that the times are of, for systems with several (default: none)"
-    parser.add_argument("--class", metavar="NAME", dest="kind", default="", help=what)
+    what = "the class of devices that the times are of, for systems with several (default: none, or the GPU's name)"
+    parser.add_argument("--class", metavar="NAME", dest="kind", help=what)
     what = "a module that registers operators which the programs call; may be repeated"
     parser.add_argument("--import", metavar="MODULE", dest="modules", action="append", default=[], help=what)
     what = "stop after so many seconds (or 30min; default 10min)"
@@ -46,22 +50,26 @@ def run(args: argparse.Namespace) -> int:
 
     require()
     register(args.modules)
-    from chipmap.measuring.passes import Clock, one_pass
+    from chipmap.measuring.passes import class_of, clock_of, one_pass
     from chipmap.measuring.table import earlier, text
 
     until, out = Deadline.after(args.time_limit), Path(args.out)
-    found = earlier(out, args.kind)
-    programs = [Program(path) for path in args.programs]
-    clock, references = Clock(args.threads), list[float]()
+    clock, kind = clock_of(args.device, args.threads), class_of(args.device) if args.kind is None else args.kind
+    found = earlier(out, kind)
+    programs = [Program(path, args.device) for path in args.programs]
+    older = _completed(found, programs)
+    references = list[float]()
     for number in range(args.passes):
         for program, reference in one_pass(programs, found, number, clock, until):
             references.append(reference)
-            write_whole(out, text(found, args.kind).encode())
+            write_whole(out, text(found, kind).encode())
             if not args.quiet:
                 say(f"pass {number + 1} of {args.passes}: {program.path}")
         if not until.keep_going():
             say(f"the time is over in pass {number + 1}: the same command goes on")
             break
+    if older:
+        write_whole(out, text(found, kind).encode())
     for program in programs:
         say(*dict.fromkeys(program.notes), _told(program, found[program.graph]))
     say(f"wrote {args.out}" if references else f"{args.out} has {args.passes} passes already")
@@ -70,6 +78,20 @@ def run(args: argparse.Namespace) -> int:
         say(f"the reference kernel took {drift:.1%} longer at its slowest than at its fastest")
     done = (name in found[program.graph].operations for program in programs for name in program.operations)
     return 0 if all(done) else 3
+
+
+def _completed(found: dict[str, Measured], programs: list[Program]) -> bool:
+    """Give what a table of before has measured its FLOP and bytes; whether there was any."""
+    lacking = [
+        (operation, program.sizes[name])
+        for program in programs
+        if program.graph in found
+        for name, operation in found[program.graph].operations.items()
+        if not operation.sizes and name in program.sizes
+    ]
+    for operation, sizes in lacking:
+        operation.sizes = sizes
+    return bool(lacking)
 
 
 def _told(program: Program, measured: Measured) -> str:
@@ -84,6 +106,8 @@ def _told(program: Program, measured: Measured) -> str:
     parts = [f"{counted(len(done), 'operation')} of {len(program.operations)} measured, {duration(total, 4)} in all"]
     if measured.whole:
         parts.append(f"a whole pass takes {duration(median(measured.whole), 4)}")
+    if measured.replayed:
+        parts.append(f"{duration(median(measured.replayed), 4)} as a graph that is replayed")
     repeats = [(one.repeat, one.ns) for one in done.values() if one.repeat is not None]
     if repeats and total:
         weighted = sum(repeat * ns for repeat, ns in repeats) / sum(ns for _, ns in repeats)

@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from chipmap.instances.learned import PREFIX, Learned, learned
 from chipmap.instances.measured_trace import is_trace, times_of
 from chipmap.networks.graph import OperationGraph
 from chipmap.networks.importers.common import nanoseconds
@@ -85,21 +86,28 @@ def _row(cells: dict[str, str], keys: tuple[str, ...], at: str) -> Row:
 class Times:
     """``by_class``: for each class with measured operations the time of each operation in ns (None: not measured).
 
-    ``note`` says how many operations have no time, and which share of the FLOP these do.
+    ``note`` says how many operations have no time, and which share of the FLOP these do. ``spread``: what of a period
+    by learned times the measured one is, from and to (None: nothing was learned).
     """
 
     by_class: dict[str, tuple[float | None, ...]]
     note: str
+    spread: tuple[float, float] | None = None
 
 
 def times(graph: OperationGraph, scopes: Sequence[str], files: Sequence[str], classes: Sequence[str]) -> Times:
     """The times that tables give a graph's computing operations; a later table counts where two give one.
 
+    ``learned:FILE`` predicts them from a table of other networks (:mod:`.learned`); any measured one goes before.
+
     ``scopes``: the modules of the operations, () where none are known. ``classes``: those of the system; ("",) for a
     family with equal chips. Raises :class:`InputError` for a table of another graph, and for an unknown class.
     """
     found: dict[str, list[float | None]] = {}
+    predicted = [_predicted(graph, file, classes, found) for file in files if file.startswith(PREFIX)]
     for file in files:
+        if file.startswith(PREFIX):
+            continue
         source = Source(file)
         table = _of_trace(source, graph) if is_trace(source) else _of_table(source, graph, scopes, classes)
         for row, v in table:
@@ -111,13 +119,30 @@ def times(graph: OperationGraph, scopes: Sequence[str], files: Sequence[str], cl
     }
     if not found:
         raise InputError("gives no time to any operation of the graph", listed(files), _AGAIN)
-    note = f"measured times from {listed(PurePath(file).name for file in files)}"
+    named = [PurePath(file).name for file in files if not file.startswith(PREFIX)]
+    note = "; ".join([*(one.note for one in predicted), *([f"measured times from {listed(named)}"] if named else [])])
     if lacking:
         flop = sum(operation.flop for operation in graph.operations)
         part = share(sum(graph.operations[v].flop for v in lacking), flop) if flop else "0%"
         names = listed((graph.operations[v].name for v in sorted(lacking)), 3)
         note += f"; by the roofline: {counted(len(lacking), 'operation')} with {part} of the FLOP ({names})"
-    return Times({kind: tuple(given) for kind, given in found.items()}, note)
+    spread = next((one.spread for one in reversed(predicted) if one.spread is not None), None)
+    return Times({kind: tuple(given) for kind, given in found.items()}, note, spread)
+
+
+def _predicted(
+    graph: OperationGraph, file: str, classes: Sequence[str], found: dict[str, list[float | None]]
+) -> Learned:
+    """What a table of other networks predicts, entered into ``found`` by class."""
+    path = file.removeprefix(PREFIX)
+    given = learned(graph, path)
+    kinds = sorted(given.by_class)
+    if classes == ("",) and len(kinds) > 1:
+        what = f"has times of the classes {listed(map(repr, kinds))}, where all chips are equal"
+        raise InputError(what, path, "Keep the rows of one class.")
+    for kind, times in given.by_class.items():
+        found[_class(Row(path, (), kind, "", 0.0), classes)] = list(times)
+    return given
 
 
 def _of_trace(source: Source, graph: OperationGraph) -> Iterator[tuple[Row, int]]:

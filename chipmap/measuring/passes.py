@@ -5,11 +5,13 @@ is timed where it stands in the run, so that its weights come from where they co
 again would find them in the nearest cache. What reading the clock takes is subtracted. The pass's time is the median of
 the runs, the time of an operation the median of its passes. The repeat error is how far the medians of every second
 pass are from those of the passes between: |a - b| / ((a + b) / 2). One thread counts the processor time of its own, so
-that what else runs on the machine counts little; several count time by the clock.
+that what else runs on the machine counts little; several count time by the clock. On a GPU an operation's time is that
+of its kernels (:class:`GpuClock`), and whole passes are timed twice: by the clock, and as a graph that is replayed.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,9 +21,13 @@ from typing import Any, TypeVar
 
 from chipmap.deadline import Deadline, Stop
 from chipmap.measuring.programs import Program
+from chipmap.records import InputError
 
 RUNS, PASS_NS = 15, 10**9
 T = TypeVar("T")
+
+#: What the GPU waits for before a call, so that its launch is over.
+AHEAD_NS = 200_000
 
 #: Rows of the square product that is timed between programs.
 REFERENCE = 384
@@ -29,11 +35,12 @@ REFERENCE = 384
 
 @dataclass
 class Operation:
-    """What was measured of an operation: ns of each pass."""
+    """What was measured of an operation: ns of each pass; and its FLOP and bytes (() in a table of before)."""
 
     module: str
     kind: str
     samples: list[float] = field(default_factory=list)
+    sizes: tuple[int, ...] = ()
 
     @property
     def ns(self) -> float:
@@ -48,10 +55,11 @@ class Operation:
 
 @dataclass
 class Measured:
-    """A program's operations by name, and ns of whole passes."""
+    """A program's operations by name, and ns of whole passes; ``replayed``: of those as a graph of the GPU."""
 
     operations: dict[str, Operation] = field(default_factory=dict)
     whole: list[float] = field(default_factory=list)
+    replayed: list[float] = field(default_factory=list)
 
 
 def repeat_error(samples: list[float]) -> float | None:
@@ -68,6 +76,8 @@ def repeat_error(samples: list[float]) -> float | None:
 
 class Clock:
     """Times calls on ``threads`` threads of the processor."""
+
+    device, rows = "cpu", REFERENCE
 
     def __init__(self, threads: int) -> None:
         import torch
@@ -87,6 +97,83 @@ class Clock:
         """The median of some calls in ns; a first one warms up."""
         first, _ = self.timed(call)
         return median(self.timed(call)[0] for _ in range(_runs(first)))
+
+    def replayed(self, _call: Callable[[], Any]) -> list[float]:
+        """The ns of a call that is recorded as a graph and replayed: a processor has none."""
+        return []
+
+
+class GpuClock(Clock):
+    """Times calls on a GPU, between two events of its stream.
+
+    Before the first event the GPU waits for :data:`AHEAD_NS`, so that the processor has launched the call by the time
+    that the GPU comes to it: what launching takes isn't counted, where it takes less than that. What two events without
+    a call are apart is subtracted.
+    """
+
+    device, rows = "cuda", 16 * REFERENCE
+
+    def __init__(self) -> None:
+        import torch
+
+        if not torch.cuda.is_available():
+            raise InputError("sees no GPU: torch.cuda.is_available() is false", "--device cuda", "Measure on the cpu.")
+        self.own = 0
+        self._cycles = round(AHEAD_NS * 1e-6 * getattr(torch.cuda.get_device_properties(0), "clock_rate", 2_000_000))
+        self.own = round(median(self.timed(_nothing)[0] for _ in range(99)))
+
+    def timed(self, call: Callable[[], T]) -> tuple[int, T]:
+        """Nanoseconds of a call on the GPU, and what it returns."""
+        import torch
+
+        began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda._sleep(self._cycles)
+        began.record()
+        found = call()
+        ended.record()
+        ended.synchronize()
+        return max(0, round(1e6 * began.elapsed_time(ended)) - self.own), found
+
+    def often(self, call: Callable[[], Any]) -> float:
+        """The median of some calls in ns by the clock, each waited for, launches included."""
+        import torch
+
+        times = []
+        for _ in range(RUNS):
+            torch.cuda.synchronize()
+            began = time.perf_counter_ns()
+            call()
+            torch.cuda.synchronize()
+            times.append(time.perf_counter_ns() - began)
+        return float(median(times[1:]))
+
+    def replayed(self, call: Callable[[], Any]) -> list[float]:
+        """The median of some replays in ns; nothing where a call can't be recorded, as one that waits for the GPU."""
+        import torch
+
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                call()
+        except RuntimeError:
+            return []
+        return [float(median(self.timed(graph.replay)[0] for _ in range(RUNS)))]
+
+
+def clock_of(device: str, threads: int) -> Clock:
+    """The clock of a processor's threads (``cpu``), or of a GPU (``cuda``)."""
+    return Clock(threads) if device == "cpu" else GpuClock()
+
+
+def class_of(device: str) -> str:
+    """The class of devices that times are of where none is named: "" for a processor, ``h100-80gb-hbm3`` for a GPU."""
+    import torch
+
+    if device == "cpu":
+        return ""
+    name = torch.cuda.get_device_name() if torch.cuda.is_available() else device
+    return re.sub(r"[^a-z0-9]+", "-", name.lower().removeprefix("nvidia ")).strip("-")
 
 
 def _nothing() -> None:
@@ -108,7 +195,7 @@ def one_pass(
     """
     import torch
 
-    square = torch.randn(REFERENCE, REFERENCE)
+    square = torch.randn(clock.rows, clock.rows, device=clock.device)
     for program in programs:
         measured = found.setdefault(program.graph, Measured())
         known = measured.operations
@@ -118,6 +205,7 @@ def one_pass(
         with torch.no_grad():
             for name, ns in _pass_of(program, clock, until).items():
                 operation = known.setdefault(name, Operation(*program.operations[name]))
+                operation.sizes = program.sizes[name]
                 if len(operation.samples) <= number:
                     operation.samples.append(ns)
             if until.keep_going():
@@ -128,7 +216,9 @@ def one_pass(
 def _whole(program: Program, clock: Clock, measured: Measured) -> None:
     """Time whole passes. A program that changes its own state may fail when it runs again and again; that is noted."""
     try:
-        measured.whole.append(clock.often(program.whole()))
+        call = program.whole()
+        measured.whole.append(clock.often(call))
+        measured.replayed += clock.replayed(call)
     except Exception as error:  # what the program's operators raise
         program.notes.append(f"whole passes aren't timed, as one fails: {type(error).__name__}")
 

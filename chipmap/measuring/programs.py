@@ -15,6 +15,7 @@ from typing import Any
 
 from chipmap.deadline import Stop
 from chipmap.instances.measured import fingerprint
+from chipmap.instances.works import works
 from chipmap.networks.importers.common import ImportedGraph
 from chipmap.networks.importers.reading import import_graph
 from chipmap.records import InputError, SolverUnavailableError
@@ -47,16 +48,16 @@ Timer = Callable[[str, Callable[[], Any]], Any]
 
 class Program:
     """A program in a file, with the graph that chipmap reads of it. Raises :class:`InputError` for one that can't run
-    here: no program of torch.export, or with sizes that it leaves open."""
+    here: no program of torch.export, or with sizes that it leaves open. ``device``: where it runs, cpu or cuda."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, device: str = "cpu") -> None:
+        self.path, self.device = path, device
         if not Path(path).is_file():
             raise InputError("is no file", path, "Give a program that torch.export.save has written (.pt2).")
         self.imported: ImportedGraph = import_graph(path)
         if self.imported.totals is None or not self.imported.graph.source.startswith("torch.export"):
             raise InputError("is no program of torch.export", path, "Save one: torch.export.save(program, FILE).")
-        self.exported = _loaded(path)
+        self.exported = _loaded(path, device)
         self.graph = fingerprint(self.imported.graph)
         operations, scopes = self.imported.graph.operations, self.imported.scopes
         self.operations = {
@@ -64,6 +65,8 @@ class Program:
             for operation, scope in zip(operations, scopes or [""] * len(operations), strict=True)
             if operation.role == "compute"
         }
+        found = zip(operations, works(self.imported.graph), strict=True)
+        self.sizes: dict[str, tuple[int, ...]] = {operation.name: work.sizes for operation, work in found}
         self.notes: list[str] = []
         self.inputs = self._inputs()
         self.last_read = self._last_read()
@@ -78,7 +81,7 @@ class Program:
         names = set(self.exported.graph_signature.user_inputs)
         held = self.exported.example_inputs
         if held is not None:
-            return list(_pytree.tree_leaves(held))
+            return [_moved(leaf, self.device) for leaf in _pytree.tree_leaves(held)]
         made: list[Any] = []
         for node in self.exported.graph.nodes:
             if node.op != "placeholder" or node.name not in names:
@@ -97,7 +100,7 @@ class Program:
                 else torch.randint(0, _INDEX, shape, dtype=value.dtype)
             )
         self.notes.append("the file has no example inputs: floats are random, whole numbers 0 or 1")
-        return made
+        return [_moved(one, self.device) for one in made]
 
     def run(self, timer: Timer) -> None:
         """Run the program once; ``timer`` runs its operations. Raises :class:`InputError` where a call fails."""
@@ -158,8 +161,8 @@ class Program:
         return found
 
 
-def _loaded(path: str) -> Any:
-    """The program, with the values of its parameters."""
+def _loaded(path: str, device: str) -> Any:
+    """The program, with the values of its parameters, on a device."""
     import logging
 
     import torch
@@ -168,13 +171,23 @@ def _loaded(path: str) -> Any:
     level = log.level
     log.setLevel(logging.CRITICAL)
     try:
-        return torch.export.load(path)
+        exported = torch.export.load(path)
+        if device == "cpu":
+            return exported
+        from torch.export.passes import move_to_device_pass
+
+        return move_to_device_pass(exported, device)
     except Exception:  # PyTorch raises what it likes
         what = "can't be run here: PyTorch can't load it with its parameters and operators"
         remedy = "Save it again: torch.export.save(program, FILE) keeps its parameters. If a module registers operators"
         raise InputError(what, path, f"{remedy} that it calls, name it: --import MODULE.") from None
     finally:
         log.setLevel(level)
+
+
+def _moved(value: Any, device: str) -> Any:
+    """A tensor on the device; anything else as it is."""
+    return value.to(device) if hasattr(value, "to") else value
 
 
 def _copied(value: Any) -> Any:

@@ -11,11 +11,14 @@ from chipmap.measuring.passes import Measured, Operation
 from chipmap.records import InputError
 from chipmap.records.text import csv_text
 
-COLUMNS = ("graph", "operation", "module", "operator", "class", "ns", "repeat", "samples")
+#: FLOP and bytes (:mod:`chipmap.instances.works`): what times of other networks are learned from.
+WORK = ("flop", "read", "weights", "written")
+OLD = ("graph", "operation", "module", "operator", "class", "ns", "repeat", "samples")
+COLUMNS = (*OLD, *WORK)
 
 
 def text(found: Mapping[str, Measured], kind: str) -> str:
-    """The table of all graphs: times in ns, the repeat error as a fraction, all samples."""
+    """The table of all graphs: times in ns, the repeat error as a fraction, all samples, FLOP and bytes."""
     return csv_text(
         COLUMNS,
         (
@@ -28,6 +31,7 @@ def text(found: Mapping[str, Measured], kind: str) -> str:
                 f"{one.ns:.1f}",
                 "" if one.repeat is None else f"{one.repeat:.4f}",
                 ";".join(f"{sample:.1f}" for sample in one.samples),
+                *(one.sizes or ("",) * len(WORK)),
             )
             for graph, measured in found.items()
             for name, one in measured.operations.items()
@@ -40,7 +44,7 @@ def earlier(path: Path, kind: str) -> dict[str, Measured]:
     if not path.exists():
         return {}
     rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"), newline=""))
-    if tuple(rows.fieldnames or ()) != COLUMNS:
+    if tuple(rows.fieldnames or ()) not in (OLD, COLUMNS):
         raise InputError("is no table that `chipmap measure` has written", str(path), "Give --out another name.")
     found: dict[str, Measured] = {}
     for row in rows:
@@ -50,8 +54,10 @@ def earlier(path: Path, kind: str) -> dict[str, Measured]:
             raise InputError(what, at, "Keep one file for each class of devices, and give --costs each of them.")
         try:
             samples = [float(sample) for sample in row["samples"].split(";")]
+            given = [row.get(name) or "" for name in WORK]
+            sizes = tuple(map(int, given)) if all(given) else ()
         except (ValueError, AttributeError):
-            raise InputError("has samples that are no numbers", at, "Measure into a new file.") from None
+            raise InputError("has samples or sizes that are no numbers", at, "Measure into a new file.") from None
         measured = found.setdefault(row["graph"], Measured())
-        measured.operations[row["operation"]] = Operation(row["module"], row["operator"], samples)
+        measured.operations[row["operation"]] = Operation(row["module"], row["operator"], samples, sizes)
     return found

@@ -74,7 +74,7 @@ def equip(instance: PlacementInstance, system: str = "", costs: Sequence[str] = 
         for kind, given in told.by_class.items()
     }
     notes = "; ".join(filter(None, (found.notes, told.note)))
-    return found.replace(time_ns=found.time_ns | merged, notes=notes)
+    return found.replace(time_ns=found.time_ns | merged, notes=notes, time_spread=told.spread or ())
 
 
 def _on_system(instance: PlacementInstance, system: str) -> PlacementInstance:

@@ -48,4 +48,5 @@ def equip(instance: RingInstance, system: str = "", costs: Sequence[str] = ()) -
     found = times(instance.graph, instance.scopes, costs, ("",))
     given = instance.time_ns or (None,) * len(instance.graph.operations)
     together = tuple(old if new is None else new for old, new in zip(given, found.by_class[""], strict=True))
-    return instance.replace(time_ns=together, notes="; ".join(filter(None, (instance.notes, found.note))))
+    notes = "; ".join(filter(None, (instance.notes, found.note)))
+    return instance.replace(time_ns=together, notes=notes, time_spread=found.spread or ())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from chipmap.instances.pinning import near_name
+from chipmap.instances.spread import check_spread
 from chipmap.networks.graph import OperationGraph
 from chipmap.records import InputError, Record, counted
 
@@ -77,7 +78,8 @@ class RingInstance(Record, frozen=True, kw_only=True):
     which share a chip) name operations with role ``compute``. ``memory_grade`` says what C4 counts: weights and
     ``boundary`` tensors, or ``full``: live activations and relay buffers too (page, C4). ``scopes``: the module of each
     of ``graph.operations`` (``blocks.0.attn``), where the file says it. ``states``: the operation that holds or reads
-    each parameter and buffer, by the module's name of it (``blocks.0.attn.bias``); "" where none does.
+    each parameter and buffer, by the module's name of it (``blocks.0.attn.bias``); "" where none does. ``time_spread``:
+    nine of ten measured periods are so many times those by ``time_ns``, from and to (empty: the times are measured).
     """
 
     schema: Literal["ring/1"] = "ring/1"
@@ -97,8 +99,9 @@ class RingInstance(Record, frozen=True, kw_only=True):
     scopes: tuple[str, ...] = ()
     apart: tuple[tuple[str, ...], ...] = ()
     states: dict[str, str] = {}
+    time_spread: tuple[float, ...] = ()
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("memory_grade", "scopes", "apart", "states")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("memory_grade", "scopes", "apart", "states", "time_spread")
 
     def check(self) -> None:
         """Raise :class:`InputError` for anything that the types alone don't exclude."""
@@ -114,6 +117,7 @@ class RingInstance(Record, frozen=True, kw_only=True):
             for i, time in enumerate(self.time_ns):
                 if time is not None and time < 0:
                     raise InputError(f"is {time}", f"time_ns[{i}]", "Times are 0 or more.")
+        check_spread(self.time_spread)
         if len(self.scopes) not in (0, count := len(self.graph.operations)):
             what = f"has {counted(len(self.scopes), 'entry', 'entries')} for {counted(count, 'operation')}"
             raise InputError(what, "scopes", "Give the scope of each operation, in their order, or none.")

@@ -1,0 +1,185 @@
+"""Learned costs: export networks, then judge what is learned from their measured times.
+
+    python -m benchmarks.costs export FOLDER                 files of all networks (extra zoo)
+    chipmap measure FOLDER/*.pt2 --out TABLE --passes 4      about four minutes of the processor
+    python -m benchmarks.costs page FOLDER TABLE [--said FILE] [--out FILE]
+
+``--said``: what ``chipmap measure`` printed, for the times of whole passes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.costs import judge
+from chipmap.instances.learned import Network, networks
+from chipmap.instances.measured import fingerprint
+from chipmap.networks.importers.reading import import_graph
+
+PAGE = Path(__file__).resolve().parents[1] / "results" / "learned-costs.md"
+_TIME = {"us": 1e3, "ms": 1e6, "s": 1e9}
+
+INTRO = """# Learned costs
+
+`chipmap measure` timed {count} networks of {architectures} architectures on one core of an AMD EPYC (Zen 4). PyTorch
+2.13 ran them in float32 on one thread, {operations:,} operations in all. Each architecture has two sizes, 4 to 90 ms.
+Every network is predicted by the other architectures alone. The machine's two cores were shared with six other
+processes, and the reference product took 26.9% longer at its slowest than at its fastest. Times are seconds of the
+processor.
+
+The table has four passes. The first and third are what is learned and judged by, the second and fourth are the repeat.
+
+"""
+
+HOW = """
+## What is compared
+
+| predictor | what it says |
+|---|---|
+| data sheet | the larger of FLOP / 118.4 per ns and bytes / 38.4 per ns |
+| roofline fitted | the same with both rates and a constant fitted to all operations |
+| fit per operator | a constant, and times per FLOP, byte of activations and byte of parameters, for each operator |
+| nearest | the fit, scaled as the nearest measured operation is |
+| learned | the fit, scaled as the four nearest are: what `--costs learned:FILE` takes |
+| repeat | the other two passes |
+
+Run it again. FILE has what `chipmap measure` prints, of which whole passes are read:
+
+```sh
+python -m benchmarks.costs export nets
+chipmap measure nets/*.pt2 --out costs.csv --passes 4
+python -m benchmarks.costs page nets costs.csv --said FILE
+```
+"""
+
+
+def main() -> int:
+    """Export, or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("export", "page"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("table", type=Path, nargs="?")
+    parser.add_argument("--said", type=Path)
+    parser.add_argument("--out", type=Path, default=PAGE)
+    given = parser.parse_args()
+    if given.what == "export":
+        from benchmarks.costs.networks import write  # needs PyTorch
+
+        for name in write(given.folder):
+            print(name, flush=True)
+        return 0
+    said = given.said.read_text() if given.said else ""
+    given.out.write_text(page(list(judge.cases(measured(given.folder, given.table))), said))
+    return 0
+
+
+def measured(folder: Path, table: Path) -> list[tuple[str, str, Network, Any, Any]]:
+    """Each network's name, architecture, works and modules, and its times on two occasions."""
+    names = {fingerprint(import_graph(str(path)).graph): path.stem for path in sorted(folder.glob("*.pt2"))}
+    found = networks(str(table))[""]
+    samples: dict[str, list[list[float]]] = {}
+    with table.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            samples.setdefault(row["graph"], []).append([max(1.0, float(one)) for one in row["samples"].split(";")])
+    named = []
+    for graph, network in found.items():
+        one, other = (np.array([np.median(passes[i::2]) for passes in samples[graph]]) for i in (0, 1))
+        named.append((names[graph], names[graph].rpartition("-")[0], network, one, other))
+    return named
+
+
+def page(found: list[judge.Case], said: str) -> str:
+    """The page of all tables."""
+    text = INTRO.format(
+        count=len(found),
+        architectures=len({one.architecture for one in found}),
+        operations=sum(len(one.ns) for one in found),
+    )
+    return text + _operations(found) + _intervals(found, said) + _plans(found) + _networks(found) + HOW
+
+
+def _table(title: str, head: list[str], rows: list[list[str]]) -> str:
+    lines = [f"| {' | '.join(one)} |" for one in (head, ["---"] * len(head), *rows)]
+    return f"## {title}\n\n" + "\n".join(lines) + "\n\n"
+
+
+def _operations(found: list[judge.Case]) -> str:
+    head = ["median error", *judge.PREDICTORS, "target"]
+    keys = {
+        "long": ("operations of more than 200 µs", "12%"),
+        "short": ("operations of 20 to 200 µs", "20%"),
+        "weighted": ("all, weighted by time", "15%"),
+        "totals": ("totals of networks", "7%"),
+        "totals90": ("totals, 90th percentile", "25%"),
+    }
+    every = [judge.errors(found, one) for one in judge.PREDICTORS]
+    rows = [[name, *(f"{one[key]:.1%}" for one in every), target] for key, (name, target) in keys.items()]
+    return _table("Operations and totals", head, rows)
+
+
+def _intervals(found: list[judge.Case], said: str) -> str:
+    figures = judge.covered(found)
+    rows = [
+        ["operations within their intervals, mean over networks", f"{figures['operations']:.1%}", "85 to 95%"],
+        ["the same, weighted by time", f"{figures['by time']:.1%}", "85 to 95%"],
+        ["high / low, median of operations", f"{figures['high/low']:.2f}", "3"],
+        ["high / low, of operations over 20 µs", f"{figures['high/low, over 20 µs']:.2f}", "3"],
+    ]
+    whole = {
+        Path(path).stem: float(amount) * _TIME[unit]
+        for path, amount, unit in re.findall(r"(\S+\.pt2): .*a whole pass takes ([\d.]+) (us|ms|s)", said)
+    }
+    if whole:
+        known = [one for one in found if one.name in whole]
+        between = {one.name: (whole[one.name] - one.ns.sum()) / len(one.ns) for one in known}
+        guess = {one.name: float(one.guesses["learned"].sum()) for one in known}
+        mended = {
+            one.name: guess[one.name]
+            + len(one.ns) * np.median([between[x.name] for x in known if x.architecture != one.architecture])
+            for one in known
+        }
+        for label, totals in (("", guess), (" and a time between operations, learned as well", mended)):
+            error = np.median([abs(totals[name] / whole[name] - 1) for name in totals])
+            rows.append([f"whole passes, by learned totals{label}: median error", f"{error:.1%}", "10%"])
+        large = np.median([one.ns.sum() / whole[one.name] - 1 for one in known])
+        rows.append(["measured totals beside whole passes, median", f"{large:+.1%}", ""])
+    return _table("Intervals and whole passes", ["figure", "measured", "target"], rows)
+
+
+def _plans(found: list[judge.Case]) -> str:
+    rows = []
+    for stages, mean in zip(judge.STAGES, ("2%", "5%", "8%"), strict=True):
+        every = [judge.losses(found, one, stages) for one in judge.PREDICTORS]
+        rows.append([f"{stages} stages, mean loss", *(f"{np.mean(one):.1%}" for one in every), mean])
+        rows.append([f"{stages} stages, worst", *(f"{max(one):.0%}" for one in every), "25%"])
+    ranked = [np.array(judge.ranks(found, one)) for one in judge.PREDICTORS]
+    label = f"networks with a rank correlation of 0.9 or more over {judge.PLANS} plans"
+    rows.append([label, *(f"{np.mean(one >= 0.9):.0%}" for one in ranked), "70%"])
+    words = "Each network is cut into consecutive stages, exactly by predicted times. The loss is how much longer the\n"
+    words += "slowest stage takes than that of the best cut, both by measured times.\n\n"
+    made = _table("Plans", ["plans", *judge.PREDICTORS, "target"], rows)
+    return made.replace("## Plans\n\n", f"## Plans\n\n{words}")
+
+
+def _networks(found: list[judge.Case]) -> str:
+    rows = [
+        [
+            one.name,
+            f"{len(one.ns)}",
+            f"{one.ns.sum() / 1e6:.1f}",
+            *(f"{one.guesses[name].sum() / one.ns.sum() - 1:+.0%}" for name in judge.PREDICTORS),
+        ]
+        for one in sorted(found, key=lambda case: case.name)
+    ]
+    return _table("Each network's total", ["network", "operations", "ms", *judge.PREDICTORS], rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

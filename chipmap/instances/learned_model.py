@@ -1,0 +1,170 @@
+"""A model of operations' times: a fit per operator, and the nearest measured operations scaled by it.
+
+The fit of an operator is t = c₀ + c₁ · FLOP + c₂ · (bytes of activations) + c₃ · (bytes of parameters), all c ≥ 0, with
+the least squares of (fit - t) / t over its measured operations. An operator with fewer than :data:`FEW` takes the fit
+of all. A prediction is the fit times exp(Σ wᵢ rᵢ / (w₀ + Σ wᵢ)) over the :data:`NEAR` nearest operations of the
+operator: rᵢ = ln(tᵢ / fitᵢ), wᵢ = 1 / (ε + dᵢ²), and dᵢ is the distance in log₂ of FLOP and the three kinds of bytes.
+
+Intervals come from what the model says of each architecture when it knows the others alone. The error |ln(t / guess)|
+of an operation is counted in its spread: the mean error of its neighbours. The half width is so many spreads that
+:data:`COVERED` of the operations lie within, where each architecture counts the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from chipmap.instances.works import Work
+
+FEW, NEAR, AROUND = 6, 4, 8
+#: w₀ and ε; the least spread, that of operators that weren't measured, and the share of operations within intervals.
+PRIOR, EPSILON, LEAST_SPREAD, UNKNOWN_SPREAD, COVERED = 0.3, 0.05, 0.03, 0.7, 0.92
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def _terms(works: Sequence[Work]) -> Array:
+    """The rows 1, FLOP, bytes of activations, bytes of parameters."""
+    rows = [(1.0, one.flop, one.read + one.written, one.weights) for one in works]
+    return np.array(rows, dtype=np.float64).reshape(-1, 4)
+
+
+def _places(works: Sequence[Work]) -> Array:
+    """log₂(1 + size) of FLOP, bytes read, of parameters, written: where operations lie among others."""
+    return np.log2(1.0 + np.array([one.sizes for one in works], dtype=np.float64).reshape(-1, 4))
+
+
+def fitted(works: Sequence[Work], ns: Array) -> Array:
+    """c₀ to c₃ of the least relative squares."""
+    from scipy.optimize import nnls
+
+    rows = _terms(works) / ns[:, None]
+    scale = np.maximum(rows.max(axis=0, initial=0.0), 1e-300)
+    found: Array = nnls(rows / scale, np.ones(len(ns)))[0] / scale
+    return found
+
+
+@dataclass
+class _Operator:
+    """The measured operations of an operator, its fit, and what is left of them: ln(t / fit)."""
+
+    places: Array
+    rest: Array
+    fit: Array
+    of: Any
+    error: Array
+
+    def near(self, place: Array, count: int, without: int = -1) -> tuple[Any, Array]:
+        """The nearest measured operations (none of architecture ``without``) and their weights."""
+        apart = ((self.places - place) ** 2).sum(axis=1)
+        apart[self.of == without] = np.inf
+        count = min(count, int(np.isfinite(apart).sum()))
+        chosen = np.argsort(apart, kind="stable")[:count]
+        return chosen, 1.0 / (EPSILON + apart[chosen])
+
+
+class Model:
+    """What is learned of measured operations: their works and ns, and the architecture that each is of."""
+
+    def __init__(self, works: Sequence[Work], ns: Sequence[float], of: Sequence[int], calibrate: bool = True) -> None:
+        self.works, self.of = list(works), np.array(of)
+        self.ns: Array = np.maximum(np.array(ns, dtype=np.float64), 1.0)
+        self.common = fitted(self.works, self.ns)
+        self.half_width = 0.0
+        rows: dict[str, list[int]] = {}
+        for i, one in enumerate(self.works):
+            rows.setdefault(one.kind, []).append(i)
+        self.operators = {kind: self._operator(at) for kind, at in rows.items()}
+        if calibrate:
+            self._calibrate(rows)
+
+    def _operator(self, at: list[int]) -> _Operator:
+        works, ns = [self.works[i] for i in at], self.ns[at]
+        fit = fitted(works, ns) if len(at) >= FEW else self.common
+        rest = np.log(ns / np.maximum(_terms(works) @ fit, 1.0))
+        return _Operator(_places(works), rest, fit, self.of[at], np.full(len(at), np.nan))
+
+    def without(self, architecture: int) -> Model:
+        """The model that knows nothing of an architecture."""
+        kept = np.flatnonzero(self.of != architecture).tolist()
+        return Model([self.works[i] for i in kept], self.ns[kept].tolist(), self.of[kept].tolist(), False)
+
+    def _calibrate(self, rows: dict[str, list[int]]) -> None:
+        """Errors of each architecture by the others, and the half width that covers their share."""
+        error = np.full(len(self.works), np.nan)
+        for one in np.unique(self.of).tolist():
+            own = np.flatnonzero(self.of == one)
+            if len(own) == len(self.works):
+                return
+            guess = self.without(one).guesses([self.works[i] for i in own])
+            error[own] = np.abs(np.log(self.ns[own] / guess))
+        for kind, at in rows.items():
+            self.operators[kind].error = error[at]
+        spread = np.array([self._spread(one, int(of)) for one, of in zip(self.works, self.of, strict=True)])
+        weight = 1.0 / np.bincount(self.of)[self.of]
+        score = error / spread
+        order = np.argsort(score, kind="stable")
+        whole = np.cumsum(weight[order])
+        self.half_width = float(score[order][min(np.searchsorted(whole, COVERED * whole[-1]), len(order) - 1)])
+
+    def _spread(self, work: Work, without: int = -1) -> float:
+        """The mean error of the nearest operations (of other architectures)."""
+        found = self.operators.get(work.kind)
+        if found is None:
+            return UNKNOWN_SPREAD
+        chosen, weights = found.near(_places([work])[0], AROUND, without)
+        if not len(chosen) or np.isnan(found.error[chosen]).any():
+            return UNKNOWN_SPREAD
+        return max(LEAST_SPREAD, float(np.average(found.error[chosen], weights=weights)))
+
+    def fits(self, works: Sequence[Work]) -> Array:
+        """ns by the fit of each operator alone."""
+        terms = _terms(works)
+        by = np.array([self.operators[one.kind].fit if one.kind in self.operators else self.common for one in works])
+        return np.maximum((terms * by.reshape(-1, 4)).sum(axis=1), 1.0)
+
+    def guesses(self, works: Sequence[Work], near: int = NEAR, prior: float = PRIOR) -> Array:
+        """ns of operations."""
+        found, known = self.fits(works), dict[Work, float]()
+        for i, (work, place) in enumerate(zip(works, _places(works), strict=True)):
+            if work.kind not in self.operators:
+                continue
+            if work not in known:
+                operator = self.operators[work.kind]
+                chosen, weights = operator.near(place, near)
+                known[work] = float(np.exp((weights * operator.rest[chosen]).sum() / (prior + weights.sum())))
+            found[i] *= known[work]
+        return found
+
+    def intervals(self, works: Sequence[Work]) -> tuple[Array, Array]:
+        """ns within which :data:`COVERED` of the operations of an unknown architecture are to lie."""
+        guess = self.guesses(works)
+        half = np.exp(self.half_width * np.array([self._spread(one) for one in works]))
+        return guess / half, guess * half
+
+
+def cut(ns: Sequence[float] | Array, stages: int) -> list[int]:
+    """The ends of at most ``stages`` consecutive pieces whose largest sum is least (to 12 digits), by halving."""
+    total = np.concatenate([[0.0], np.cumsum(np.asarray(ns, dtype=np.float64))])
+    low, high = max(total[-1] / stages, float(np.max(ns, initial=0.0))), float(total[-1])
+
+    def ends(most: float) -> list[int]:
+        found = [0]
+        while found[-1] < len(total) - 1 and len(found) <= stages:
+            least = found[-1] + 1
+            found.append(max(least, int(np.searchsorted(total, total[found[-1]] + most * (1 + 1e-12), "right")) - 1))
+        return found[1:]
+
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if ends(middle)[-1:] == [len(total) - 1] else (middle, high)
+    return ends(high)
+
+
+def period(ns: Sequence[float] | Array, ends: Sequence[int]) -> float:
+    """The largest sum of the pieces that end there."""
+    total = np.concatenate([[0.0], np.cumsum(np.asarray(ns, dtype=np.float64))])
+    return float(np.diff(total[[0, *ends]]).max())

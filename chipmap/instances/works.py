@@ -1,0 +1,71 @@
+"""What the time of an operation is learned from: its operator, FLOP and bytes.
+
+A table of ``chipmap measure`` has these beside each time, so that it says something of other networks' operations too.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from chipmap.networks.graph import OperationGraph
+from chipmap.networks.words import stored
+
+#: Names of an operator in other exports -> the one that is learned of.
+_ALIKE = {
+    **dict.fromkeys(("addmm", "mm", "dense"), "linear"),
+    **dict.fromkeys(("matmul", "baddbmm", "einsum"), "bmm"),
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d", "_convolution"), "convolution"),
+    **dict.fromkeys(("clone", "contiguous", "copy", "to", "_to_copy", "lift_fresh_copy"), "copy"),
+    **dict.fromkeys(("native_layer_norm", "fused_rms_norm"), "layer_norm"),
+    **dict.fromkeys(("_native_batch_norm_legit_no_training", "native_batch_norm"), "batch_norm"),
+    "native_group_norm": "group_norm",
+    **dict.fromkeys(("sub", "rsub"), "add"),
+    "hardtanh": "clamp",
+    "relu6": "clamp",
+}
+
+
+class Work(NamedTuple):
+    """An operation's operator, its FLOP, and the bytes that it reads, reads of parameters, and writes."""
+
+    kind: str
+    flop: int
+    read: int
+    weights: int
+    written: int
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """All but the operator."""
+        return self[1:]
+
+
+def canonical(kind: str) -> str:
+    """The operator that one is learned as: in place or not, composed or not.
+
+    >>> canonical("relu_"), canonical("aten.addmm"), canonical("_softmax")
+    ('relu', 'linear', 'softmax')
+    """
+    name = kind.rpartition("aten.")[2].rstrip("_") or kind
+    return _ALIKE.get(name, _ALIKE.get(name.lstrip("_"), name.lstrip("_")))
+
+
+def works(graph: OperationGraph) -> list[Work]:
+    """The work of each operation of the graph. A look-up reads the rows that it fetches, not its table."""
+    constants, written = graph.constants_read(), graph.written_bytes()
+    reads: list[dict[int, None]] = [{} for _ in graph.operations]
+    for t, tensor in enumerate(graph.tensors):
+        for reader in tensor.readers:
+            reads[reader][t] = None
+    known = [operation.role == "constant" for operation in graph.operations]
+    for v in graph.topological_order():
+        if graph.operations[v].role == "view" and reads[v]:
+            known[v] = all(known[graph.tensors[t].producer] for t in reads[v])
+    found = []
+    for v, operation in enumerate(graph.operations):
+        held = stored(graph, constants, [v])
+        read = sum(graph.tensors[t].bytes for t in reads[v] if not known[graph.tensors[t].producer])
+        if operation.moved_bytes is not None:
+            held, read = 0, max(0, operation.moved_bytes - written[v])
+        found.append(Work(canonical(operation.kind), operation.flop, read, held, written[v]))
+    return found
