@@ -138,3 +138,23 @@ def test_a_call_that_fails_is_named(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["measure", str(path), "--out", str(tmp_path / "costs.csv"), "--quiet"]) == 1
     said = capsys.readouterr().err
     assert "'embedding' fails: IndexError" in said and "defect" not in said
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
+def test_a_gpu_has_to_be_there(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["measure", str(program), "--device", "cuda", "--out", str(tmp_path / "gpu.csv")]) == 1
+    assert "sees no GPU" in capsys.readouterr().err and not (tmp_path / "gpu.csv").exists()
+
+
+def test_a_table_of_before_gets_what_is_learned_from(program: Path, tmp_path: Path) -> None:
+    """Without FLOP and bytes it is gone on with; the same command adds them, and nothing else changes."""
+    costs = tmp_path / "costs.csv"
+    command = ["measure", str(program), "--out", str(costs), "--quiet", "--passes", "1"]
+    assert main(command) == 0
+    whole = rows(costs)
+    with costs.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(whole[0])[:8], extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(whole)
+    assert main(command) == 0
+    assert rows(costs) == whole and [int(row["weights"]) for row in whole] == [513 * 512 * 4, 0, 513 * 8 * 4]
