@@ -18,7 +18,7 @@ import numpy as np
 
 from chipmap.instances.learned import Network, model_of
 from chipmap.instances.learned_model import cut, period
-from chipmap.instances.works import Work, canonical
+from chipmap.networks.works import Work, canonical
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 ROWS, PAGE = RESULTS / "measured-gpu.csv", RESULTS / "measured-gpu.md"
@@ -91,14 +91,14 @@ def page() -> str:
     repeats: dict[str, list[tuple[float, float]]] = {}
     with ROWS.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            name, ns = row["network"], float(row["ns"])
+            name, took = row["network"], float(row["ns"])
             if row["operator"] in (WHOLE, REPLAYED):
-                extra[name, row["operator"]] = ns
+                extra[name, row["operator"]] = took
                 continue
             network = found.setdefault(name, Network())
             network.works.append(Work(canonical(row["operator"]), *(int(row[one]) for one in COLUMNS[4:])))
-            network.ns.append(ns)
-            repeats.setdefault(name, []).append((float(row["repeat"] or 0), ns))
+            network.ns.append(took)
+            repeats.setdefault(name, []).append((float(row["repeat"] or 0), took))
     sums, plans, errors = list[str](), list[str](), list[float]()
     for name, network in sorted(found.items()):
         kin = name.removesuffix("-bf16").removesuffix("-1-token")

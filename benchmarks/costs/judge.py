@@ -18,7 +18,7 @@ from scipy.stats import spearmanr
 
 from chipmap.instances.learned import Network, model_of
 from chipmap.instances.learned_model import Model, cut, period
-from chipmap.instances.works import Work
+from chipmap.networks.works import Work
 
 Array = Any
 #: One core of the processor that measured: 32 FLOP in each of 3.7 · 10⁹ cycles, and its part of DDR5-4800, in bytes.

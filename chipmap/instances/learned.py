@@ -1,8 +1,8 @@
 """``--costs learned:FILE``: times of operations that weren't measured, from a table of those that were.
 
 FILE is a table of ``chipmap measure`` of other networks. It has the work of each operation beside its time
-(:mod:`.works`), from which :mod:`.learned_model` predicts. Graphs with mostly the same modules (their numbers left out)
-are one architecture. How far to trust a period is learned as well: each network is predicted by the other
+(:mod:`chipmap.networks.works`), from which :mod:`.learned_model` predicts. Graphs with mostly the same modules (their
+numbers left out) are one architecture. How far to trust a period is learned as well: each network is predicted by the other
 architectures, and cut into 1, 2, 4 and 8 consecutive stages; of the measured periods of these plans, as shares of the
 predicted ones, the 5% and the 95% quantile are the spread, 1 within it.
 """
@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from chipmap.instances.learned_model import Model, cut, period
-from chipmap.instances.works import Work, canonical, works
 from chipmap.networks.graph import OperationGraph
+from chipmap.networks.works import Work, canonical, works
 from chipmap.records import InputError, Source, counted, listed
 from chipmap.records.quantities import share
 

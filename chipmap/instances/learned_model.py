@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from chipmap.instances.works import Work
+from chipmap.networks.works import Work
 
 FEW, NEAR, AROUND = 6, 4, 8
 #: w₀ and ε; the least spread, that of operators that weren't measured, and the share of operations within intervals.

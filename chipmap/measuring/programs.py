@@ -15,9 +15,9 @@ from typing import Any
 
 from chipmap.deadline import Stop
 from chipmap.instances.measured import fingerprint
-from chipmap.instances.works import works
 from chipmap.networks.importers.common import ImportedGraph
 from chipmap.networks.importers.reading import import_graph
+from chipmap.networks.works import works
 from chipmap.records import InputError, SolverUnavailableError
 
 #: Whole numbers of made-up inputs are below this one, so that they are rows of any table.

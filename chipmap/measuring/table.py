@@ -11,7 +11,7 @@ from chipmap.measuring.passes import Measured, Operation
 from chipmap.records import InputError
 from chipmap.records.text import csv_text
 
-#: FLOP and bytes (:mod:`chipmap.instances.works`): what times of other networks are learned from.
+#: FLOP and bytes (:mod:`chipmap.networks.works`): what times of other networks are learned from.
 WORK = ("flop", "read", "weights", "written")
 OLD = ("graph", "operation", "module", "operator", "class", "ns", "repeat", "samples")
 COLUMNS = (*OLD, *WORK)

@@ -16,8 +16,8 @@ from chipmap.instances.learned import learned
 from chipmap.instances.learned_model import Model, cut, fitted, period
 from chipmap.instances.measured import times
 from chipmap.instances.ring.instance import RingInstance
-from chipmap.instances.works import Work, canonical, works
 from chipmap.networks.graph import Operation, OperationGraph, Tensor
+from chipmap.networks.works import Work, canonical, works
 from chipmap.records import InputError
 
 HEADER = "graph,operation,module,operator,class,ns,repeat,samples,flop,read,weights,written\n"
