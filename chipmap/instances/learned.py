@@ -2,9 +2,9 @@
 
 FILE is a table of ``chipmap measure`` of other networks. It has the work of each operation beside its time
 (:mod:`chipmap.networks.works`), from which :mod:`.learned_model` predicts. Graphs with mostly the same modules (their
-numbers left out) are one architecture. How far to trust a period is learned as well: each network is predicted by the other
-architectures, and cut into 1, 2, 4 and 8 consecutive stages; of the measured periods of these plans, as shares of the
-predicted ones, the 5% and the 95% quantile are the spread, 1 within it.
+numbers left out) are one architecture. How far to trust a period is learned as well: each network is predicted by the
+other architectures, and cut into 1, 2, 4 and 8 consecutive stages; of the measured periods of these plans, as shares of
+the predicted ones, the 5% and the 95% quantile are the spread, 1 within it.
 """
 
 from __future__ import annotations
