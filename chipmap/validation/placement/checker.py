@@ -73,9 +73,12 @@ def c0_domain(facts: Facts, solution: PlacementSolution) -> Iterator[Finding]:
 
 def _wrong_transfers(facts: Facts, solution: PlacementSolution) -> Iterator[Finding]:
     needed = set[tuple[int, str]]()
+    on = {v: solution.devices[facts.names[v]] for v in facts.placed}
     for one in facts.storages if facts.instance.task.objective == "step_time" else ():
-        at = solution.devices[facts.names[one.producer]]
-        needed |= {(one.tensor, device) for v in one.readers if (device := solution.devices[facts.names[v]]) != at}
+        at = on[one.producer]
+        for v in one.readers:
+            if on[v] != at:
+                needed.add((one.tensor, on[v]))
     seen = set[tuple[int, str]]()
     for i, transfer in enumerate(solution.transfers):
         key = (transfer.tensor, transfer.to)

@@ -104,9 +104,10 @@ class Facts:
 
     def time(self, v: int, device: str) -> int:
         """p(v, class of the device) in ns."""
-        known = self._times.get((v, self.devices[device].kind))
+        key = v, self.devices[device].kind
+        known = self._times.get(key)
         if known is None:
-            known = self._times[v, self.devices[device].kind] = self._time(v, device)
+            known = self._times[key] = self._time(v, device)
         return known
 
     def _time(self, v: int, device: str) -> int:
@@ -118,8 +119,9 @@ class Facts:
             return math.ceil(written(measured[v] or 0))
         size = operation.moved_bytes
         if size is None:
-            touched = {*self.inputs[v], *self.outputs[v]}
-            size = operation.weight_bytes + sum(self.graph.tensors[t].bytes for t in touched)
+            size = operation.weight_bytes
+            for t in {*self.inputs[v], *self.outputs[v]}:
+                size += self.graph.tensors[t].bytes
         like = (kind.name, operation.kind, operation.flop, size)
         if like not in self._like:
             rate = written(kind.flop_per_ns) * written(kind.efficiency.get(operation.kind, 1.0))

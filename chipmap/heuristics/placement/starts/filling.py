@@ -104,14 +104,14 @@ class _Filling:
             if self.device[self.producer[s]] != d:
                 self.copies[s].add(d)
             self.left[s] -= 1
-            self._free(s)
+            if not self.left[s]:
+                self._free(s)
         for s in self.made[v]:
-            self._free(s)
+            if not self.left[s]:
+                self._free(s)
 
     def _free(self, s: int) -> None:
         """Free a storage that nobody reads any more."""
-        if self.left[s]:
-            return
         for d in self.copies[s]:
             self.live[d] -= self.bytes[s]
         if not self.resident[s] and not self.output[s]:

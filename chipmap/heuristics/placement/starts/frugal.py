@@ -15,10 +15,15 @@ import numpy as np
 from chipmap.heuristics.placement.shared import part_bytes
 from chipmap.heuristics.placement.starts.in_order import Times, busy_on
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
+from chipmap.records import kept
 
 
 def frugal_order(problem: PlacementProblem) -> list[int]:
-    """A topological order of the operations [N] that holds little at a time."""
+    """A topological order of the operations [N] that holds little at a time (kept with the problem)."""
+    return kept(problem, "_frugal_order", _frugal_order)
+
+
+def _frugal_order(problem: PlacementProblem) -> list[int]:
     storages, made, reads = problem.storages, problem.made, problem.producers
     at, readers = storages.reader_at.tolist(), storages.readers.tolist()
     sizes = np.where(storages.resident, 0, storages.bytes)
