@@ -128,6 +128,7 @@ NOT_READ: dict[tuple[str, str, str], str] = {
     (RESULTS + "multimodel-targets.md", "Latency alone, in s", ""): OTHER_PROBLEM,
     (RESULTS + "multimodel-targets.md", "Energy alone, in J", ""): OTHER_PROBLEM,
     (RESULTS + "plan-round-trips.md", "", ""): SECONDS_ALONE,
+    (RESULTS + "placement-credit.md", "", ""): RELATIVE,
     (RESULTS + "placement-large.md", "The decoder alone", ""): SECONDS_ALONE,
     (RESULTS + "placement-policy.md", "", ""): RELATIVE,
     (RESULTS + "placement-start.md", "", ""): RELATIVE,
