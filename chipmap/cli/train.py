@@ -69,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
     with _bar(args.passes, len(work.curve), args.quiet) as told:
         verdicts = pretrain(work, args.passes, args.every, args.samples, args.seed, judges, deadline, told)
     if work.curve:
-        plot_curves(work.curve, verdicts, args.folder / "curves.png")
+        worth = "first step time / last" if args.family == "placement" else "optimum / objective"
+        plot_curves(work.curve, verdicts, args.folder / "curves.png", worth)
     found = best(verdicts)
     if found is None:
         say(f"no checkpoint was judged: {len(work.curve)} passes are in {args.folder}; the same command goes on")

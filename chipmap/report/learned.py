@@ -10,11 +10,13 @@ from chipmap.report.canvas import COLOURS, picture
 
 if TYPE_CHECKING:
     from chipmap.bench.training import Verdict
-    from chipmap.learned.ring.pretraining import Passed
+    from chipmap.learned.passes import Passed
 
 
-def plot_curves(curve: Sequence[Passed], verdicts: Sequence[Verdict], path: str | Path) -> None:
-    """Optimum / objective against samples: on the training graphs after each pass, on validation graphs when judged."""
+def plot_curves(
+    curve: Sequence[Passed], verdicts: Sequence[Verdict], path: str | Path, worth: str = "optimum / objective"
+) -> None:
+    """``worth`` against samples: on the training graphs after each pass, on validation graphs when judged."""
     at = {0: 0} | {one.number: one.samples for one in curve}
     judged = [one for one in verdicts if one.number in at]
     with picture(path, (7.0, 4.2)) as figure:
@@ -27,6 +29,6 @@ def plot_curves(curve: Sequence[Passed], verdicts: Sequence[Verdict], path: str 
         ):
             axes.plot([at[one.number] for one in judged], values, "o-", color=colour, markersize=3.5, label=label)
         axes.set_xlabel("samples over all training graphs")
-        axes.set_ylabel("optimum / objective")
+        axes.set_ylabel(worth)
         axes.set_ylim(top=1.0)
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
