@@ -81,10 +81,6 @@ class Pretraining(Passes):
         self._pool = ProcessPoolExecutor(workers, get_context("spawn")) if workers > 1 else None
         self.go_on()
 
-    def save(self, path: Path, samples: int) -> None:
-        """Write the checkpoint of the policy as it is."""
-        save(path, self.trainer.network, self.trainer.recipe, samples, self.instances)
-
     def state(self) -> dict[str, Any]:
         """All that a later run needs to go on, but the curve."""
         return {"trainer": self.trainer.state()}
@@ -92,6 +88,10 @@ class Pretraining(Passes):
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from a :meth:`state`."""
         self.trainer.resume(state["trainer"])
+
+    def save(self, path: Path, samples: int) -> None:
+        """Write what the policy is now."""
+        save(path, self.trainer.network, self.trainer.recipe, samples, self.instances)
 
     def next_pass(self, deadline: Deadline = Deadline()) -> Passed:
         """One more pass over all graphs; it counts once it is whole. Raises the deadline's stop."""
