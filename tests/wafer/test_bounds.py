@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import product
 from random import Random
@@ -12,11 +13,11 @@ import pytest
 from msgspec.structs import replace
 from numba import njit
 
-from chipmap.deadline import Deadline
+from chipmap.deadline import Deadline, StopReason, Unready
 from chipmap.heuristics.wafer.bounds.clusters import SHAPES, plan
 from chipmap.heuristics.wafer.bounds.elimination import SIZE, Elimination
 from chipmap.heuristics.wafer.bounds.packing import Ranges, Strip, functions
-from chipmap.heuristics.wafer.bounds.score import NoFloorplanError, bounds
+from chipmap.heuristics.wafer.bounds.score import BoundSearch, NoFloorplanError, bounds
 from chipmap.heuristics.wafer.bounds.states import Tables
 from chipmap.instances.wafer import Fabric, Kernel, Placement, WaferInstance, Weights
 from chipmap.instances.wafer.problem import WaferProblem, conv_time, evaluate, least_ks, memory_k, wafer_problem
@@ -169,6 +170,31 @@ def test_not_above_the_optimum_of_tiny_instances(seed: int) -> None:
         return
     with suppress(NoFloorplanError):  # raised here alone
         bound(problem)
+
+
+@pytest.mark.parametrize("seed", range(of_all(100, few=12)))
+def test_a_search_left_at_any_moment_loses_nothing(seed: int) -> None:
+    """Gone on with after the time was up or a function wasn't compiled, it still never exceeds the optimum."""
+    random = Random(3000 + seed)
+    problem = make(random, 2, [(0, 1)], (random.randint(5, 8), random.randint(5, 8)), blocks=False)
+    best = optimum(problem)
+    if best is None:
+        return
+    search, seen = BoundSearch(problem), [0]
+    for upper in (None, None, best + 8, best + 8, best):
+        left = iter(range(random.randint(3, 40)))
+
+        def ended(left: Iterator[int] = left) -> StopReason | None:
+            if next(left, None) is not None:
+                return None
+            if random.random() < 0.5:
+                raise Unready
+            return "interrupted"
+
+        with suppress(Unready):
+            seen.append(search.go_on(upper, Deadline(ended=ended), lambda value, source: None))
+            assert seen[-2] <= seen[-1] <= best
+    assert search.go_on(best, Deadline(), lambda value, source: None) >= seen[-1]
 
 
 @pytest.mark.parametrize("seed", range(6))

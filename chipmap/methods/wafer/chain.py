@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution, special
 from chipmap.instances.wafer.problem import WaferProblem, evaluate, formulas_only, in_order, wafer_problem
@@ -24,6 +25,9 @@ from chipmap.options import cores
 from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run
+
+if TYPE_CHECKING:
+    from chipmap.heuristics.wafer.bounds.score import BoundSearch
 
 #: Annealing runs, each 1.8 times as long as the one before, where there is no time limit.
 UNLIMITED_RUNS = 3
@@ -43,6 +47,16 @@ class WaferChainState:
         self.rows: dict[str, WaferSolution] = {}
         self.fewest: WaferSolution | None = None
         self.path_bound = False
+        self._bounds: BoundSearch | None = None
+
+    @property
+    def bounds(self) -> BoundSearch:
+        """The search for bounds, made once: each link goes on where the one before left it."""
+        from chipmap.heuristics.wafer.bounds.score import BoundSearch
+
+        if self._bounds is None:
+            self._bounds = BoundSearch(self.problem)
+        return self._bounds
 
     def in_rows(self, turn: Turn, placements: Sequence[Placement], source: str) -> None:
         """Hand over a floorplan in rows, and keep it for the search."""
@@ -102,9 +116,9 @@ def auto(instance: WaferInstance, run: Run) -> Termination:
             return
         floorplans = state.floorplans
         if run.options.deterministic:
-            follow((*FIRST, *floorplans, *LAST), state, Turn(run, run.deadline))
+            follow(one_lane(floorplans), state, Turn(run, run.deadline))
         elif (run.options.threads or cores()) == 1:
-            side_by_side(run, state, [(*FIRST, *floorplans, *LAST)], patient=True)
+            side_by_side(run, state, [one_lane(floorplans)], patient=True)
         else:
             side_by_side(run, state, [(*floorplans, *AFTER), PROOFS], patient=True)
 
@@ -244,11 +258,11 @@ def _path_bound(state: WaferChainState, turn: Turn) -> None:
 
 def _bounds(state: WaferChainState, turn: Turn) -> None:
     """Lower bounds, with the incumbent of the moment as the score to beat."""
-    from chipmap.heuristics.wafer.bounds.score import NoFloorplanError, bounds
+    from chipmap.heuristics.wafer.bounds.score import NoFloorplanError
 
     _path_bound(state, turn)
     try:
-        bounds(state.problem, turn.run.upper, turn.deadline, turn.bound)
+        state.bounds.go_on(turn.run.upper, turn.deadline, turn.bound)
     except NoFloorplanError:
         turn.infeasible(no_floorplan(state.problem, turn.run))
         turn.deadline.check()
@@ -301,6 +315,14 @@ LAST: tuple[Link, ...] = (
     Link("bounds", 1.0, _bounds),
     Link("other seeds", 1.0, _other_seeds),
 )
+
+
+def one_lane(floorplans: Sequence[Link]) -> tuple[Link, ...]:
+    """A list of :attr:`WaferChainState.floorplans` with bounds before it, before its longest link, and behind it."""
+    at = next(i for i, link in enumerate(floorplans) if link.work in (_search, _search_rows))
+    return (*FIRST, *floorplans[:at], Link("bounds", 0.2, _bounds), *floorplans[at:], *LAST)
+
+
 #: Small fabrics: the model first, from a better floorplan once more, and what is left for bounds and the others. The
 #: second solve begins anew. Its share is large and what comes before it short, so that what `wafer/cpsat` proves is
 #: proved here in at most twice the time.

@@ -56,21 +56,22 @@ class Part:
 def bounds(problem: WaferProblem, upper: int | None, deadline: Deadline, report: Callable[[int, str], None]) -> int:
     """The best bound on the score (ticks) found until ``deadline``; each better one goes to ``report``.
 
-    ``upper``: the score of a known floorplan; times and parts that can't beat it aren't looked at, and the bound never
-    exceeds it. Returns ``upper`` where it is proved optimal, 0 where nothing was found in time. Raises
-    :class:`NoFloorplanError` where it is proved that there is no floorplan.
+    As :meth:`BoundSearch.go_on`, from the beginning.
     """
-    search = _Search(problem, upper, deadline, report)
-    with contextlib.suppress(Stop):
-        search.run()
-    return search.best
+    return BoundSearch(problem).go_on(upper, deadline, report)
 
 
-class _Search:
-    def __init__(
-        self, problem: WaferProblem, upper: int | None, deadline: Deadline, report: Callable[[int, str], None]
-    ):
-        self.problem, self.upper, self.deadline, self.report = problem, upper, deadline, report
+def _unheard(value: int, source: str) -> None:
+    """What becomes of bounds while no search goes on."""
+
+
+class BoundSearch:
+    """A search for bounds on the score of one problem that can be left at any moment and gone on with."""
+
+    def __init__(self, problem: WaferProblem):
+        self.problem = problem
+        self.upper: int | None = None
+        self.deadline, self.report = Deadline(), _unheard
         weights = problem.instance.weights
         self.weight, self.wire = weights.time, 2 * weights.wire
         self.unit = max(1, gcd(self.wire, TICKS * weights.adapter))
@@ -84,19 +85,41 @@ class _Search:
         edges = len(problem.edges)
         self.most = problem.score(problem.longest, 2 * (problem.width + problem.height) * edges, 3 * edges)
         self.heap: list[Part] = []
+        self._begun = False
         self._cached: dict[bool, tuple[int, list[States]]] = {}
 
-    def run(self) -> None:
+    def go_on(self, upper: int | None, deadline: Deadline, report: Callable[[int, str], None]) -> int:
+        """The best bound on the score (ticks) found until ``deadline``; each better one goes to ``report``.
+
+        ``upper``: the score of a known floorplan, at most that of the call before; times and parts that can't beat it
+        aren't looked at, and the bound never exceeds it. Returns ``upper`` where it is proved optimal, 0 where nothing
+        was found in time. Raises :class:`NoFloorplanError` where it is proved that there is no floorplan.
+        """
+        self.upper, self.deadline, self.report = upper, deadline, report
+        with contextlib.suppress(Stop):
+            self._run()
+        return self.best
+
+    def _run(self) -> None:
         """Improve the bound until it is proved, nothing promises more, or the time is up."""
-        first = self._least_time()
-        self._improve(self.weight * first, "packing")
-        heapq.heappush(self.heap, Part(self.weight * first, first, self.problem.longest, self.whole))
+        if not self._begun:
+            first = self._least_time()
+            self._improve(self.weight * first, "packing")
+            self.heap = [Part(self.weight * first, first, self.problem.longest, self.whole)]
+            self._begun = True
         while self.heap:
-            part = heapq.heappop(self.heap)
+            part = self.heap[0]
             self._improve(part.bound, "elimination")
             if self.upper is not None and part.bound >= self.upper:
                 return
-            if not self._refine(part):
+            heapq.heappop(self.heap)
+            more = False
+            try:
+                more = self._refine(part)
+            finally:  # also where the time is up, or a function isn't compiled yet: no part may be lost
+                if not more:
+                    heapq.heappush(self.heap, part)
+            if not more:
                 return
         if self.upper is None:
             raise NoFloorplanError
