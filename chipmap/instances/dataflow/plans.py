@@ -153,7 +153,13 @@ def settled(
     keep: Keep | None = None,
     stage_layers: tuple[int, ...] | None = None,
 ) -> DataflowInstance:
-    """``instance`` with this plan as the task's (None: the task's own), not checked; kept with it."""
+    """``instance`` with this plan as the task's (None: the task's own); kept with it.
+
+    Raises :class:`InputError` where a micro-batch or a stage would be empty. Nothing else of the plan is checked.
+    """
+    for field, value in (("micro_batch", micro_batch), ("chunks", chunks)):
+        if value is not None and value < 1:
+            raise InputError(f"is {value}", field, "Give a whole number from 1 on.")
     task, plan = instance.task, BatchPlan(micro_batch, chunks, recompute, shard, keep, stage_layers)
     changes: dict[str, object] = plan._asdict()
     changes = {field: value for field, value in changes.items() if value not in (None, getattr(task, field))}

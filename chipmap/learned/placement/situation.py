@@ -36,8 +36,9 @@ from numpy.typing import NDArray
 from chipmap.heuristics.placement.keys import mean_sends
 from chipmap.heuristics.placement.search.annealing import BUSY, SENT, Chain, critical
 from chipmap.heuristics.placement.shared import common_devices
-from chipmap.heuristics.placement.simulation.tables import Work
+from chipmap.heuristics.placement.simulation.tables import Tables, Work
 from chipmap.instances.placement.problem import IntArray
+from chipmap.kernels import njit
 from chipmap.learned.placement.scene import Scene
 
 Floats = NDArray[np.float64]
@@ -46,6 +47,12 @@ MOVE_COLUMNS = (
     *("on chain", "chain", "waits", "sends", "partner", "work", "slower", "begins", "lasts", "queued", "to", "home"),
     *("nearer", "load", "own", "busy", "left", "chain there", "chain here", "full", "devices", "seen", "gained"),
 )
+
+
+@njit(cache=True, nogil=True)
+def _critical(t: Tables, device: IntArray, w: Work, chain: Chain) -> int:
+    """:func:`critical`, for callers from Python."""
+    return critical(t, device, w, chain)
 
 
 class Situation(NamedTuple):
@@ -82,7 +89,7 @@ class Viewer:
 
     def chain(self, devices: IntArray, work: Work) -> Chain:
         """The critical chain of a schedule of ``devices`` [n]."""
-        length = critical(self.scene.tables, devices, work, self._chain)
+        length = _critical(self.scene.tables, devices, work, self._chain)
         return Chain(*(part[:length] for part in self._chain))
 
     def look(self, base: IntArray, seen: Floats, gained: Floats) -> Situation:

@@ -71,7 +71,8 @@ class BoundSearch:
     def __init__(self, problem: WaferProblem):
         self.problem = problem
         self.upper: int | None = None
-        self.deadline, self.report = Deadline(), _unheard
+        self.deadline = Deadline()
+        self.report: Callable[[int, str], None] = _unheard
         weights = problem.instance.weights
         self.weight, self.wire = weights.time, 2 * weights.wire
         self.unit = max(1, gcd(self.wire, TICKS * weights.adapter))
