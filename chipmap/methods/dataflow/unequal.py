@@ -44,13 +44,14 @@ class Layered(NamedTuple):
 
 @dataclass
 class Table:
-    """What stages take at one micro-batch of ``samples``: by kind and layers; ``uppers`` and ``lowers`` are offers of
-    what is found and of what is proved."""
+    """What stages take at one micro-batch of ``samples``, by kind and layers; ``refuted``: constraints for which some
+    stage has no mapping."""
 
     instance: DataflowInstance
     samples: int
     kinds: list[Kind]
     layered: list[dict[int, Layered]] = field(default_factory=list)
+    refuted: set[str] = field(default_factory=set)
 
     def offer(self, proved: bool) -> Offer:
         """The stages that there can be, by their times found or by those that are proved."""
@@ -99,11 +100,12 @@ def solve(instance: DataflowInstance, run: Run, method: Method, choose: Chooser,
 
     def work() -> None:
         at_once(instance, run)
-        lowers = list[int]()
+        lowers, refuted = list[int](), set[str]()
         for least, samples in sorted(_floors(instance)):
             if run.upper is not None and least >= run.upper:
                 break
             table = _table(instance, samples, run, method)
+            refuted |= table.refuted
             found, proved = table.offer(proved=False), table.offer(proved=True)
             best = choose(found, run.upper)
             if best is not None:
@@ -117,7 +119,7 @@ def solve(instance: DataflowInstance, run: Run, method: Method, choose: Chooser,
         if lowers:
             run.bound(min(lowers), source)
         else:
-            run.infeasible(_none(instance))
+            run.infeasible(_none(instance, refuted))
 
     return run.attempt(work)
 
@@ -167,7 +169,7 @@ def _table(instance: DataflowInstance, samples: int, run: Run, method: Method) -
         if asked and not any(one[k].any() for one in asked):
             continue
         for count in dict.fromkeys((1, layers)):
-            found[count] = _alone(instance, kind, count, samples, run, method)
+            found[count] = _alone(table, kind, count, run, method)
         todo = [(1, layers)]
         while todo:
             low, high = todo.pop()
@@ -179,14 +181,15 @@ def _table(instance: DataflowInstance, samples: int, run: Run, method: Method) -
                 found |= dict.fromkeys(range(low + 1, high), between)
                 continue
             middle = (low + high) // 2
-            found[middle] = _alone(instance, kind, middle, samples, run, method)
+            found[middle] = _alone(table, kind, middle, run, method)
             todo += [(low, middle), (middle, high)]
     return table
 
 
-def _alone(instance: DataflowInstance, kind: Kind, layers: int, samples: int, run: Run, method: Method) -> Layered:
+def _alone(table: Table, kind: Kind, layers: int, run: Run, method: Method) -> Layered:
     """The best mapping of one stage by itself."""
     run.checkpoint()
+    instance, samples = table.instance, table.samples
     alone = stage_instance(instance, kind, layers, samples)
     inner = run.inner(alone, SHARE * run.deadline.seconds)
     if not run.clocked and run.options.time_limit is not None:  # work that doesn't depend on the clock
@@ -199,6 +202,7 @@ def _alone(instance: DataflowInstance, kind: Kind, layers: int, samples: int, ru
     run.checkpoint()
     passes = layers * (instance.task.batch // samples)
     if inner.proved_infeasible:
+        table.refuted.update(reason.label for reason in inner.infeasibility)
         return Layered(NONE, NONE, None)
     least = -(-inner.lower.value // passes) if inner.lower is not None else 0
     if inner.best is None:
@@ -209,11 +213,10 @@ def _alone(instance: DataflowInstance, kind: Kind, layers: int, samples: int, ru
     return Layered(ticks, ticks if inner.gap == 0 else min(least, ticks), mapping)
 
 
-def _none(instance: DataflowInstance) -> Infeasibility:
-    """No pipeline: whatever the stages, some constraint fails in one of them."""
+def _none(instance: DataflowInstance, refuted: set[str]) -> Infeasibility:
+    """No pipeline: whatever the stages, a constraint fails in one of them. Of several the DRAM comes first."""
     asked = f" as {len(instance.task.stage_groups)} stages are asked for" if instance.task.stage_groups else ""
-    limits = [group.memory.capacity_bytes for group in instance.system.groups]
-    label = "C6" if any(limit is not None for limit in limits) else "C2"
+    label = "C6" if "C6" in refuted else min(refuted, default="C0")
     layers = instance.workload.layers
     message = f"no stages on these groups hold all {layers} layers{asked}"
     short = (float(layers), float(layers - 1), "layers")
@@ -233,6 +236,7 @@ def by_model(instance: DataflowInstance, run: Run, method: Method, kind: Literal
         from chipmap.formulations.dataflow.mip_unequal import build  # type: ignore[assignment]
 
     def choose(offer: Offer, below: int | None) -> Pipeline | None:
+        """The model's best pipeline below the cutoff."""
         if not all(any(offer.choices(s)) for s in range(len(offer.asked) or 1)):
             return None
         model = build(instance, offer, below)
