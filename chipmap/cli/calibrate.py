@@ -54,7 +54,8 @@ def run(args: argparse.Namespace) -> int:
     if any(map(is_machine, args.measured)):
         return _machine(args)
     if len(args.measured) > 1:
-        raise InputError("are several files of transfers", "CSV", "Give one file, or one column kernel, collective ...")
+        remedy = "Give one file of transfers, or files of a machine: with a column kernel, collective or busy_ns."
+        raise InputError("are several files of transfers", "CSV", remedy)
     args.measured = args.measured[0]
     whole = system(args.system) if args.system is not None else None
     pairs = measured_pairs(args.measured)

@@ -86,7 +86,10 @@ def _of_ring(args: argparse.Namespace, deadline: Any) -> Passes:
     from chipmap.learned.ring.data import rows_of
     from chipmap.learned.ring.pretraining import Pretraining
     from chipmap.learned.ring.recipe import MANY
+    from chipmap.records import InputError
 
+    if args.device != "cpu":
+        raise InputError(f"is {args.device}", "--device", "Leave it out: ring's policy is trained on the processor.")
     recipe: Any = changed(MANY.replace(method=args.method), "recipe", args.set)
     rows, known = rows_of("train"), None
     if recipe.method == "imitation":
