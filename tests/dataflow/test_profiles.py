@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+from benchmarks import dataflow_palm as palm
 from benchmarks.dataflow_static_batches import MACHINES, faster, halves, step
 from benchmarks.dataflow_static_fit import fitted, passes, ratio
 from chipmap.instances.dataflow.machines import machine
@@ -38,6 +39,16 @@ def test_the_limit_is_never_slower_than_what_was_measured(name: str) -> None:
 def test_the_shipped_profiles_are_those_of_the_fit() -> None:
     for name, found in fitted().items():
         assert found == pytest.approx(PROFILES[MACHINES[name]], rel=0.03)
+
+
+def test_palm_as_published() -> None:
+    """Shares of the peak are those of the times; no limit is slower; decode steps of 540B within 20% by 62B."""
+    for row in palm.ROWS:
+        assert row.share == 0 or abs(palm.share_of_peak(row) - row.share) < 1
+        assert palm.milliseconds(row, machine(palm.MACHINE, row.torus)) <= row.measured
+        said = palm.milliseconds(row, machine(f"{palm.MACHINE}-typical", row.torus))
+        assert abs(said / row.measured - 1) <= (0.2 if row.decodes else 0.4), row
+    assert not LONG or palm.fitted() == pytest.approx(PROFILES[palm.MACHINE], rel=0.03)
 
 
 def test_a_sum_over_chips_is_a_kernel_of_its_own() -> None:

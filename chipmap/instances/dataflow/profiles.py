@@ -1,7 +1,8 @@
 """Profiles of shipped machines: measured costs and shares that no data sheet has.
 
 A typical one is fitted to every other row of published static batches (``benchmarks/dataflow_static_batches.py``, which
-says how far the other rows are off), a calibrated one to kernels of one card (``benchmarks/calibrated_machines.py``).
+says how far the other rows are off), or to one of two published models (``benchmarks/dataflow_palm.py``); a calibrated
+one to kernels of one card (``benchmarks/calibrated_machines.py``).
 ``docs/families/dataflow-machines.md``, "Typical profiles" and "Calibrated machines".
 """
 
@@ -46,6 +47,7 @@ class Profile(NamedTuple):
 PROFILES = {
     "h100-sxm": Profile(0.64, 0.347, 0.0047, 0.943, 0.935, 0.153, 15_400.0, 8_580.0, 511_000.0, 2_100.0),
     "a100-80gb": Profile(0.806, 0.317, 0.00868, 0.926, 0.921, 0.627, 22_500.0, 8_640.0, 343_000.0, 2_100.0),
+    "tpu-v4": Profile(0.492, 0.3, 0.3, 0.858, 1.0, 0.547, 2_930.0, 5_020.0, 285_000.0, 1_000.0),
 }
 
 
