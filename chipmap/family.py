@@ -202,6 +202,8 @@ class Family:
     ``from_graphs``   (list of (ImportedGraph, name)) -> instance, where one instance holds several graphs
     ``equip``         (instance, ``system``, ``costs``) -> instance: on another system, with costs of layers from files;
                       ``from_graphs`` takes these two as well (what `convert --system` and `--costs` say, as strings)
+    ``equip_graph``   (instance, ImportedGraph, ``system``, ``costs``) -> instance: as ``equip``, of an instance just
+                      made of that graph, where the instance doesn't keep its operations
     ``at_once``       (instance, run) -> None: bounds and proofs of infeasibility that cost next to nothing, told before
                       any method or start
     ``first``         (instance, run) -> anything: valid mappings within a fraction of a second and without compiled
@@ -265,6 +267,7 @@ class Family:
     from_graph: str = ""
     from_graphs: str = ""
     equip: str = ""
+    equip_graph: str = ""
     at_once: str = ""
     first: str = ""
     advice: str = ""

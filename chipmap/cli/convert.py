@@ -41,9 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "the system of the instance, for families that take one: a file, or a name such as het-cross-6x6"
     parser.add_argument("--system", metavar="FILE|NAME", help=what)
     what = (
-        "measured times of operations (ring, placement: a table, a trace of torch.profiler, or learned:TABLE of other "
+        "measured times of operations (ring, placement, dataflow: a table, a trace of torch.profiler, or learned:TABLE "
     )
-    what += "networks), or costs of layers "
+    what += "of other networks), or costs of layers "
     add_costs(parser, what + "(multimodel: a preset, or a table); repeat it for several")
     what = "bytes of each number, for families that take them (default: as in the graph)"
     parser.add_argument("--word-bytes", metavar="N", help=what)

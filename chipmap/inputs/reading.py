@@ -218,7 +218,9 @@ def convert(graphs: Sequence[Source], family: Family, conversion: Conversion) ->
         if alone
         else resolve(family.from_graphs)(imported, **conversion.equipment)
     )
-    if alone and conversion.equipment:
+    if alone and conversion.equipment and family.equip_graph:
+        made = resolve(family.equip_graph)(made, imported[0][0], **conversion.equipment)
+    elif alone and conversion.equipment:
         made = resolve(family.equip)(made, **conversion.equipment)
     return checked(made, everywhere)
 

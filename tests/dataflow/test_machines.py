@@ -16,7 +16,7 @@ from chipmap.cli import main
 from chipmap.inputs.reading import read
 from chipmap.instances.dataflow import Chip, DataflowInstance, DataflowSolution, Degrees, Dimension, Memory, System
 from chipmap.instances.dataflow.blocks import block_flop, product_sizes
-from chipmap.instances.dataflow.equipping import equip, named
+from chipmap.instances.dataflow.equipping import named, on_system
 from chipmap.instances.dataflow.generators import llama
 from chipmap.instances.dataflow.machines import MACHINES, machine
 from chipmap.instances.dataflow.parts import Parts
@@ -303,11 +303,11 @@ def test_llama_never_decodes_faster_than_its_bytes_are_read(batch: int) -> None:
 
 def test_an_instance_gets_another_system_by_name_or_file(tmp_path: Path) -> None:
     """``convert --system``: a machine or chips with the sizes of their dimensions, or what a file has."""
-    found = equip(llama(), "h100-sxm-8x2")
+    found = on_system(llama(), "h100-sxm-8x2")
     assert (found.system.name, found.system.chips) == ("h100-sxm-8x2", 16)
     assert found.system == machine("h100-sxm", (8, 2)) and found.notes == "on system h100-sxm-8x2"
     assert named("tpu-v5p") == machine("tpu-v5p") and named("sn10").chips == 8 and named("sn10-4x2").chips == 8
-    assert equip(llama()) == llama()
+    assert on_system(llama()) == llama()
     own, whole = tmp_path / "own.json", tmp_path / "whole.json"
     own.write_bytes(found.system.to_json())
     whole.write_bytes(found.to_json())
@@ -345,5 +345,5 @@ def test_what_no_system_is(text: str, said: str, tmp_path: Path) -> None:
         (tmp_path / "own.json").write_text(text, encoding="utf-8")
         where = str(tmp_path / "own.json")
     with pytest.raises(InputError) as caught:
-        equip(llama(), where).check()
+        on_system(llama(), where).check()
     assert re.search(said, str(caught.value), re.DOTALL), str(caught.value)

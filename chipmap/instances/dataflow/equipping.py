@@ -24,11 +24,8 @@ _SIZES = re.compile(r"(?P<name>.+?)(?:-(?P<sizes>\d{1,9}(?:x\d{1,9}){0,9}))?")
 _USUAL = (8,)
 
 
-def equip(instance: DataflowInstance, system: str = "", costs: Sequence[str] = ()) -> DataflowInstance:
+def on_system(instance: DataflowInstance, system: str = "") -> DataflowInstance:
     """The instance on another system: that of a file, or of a name such as ``h100-8x4`` (sizes of its dimensions)."""
-    if costs:
-        remedy = "State flop, output_bytes and weight_bytes of kernels in the instance."
-        raise InputError("family 'dataflow' takes no costs of layers", "--costs", remedy)
     if not system:
         return instance
     notes, found = [note for note in instance.notes.split("; ") if note], named(system)

@@ -38,15 +38,12 @@ def from_graph(imported: ImportedGraph, name: str, fuse: bool = True) -> Dataflo
     Raises :class:`InputError` for a graph without any.
     """
     graph, chips = imported.graph, system("sn10", (8,))
-    timed = imported.time_ns is not None and not any(o.flop for o in graph.operations)
+    has_times = timed(imported)
     rate = peak_rate(chips.chip) * exact(Task().utilisation or 1)
     written = graph.written_bytes()
-    times = imported.time_ns if timed and imported.time_ns is not None else (None,) * len(graph.operations)
+    times = imported.time_ns if has_times and imported.time_ns is not None else (None,) * len(graph.operations)
     last = cones(graph) if fuse else list(range(len(graph.operations)))
-    members: dict[int, list[int]] = {}
-    for v in graph.topological_order():
-        if graph.operations[v].role == "compute":
-            members.setdefault(last[v], []).append(v)
+    members = cones_of(graph, last)
     flop = [_flop(o, time, rate) for o, time in zip(graph.operations, times, strict=True)]
     read = graph.constants_read()
     kernels = tuple(
@@ -77,11 +74,25 @@ def from_graph(imported: ImportedGraph, name: str, fuse: bool = True) -> Dataflo
         ),
         system=chips,
         notes="; ".join(
-            [*imported.notes, *_remarks(imported, kernels, timed, sum(map(len, members.values())), copies)]
+            [*imported.notes, *_remarks(imported, kernels, has_times, sum(map(len, members.values())), copies)]
         ),
     )
     instance.check()
     return instance
+
+
+def timed(imported: ImportedGraph) -> bool:
+    """Whether the graph has measured times instead of FLOP."""
+    return imported.time_ns is not None and not any(one.flop for one in imported.graph.operations)
+
+
+def cones_of(graph: OperationGraph, last: Sequence[int]) -> dict[int, list[int]]:
+    """The computing operations of each kernel in order, by the last one (:func:`~.fusing.cones`)."""
+    members: dict[int, list[int]] = {}
+    for v in graph.topological_order():
+        if graph.operations[v].role == "compute":
+            members.setdefault(last[v], []).append(v)
+    return members
 
 
 def kernel(cone: Sequence[Operation], flop: int, written: int, stored: int) -> Kernel:
@@ -178,7 +189,7 @@ def _shape(loops: Loops, looks_up: bool) -> dict[str, Any]:
 
 
 def _remarks(
-    imported: ImportedGraph, kernels: Sequence[Kernel], timed: bool, operations: int, copies: int
+    imported: ImportedGraph, kernels: Sequence[Kernel], has_times: bool, operations: int, copies: int
 ) -> list[str]:
     """What was assumed of a graph with so many computing ``operations`` and bytes of parameters held again."""
     chip = system("sn10", (8,)).chip.name
@@ -190,8 +201,8 @@ def _remarks(
         f"{whole} of {len(kernels)} kernels run whole on every chip of a group" if whole else "",
         f"kernels that read the same parameter or constant hold a copy each, {copies:,} bytes in all" if copies else "",
         f"tables of {tables:,} bytes rest in DRAM, and their rows are fetched" if tables else "",
-        "measured times are not used" if imported.time_ns is not None and not timed else "",
-        f"measured times stand as what one {chip} computes in them" if timed else "",
+        "measured times are not used" if imported.time_ns is not None and not has_times else "",
+        f"measured times stand as what one {chip} computes in them" if has_times else "",
         "groups of operations are not kept together" if imported.together else "",
     )
     return [remark for remark in remarks if remark]

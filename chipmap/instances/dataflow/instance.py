@@ -44,6 +44,7 @@ from chipmap.instances.dataflow.system import System
 from chipmap.instances.dataflow.unequal_checks import check_unequal
 from chipmap.instances.dataflow.workload import Scheme, Workload
 from chipmap.instances.optimizer import Optimizer, per_parameter
+from chipmap.instances.spread import check_spread
 from chipmap.records import InputError, Record, counted
 
 CostMode = Literal["physical", "dfmodel"]
@@ -199,7 +200,11 @@ class Task(Record, frozen=True, kw_only=True):
 
 
 class DataflowInstance(Record, frozen=True, kw_only=True):
-    """One problem: a workload, a system, what is asked, and how costs are counted (page, "Cost modes")."""
+    """One problem: a workload, a system, what is asked, and how costs are counted (page, "Cost modes").
+
+    ``time_spread``: nine of ten measured steps lie between these two factors of one by learned times (empty: not
+    learned).
+    """
 
     schema: Literal["dataflow/2"] = "dataflow/2"
     name: str
@@ -208,6 +213,9 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
     task: Task = Task()
     mode: CostMode = "physical"
     notes: str = ""
+    time_spread: tuple[float, ...] = ()
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("time_spread",)
 
     @classmethod
     def from_json(cls, data: bytes | str, where: str = "") -> Self:
@@ -241,6 +249,7 @@ class DataflowInstance(Record, frozen=True, kw_only=True):
         """Raise :class:`InputError` for anything that the types alone don't exclude."""
         self.workload.check()
         self.system.check()
+        check_spread(self.time_spread)
         task = self.task
         for field in ("batch", "micro_batch", "all_reduce_factor", "tile_tokens"):
             value = getattr(task, field)
