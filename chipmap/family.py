@@ -223,6 +223,7 @@ class Family:
     ``formats``       the files that it reads and writes beside JSON
     ``plan_formats``  the plans that `chipmap emit` writes and `chipmap adopt` reads
     ``explain``       (instance, solution or None, options, solution to compare with or None, progress) -> Explanation
+    ``front``         (instance, options, number of solves, progress) -> Front: solutions that none matches in all terms
     ``transforms``    changes of an instance's graph by name: (instance, names of operations) -> record with
                       ``instance`` and ``report``
     ``merge_pins``    (instance, :class:`chipmap.instances.pinning.PinFields`) -> instance with these pins as well
@@ -283,6 +284,7 @@ class Family:
     plan_formats: tuple[PlanFormat, ...] = ()
     read_split: str = ""
     explain: str = ""
+    front: str = ""
     transforms: Mapping[str, str] = field(default_factory=dict)
     merge_pins: str = ""
     sweeps: str = ""

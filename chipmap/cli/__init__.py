@@ -30,6 +30,7 @@ COMMANDS = {
     "bound": "lower bounds on the objective, tightest first",
     "bench": "a sweep over instances, methods and seeds, into a table that can be resumed",
     "explain": "why there is no solution or what holds the objective up, and what would help",
+    "front": "solutions of which none is as good as another in all terms of the objective",
     "report": "optimality gaps of the runs in a directory, as a table or a web page",
     "show": "a run or a folder of runs as a page in the browser, with pictures",
     "info": "what there is: instances, generators, methods, formulations; figures of an instance; JSON Schemas",

@@ -81,6 +81,7 @@ FAMILY = Family(
     shipped="chipmap.instances.wafer.shipped:SHIPPED",
     from_graph="chipmap.instances.wafer.from_graph:from_graph",
     explain="chipmap.explaining.wafer.explain:explain",
+    front="chipmap.explaining.wafer.front:front",
     plot="chipmap.report.wafer.plots:plot",
     plot_both="chipmap.report.wafer.plots:plot_both",
     describe="chipmap.instances.wafer.describe:describe",

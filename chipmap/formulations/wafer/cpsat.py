@@ -37,7 +37,7 @@ from chipmap.formulations.wafer.cpsat_terms import (
 from chipmap.formulations.wafer.cpsat_wires import c6_sides, c7_crossing
 from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.instance import pinned
-from chipmap.instances.wafer.problem import wafer_problem
+from chipmap.instances.wafer.problem import WaferProblem, wafer_problem
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,16 @@ class WaferCpChoices(WaferChoices):
     """What only CP-SAT can be asked for, beside :class:`chipmap.formulations.wafer.choices.WaferChoices`.
 
     ``labels``: ``assume`` gives C1 to C5 a literal each in ``assumptions``, so that an infeasible model names
-    those that clash.
+    those that clash. ``most``: only floorplans with at most so many quarters of T1, half tiles of T2 (times traffic)
+    and adapters of T3, without their weights (None: any); a term without a weight has no limit.
     """
 
     labels: Literal["plain", "assume"] = "plain"
+    most: tuple[int | None, int | None, int | None] = (None, None, None)
+
+    def scope(self, problem: WaferProblem) -> Scope:
+        """Limits leave out floorplans that the instance allows."""
+        return super().scope(problem) if self.most == (None, None, None) else Scope.QUESTION
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +62,9 @@ class WaferCpVariables:
     """What :func:`add_wafer` added, by kernel v in the order of the problem, for constraints and costs of your own.
 
     ``x[v]``, ``y[v]``: the lower left corner; ``width[v]``, ``height[v]``: the box in tiles; ``option[v]``: a literal
-    for each of its options, of which one is true. ``time`` in quarters, ``wires[e]`` in half tiles by edge and
-    ``adapters`` (a count) are exact or above; ``cost`` = w_t · time + 2 w_l Σ wires + 4 w_a · adapters ticks, the wires
-    weighted by traffic and with those to sides of the fabric.
+    for each of its options, of which one is true. ``time`` in quarters, ``wires[e]`` in half tiles by edge, ``wire``
+    their sum weighted by traffic, with those to sides of the fabric, and ``adapters`` (a count) are exact or above;
+    ``cost`` = w_t · time + 2 w_l · wire + 4 w_a · adapters ticks.
     """
 
     x: list[Any]
@@ -68,6 +74,7 @@ class WaferCpVariables:
     option: list[list[Any]]
     time: Any
     wires: list[Any]
+    wire: Any
     adapters: Any
     cost: Any
     decisions: Decisions
@@ -90,11 +97,12 @@ def state_wires(builder: Builder) -> None:
 def variables_of(builder: Builder, time: Any, wires: list[Any], adapters: Any) -> WaferCpVariables:
     """The variables of a model whose boxes and terms are stated."""
     weights = builder.problem.instance.weights
-    cost = weights.time * time + 2 * weights.wire * weighted(builder, wires) + 4 * weights.adapter * adapters
+    wire = weighted(builder, wires)
+    cost = weights.time * time + 2 * weights.wire * wire + 4 * weights.adapter * adapters
     decisions = Decisions(builder.sizing, builder.x, builder.y, lambda v, i: builder.option[v][i])
     boxes = (builder.x, builder.y, builder.width, builder.height, builder.option)
     more = decisions, builder.assumptions, builder.statement
-    return WaferCpVariables(*boxes, time, wires, adapters, cost, *more)
+    return WaferCpVariables(*boxes, time, wires, wire, adapters, cost, *more)
 
 
 def built(model: cp_model.CpModel, variables: WaferCpVariables, scope: Scope) -> Built:
@@ -144,4 +152,14 @@ def add_wafer(
         cut_triangles(builder, wires)
     if choices.upper is not None:
         model.add(variables.cost <= choices.upper)
+    _limit(builder, variables, choices.most)
     return variables
+
+
+def _limit(builder: Builder, variables: WaferCpVariables, most: tuple[int | None, int | None, int | None]) -> None:
+    """The terms that have a weight keep to their limits."""
+    weights = builder.problem.instance.weights
+    terms = (weights.time, variables.time), (weights.wire, variables.wire), (weights.adapter, variables.adapters)
+    for (weight, term), limit in zip(terms, most, strict=True):
+        if weight and limit is not None:
+            builder.model.add(term <= limit)

@@ -1,0 +1,54 @@
+"""``chipmap front``: the front of an instance's terms, as a table or a picture."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+
+from chipmap.cli.common import add_format, add_instance, add_pin, pin, put, read_instance, say, titled
+from chipmap.cli.parsing import Once, seconds, whole
+from chipmap.family import family_of
+
+#: Seconds when ``--time-limit`` is silent, and solves for several weights where ``--solves`` is.
+TIME_LIMIT, SOLVES = 60.0, 9
+
+EXAMPLES = (
+    "chipmap front wafer/tiny-adapters",
+    "chipmap front wafer/ispd2020-K --time-limit 5min --out front.svg",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Print solutions of INSTANCE of which none is as good as another in all terms of the objective and better in one.
+    For family wafer: time, wire and adapters. On small fabrics the front is exact. On larger ones the instance is
+    solved for several weights, each solve from the best floorplan so far, and each point has a gap."""
+    add_instance(parser)
+    add_pin(parser)
+    what = f"seconds in all (or 2min, 1h; default {TIME_LIMIT:g})"
+    parser.add_argument("--time-limit", metavar="S", type=seconds, default=TIME_LIMIT, help=what)
+    what = f"solves for several weights, where the front isn't found exactly (default {SOLVES})"
+    parser.add_argument("--solves", metavar="N", type=whole, default=SOLVES, help=what)
+    parser.add_argument("--out", metavar="FILE", action=Once, help="also draw the front: .png, .svg or .pdf")
+    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    add_format(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the points; 0, 2 if the instance is infeasible, 3 if nothing was found."""
+    from chipmap.cli.progress import compile_first
+    from chipmap.explaining.front import front
+    from chipmap.report.front import draw, text
+    from chipmap.run import SolveOptions
+
+    instance, pins = pin(read_instance(args.instance, args.set, args.family), args.pin)
+    say(*filter(None, [pins]))
+    if family_of(instance).front:
+        compile_first(family_of(instance), quiet=args.quiet)
+    told = (lambda _: None) if args.quiet else (lambda words: say(f"  {words}"))
+    found = front(instance, SolveOptions(time_limit=args.time_limit), args.solves, told)
+    title = titled(getattr(instance, "name", ""), args.set)
+    put(args.format, found.natural(), partial(lambda one, _: text(one, title), found))
+    if args.out and found.points:
+        draw(found, args.out, title)
+        say(f"wrote {args.out}")
+    return 0 if found.points else 2 if found.complete else 3
