@@ -82,6 +82,14 @@ def _row(cells: dict[str, str], keys: tuple[str, ...], at: str) -> Row:
     return Row(at, tuple(cells[key] for key in keys), cells.get("class", ""), cells.get("graph", ""), ns)
 
 
+def is_table(source: Source) -> bool:
+    """Whether a file begins as a table of times of operations does."""
+    lines = source.head.decode("utf-8-sig", "replace").splitlines()
+    first = next((line for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
+    header = {name.strip().lower() for name in first.split(",")}
+    return "ns" in header and ("operation" in header or "operator" in header)
+
+
 @dataclass(frozen=True)
 class Times:
     """``by_class``: for each class with measured operations the time of each operation in ns (None: not measured).

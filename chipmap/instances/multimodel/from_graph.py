@@ -20,6 +20,7 @@ from math import ceil, prod
 from chipmap.instances.multimodel.cost_files import cost_files, overlay
 from chipmap.instances.multimodel.costs import CLASSES, PRESETS, ROOFLINE, Rates, Shape, cost, roofline
 from chipmap.instances.multimodel.instance import Layer, Model, MultiInstance, Task
+from chipmap.instances.multimodel.measured import of_operations, refuse, sums, timed_cost
 from chipmap.instances.multimodel.modules import DEFAULT, System
 from chipmap.instances.multimodel.modules import system as named
 from chipmap.instances.products import Arguments, fixed_operations, guessed, hosts, works
@@ -76,29 +77,35 @@ def from_graphs(
 ) -> MultiInstance:
     """The instance of several graphs (imported, name) on a system, one model each, with batch and mini-batch 1.
 
-    ``system``: a file or a name (:func:`~..modules.system`). ``costs``: presets and files of costs, in their order
-    (:mod:`~..cost_files`); default ``roofline``. ``word_bytes``: bytes of a number; default as in the graphs.
+    ``system``: a file or a name (:func:`~..modules.system`). ``costs``: presets (default ``roofline``), files of costs
+    (:mod:`~..cost_files`) and of times (:mod:`~..measured`), in their order. ``word_bytes``: bytes of a number.
     """
-    chips, (preset, files) = named(system or DEFAULT), cost_files(costs)
+    chips, (preset, files) = named(system or DEFAULT), cost_files([one for one in costs if not of_operations(one)])
     names = _unique([name for _, name in graphs])
-    chains = {name: chain(graph, name) for name, (graph, _) in zip(names, graphs, strict=True)}
-    words = {name: word_of(graph, graph.graph.constants_read()) for name, (graph, _) in zip(names, graphs, strict=True)}
+    imported = dict(zip(names, (graph for graph, _ in graphs), strict=True))
+    chains = {name: chain(graph, name) for name, graph in imported.items()}
+    words = {name: word_of(graph, graph.graph.constants_read()) for name, graph in imported.items()}
     if word_bytes:
         chains = {name: resized(parts, words[name], asked_word(word_bytes), name) for name, parts in chains.items()}
         words = dict.fromkeys(names, asked_word(word_bytes))
     listed = {name: [part.operation.name for part in parts] for name, parts in chains.items()}
     given = overlay(files, listed, chips.kinds)
+    places = {name: layers_of(graph.graph, name)[1] for name, graph in imported.items()}
+    measured, told = sums(costs, imported, places, chips.kinds)
     models = []
     for name, parts in chains.items():
         layers = []
         for i, part in enumerate(parts):
             own = {k: given.get((name, i, k)) or priced(part, k, preset, chips, name) for k in chips.kinds}
+            for k in (k for k in chips.kinds if (name, i, k) in measured and (name, i, k) not in given):
+                own[k] = timed_cost(own[k], part.flop, measured[name, i, k])
             sizes = {"in_bytes": part.in_bytes, "weight_bytes": part.weight_bytes, "out_bytes": part.out_bytes}
             layers.append(Layer(name=part.operation.name, costs=own, **sizes))
         models.append(Model(name=name, layers=tuple(layers)))
     notes = [
-        *(f"{name}: {note}" for name, (graph, _) in zip(names, graphs, strict=True) for note in graph.notes),
+        *(f"{name}: {note}" for name, graph in imported.items() for note in graph.notes),
         *_assumed(chains, preset, chips, bool(given)),
+        *told,
         *_words(words, preset, word_bytes),
         *(["groups of operations are not kept together"] if any(graph.together for graph, _ in graphs) else []),
     ]
@@ -141,6 +148,7 @@ def equip(instance: MultiInstance, system: str = "", costs: Sequence[str] = (), 
     if word_bytes:
         what = "an instance doesn't say how many bytes its numbers have"
         raise InputError(what, "--word-bytes", "Convert the graphs again, with this option.")
+    refuse(costs)
     preset, files = cost_files(costs)
     if preset:
         what = f"preset {preset!r} needs graphs: an instance holds no shapes"
