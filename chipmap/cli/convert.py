@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--branch", choices=("true", "false", "heavier"), help=what)
     what = "the system of the instance, for families that take one: a file, or a name such as het-cross-6x6"
     parser.add_argument("--system", metavar="FILE|NAME", help=what)
-    what = "measured times of operations (all families but wafer: a table, a trace of torch.profiler, or learned:TABLE "
+    what = "measured times of operations (of all families: a table, a trace of torch.profiler, or learned:TABLE "
     what += "of other networks), or costs of layers "
     add_costs(parser, what + "(multimodel: a preset, or a table); repeat it for several")
     what = "bytes of each number, for families that take them (default: as in the graph)"

@@ -80,6 +80,8 @@ FAMILY = Family(
     ),
     shipped="chipmap.instances.wafer.shipped:SHIPPED",
     from_graph="chipmap.instances.wafer.from_graph:from_graph",
+    equip="chipmap.instances.wafer.measured:equip",
+    equip_graph="chipmap.instances.wafer.measured:equip_graph",
     explain="chipmap.explaining.wafer.explain:explain",
     front="chipmap.explaining.wafer.front:front",
     plot="chipmap.report.wafer.plots:plot",

@@ -138,7 +138,7 @@ def test_solve_takes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["solve", "ring/tiny-chain", "--costs", costs, "--quiet", "--format", "json"]) == 0
     row = json.loads(capsys.readouterr().out)
     assert (row["status"], row["objective"]) == ("optimal", 123.0)
-    assert main(["solve", "wafer/tiny-chain", "--costs", costs, "--quiet"]) == 1
+    assert main(["convert", "wafer/tiny-chain", "--system", "p100-pcie-4"]) == 1
     assert main(["convert", "ring/tiny-chain", "--system", "p100-pcie-4"]) == 1
     said = capsys.readouterr().err
-    assert "takes none" in said and "has a package, no system" in said
+    assert "has a fabric, no system" in said and "has a package, no system" in said

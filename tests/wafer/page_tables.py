@@ -50,7 +50,7 @@ def ways(instance: WaferInstance) -> list[list[Way]]:
             if one.memory_words <= fabric.memory_words:
                 for width, height in {(one.width, one.height), (one.height, one.width)}:
                     for x, y in product(range(fabric.width - width + 1), range(fabric.height - height + 1)):
-                        some.append((4 * one.time, (x, y, width, height), None))
+                        some.append((-(-4 * one.time * kernel.time_permille // 1000), (x, y, width, height), None))
         found.append([way for way in some if kept_out(instance, {kernel.name: way[1]})])
     return found
 

@@ -62,6 +62,7 @@ class Ways(NamedTuple):
 def ways(problem: WaferProblem, v: int) -> Ways:
     """Every argument and corner of kernel ``v`` inside the fabric and the memory, straight from the page's formulas."""
     convs, limit = problem.convs[v], max(problem.width, problem.height)
+    permille = next(one.time_permille for one in problem.instance.kernels if one.name == problem.names[v])
     rows, how, seen = [], [], set()
     for h, w in product(range(1, limit // 2 + 1), repeat=2):
         most_c, most_k = limit // (h * w) - 1, limit // 3
@@ -72,7 +73,7 @@ def ways(problem: WaferProblem, v: int) -> Ways:
                 time, words = 0, 0.0
                 for a, ci, ki in zip(convs, c, k, strict=True):
                     steps = -(-a.H // h) * -(-a.W // w) * -(-a.C // ci) * -(-a.K // ki)
-                    time = max(time, -(-4 * steps * a.R * a.S // a.T**2))
+                    time = max(time, -(-4 * steps * a.R * a.S * permille // (1000 * a.T**2)))
                     halo = (a.W + a.S - 1) / w * (a.H + a.R - 1) / h
                     words = max(words, a.C / ci * a.K / ki * a.R * a.S + halo * a.K / ki)
                 if words > problem.memory * (1 + 1e-9):

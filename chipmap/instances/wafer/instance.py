@@ -29,6 +29,8 @@ CONVOLUTIONS: dict[str, int] = {"conv": 1, "dblock": 3, "cblock": 4, "table": 0}
 #: Largest formal argument and weight, and largest product H·W·C·K·R·S: beyond them 64-bit counts overflow.
 MAX_ARGUMENT = MAX_NUMBER
 MAX_MULTIPLICATIONS = 10**14
+#: The same of a kernel whose time is scaled, and the largest scale in thousandths.
+MAX_SCALED, MAX_PERMILLE = 10**12, 100_000
 #: Largest number of a choice.
 MAX_TABLED = 10**9
 
@@ -55,16 +57,18 @@ class Kernel(Record, frozen=True, kw_only=True):
     """A node of the kernel graph: its kind and its formal arguments (page, "The problem").
 
     ``arguments`` holds H, W, C, K, R, S, T, U of a ``conv`` and H, W, F of a ``dblock`` or ``cblock``; ``choices`` the
-    ways to run a ``table``; ``shape`` the tensor of an ``input`` or ``output``, which is not placed.
+    ways to run a ``table``; ``shape`` the tensor of an ``input`` or ``output``, which is not placed. The kernel takes
+    ``time_permille`` thousandths of the time that formulas or choices say (page, "Measured times").
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("choices",)
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("choices", "time_permille")
 
     name: str
     kind: KernelKind
     arguments: dict[str, int] = {}
     shape: tuple[int, ...] = ()
     choices: tuple[Choice, ...] = ()
+    time_permille: int = 1000
 
     @property
     def placed(self) -> bool:
@@ -87,6 +91,10 @@ class Kernel(Record, frozen=True, kw_only=True):
                     f"{name} of {self.name!r} is {value}", f"{here}.{name}", f"Give 1 to {MAX_ARGUMENT:,}."
                 )
         self._check_choices(where)
+        if not 1 <= self.time_permille <= MAX_PERMILLE or (self.time_permille != 1000 and not self.placed):
+            what = f"time_permille of {self.kind} {self.name!r} is {self.time_permille:,}"
+            remedy = f"Give 1 to {MAX_PERMILLE:,}, where 1,000 keeps the time; 1,000 to inputs and outputs."
+            raise InputError(what, f"{where}.time_permille", remedy)
         a = self.arguments
         if a.get("F", 0) % 4:
             raise InputError(f"F of {self.name!r} is {a['F']}", f"{here}.F", "Blocks split F by 4: give a multiple.")
@@ -96,10 +104,12 @@ class Kernel(Record, frozen=True, kw_only=True):
         size = 9 * a.get("H", 1) * a.get("W", 1) * a.get("F", 1) ** 2
         if self.kind == "conv":
             size = a["H"] * a["W"] * a["C"] * a["K"] * a["R"] * a["S"]
-        if size > MAX_MULTIPLICATIONS:
+        most = MAX_MULTIPLICATIONS if self.time_permille == 1000 else MAX_SCALED
+        if size > most:
             what = f"{self.kind} {self.name!r} has about {size:.1e} multiplications"
+            scaled = "" if self.time_permille == 1000 else " with time_permille"
             raise InputError(
-                what, here, f"At most {MAX_MULTIPLICATIONS:.0e} are supported: split the kernel, or make it smaller."
+                what, here, f"At most {most:.0e} are supported{scaled}: split the kernel, or make it smaller."
             )
 
     def _check_choices(self, where: str) -> None:
@@ -238,6 +248,11 @@ def wired(instance: WaferInstance) -> bool:
 def lopsided(instance: WaferInstance) -> bool:
     """Whether a mirror image of a floorplan may be refused, or cost something else: where tiles or sides are named."""
     return bool(instance.pins or instance.forbidden or instance.fabric.has_holes or instance.sides or instance.crossing)
+
+
+def scaled(instance: WaferInstance) -> bool:
+    """Whether a kernel's time isn't that of its formula or table."""
+    return any(kernel.time_permille != 1000 for kernel in instance.kernels)
 
 
 def tabled(instance: WaferInstance) -> bool:

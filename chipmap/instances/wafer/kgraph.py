@@ -25,6 +25,7 @@ from chipmap.instances.wafer.instance import (
     WaferInstance,
     Weights,
     pinned,
+    scaled,
     tabled,
     wired,
 )
@@ -242,6 +243,9 @@ def write_kgraph(instance: WaferInstance) -> bytes:
         raise InputError(f"the name {instance.name!r} can't stand in a header", "name", "Give a name without spaces.")
     if pinned(instance):
         raise InputError("has pins, which a .kgraph can't hold", instance.name, "Write JSON: --out NAME.json")
+    if scaled(instance):
+        what = "has kernels with a time_permille, which a .kgraph can't hold"
+        raise InputError(what, instance.name, "Write JSON: --out NAME.json")
     if tabled(instance):
         raise InputError(
             "has tables of choices, which a .kgraph can't hold", instance.name, "Write JSON: --out NAME.json"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import count
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.instances.wafer.holes import Room, room
-from chipmap.instances.wafer.instance import Choice, Kernel, Placement, WaferInstance, WaferSolution, wired
+from chipmap.instances.wafer.instance import Kernel, Placement, WaferInstance, WaferSolution, wired
 from chipmap.instances.wafer.wires import SIDES
 from chipmap.kernels import njit
 from chipmap.networks.graph import neighbours, topological
@@ -28,7 +29,8 @@ IntArray = NDArray[np.int64]
 
 
 class Convolution(NamedTuple):
-    """Formal arguments of one convolution of a kernel (T is the stride)."""
+    """Formal arguments of one convolution of a kernel (T is the stride); its time is ``num`` / ``den`` of the
+    formula's."""
 
     H: int
     W: int
@@ -37,10 +39,17 @@ class Convolution(NamedTuple):
     C: int
     K: int
     T: int
+    num: int = 1
+    den: int = 1
 
 
 def convolutions(kernel: Kernel) -> tuple[Convolution, ...]:
     """The convolutions that ``kernel`` runs one after the other (empty for inputs and outputs)."""
+    share = Fraction(kernel.time_permille, 1000)
+    return tuple(one._replace(num=share.numerator, den=share.denominator) for one in _unscaled(kernel))
+
+
+def _unscaled(kernel: Kernel) -> tuple[Convolution, ...]:
     a = kernel.arguments
     if kernel.kind == "conv":
         return (Convolution(a["H"], a["W"], a["R"], a["S"], a["C"], a["K"], a["T"]),)
@@ -103,9 +112,9 @@ class WaferProblem:
 
     @cached_property
     def type_arrays(self) -> tuple[IntArray, ...]:
-        """For each type its convolutions [count, 7] in the order of :class:`Convolution`."""
+        """For each type its convolutions [count, 9] in the order of :class:`Convolution`."""
         first = [int(np.flatnonzero(self.types == t)[0]) for t in range(int(self.types.max()) + 1)]
-        return tuple(np.array(self.convs[i], dtype=np.int64).reshape(-1, 7) for i in first)
+        return tuple(np.array(self.convs[i], dtype=np.int64).reshape(-1, 9) for i in first)
 
     @cached_property
     def room(self) -> Room | None:
@@ -176,7 +185,7 @@ def _build(instance: WaferInstance) -> WaferProblem:
     placed = [kernel for kernel in instance.kernels if kernel.placed]
     convs = tuple(convolutions(kernel) for kernel in placed)
     index = {kernel.name: i for i, kernel in enumerate(placed)}
-    kinds = list(zip(convs, (kernel.choices for kernel in placed), strict=True))
+    kinds = list(zip(convs, (_table(kernel) for kernel in placed), strict=True))
     numbers = {kind: t for t, kind in enumerate(dict.fromkeys(kinds))}
     weighted = list(zip(instance.edges, instance.traffic or (1,) * len(instance.edges), strict=True))
     edges = [(index[u], index[v]) for u, v in instance.edges if u in index and v in index]
@@ -193,16 +202,18 @@ def _build(instance: WaferInstance) -> WaferProblem:
         convs=convs,
         types=np.array([numbers[kind] for kind in kinds], dtype=np.int64),
         edges=np.array(edges, dtype=np.int64).reshape(-1, 2),
-        tables=tuple(_table(choices) for _, choices in numbers),
+        tables=tuple(np.array(rows, dtype=np.int64) if rows else None for _, rows in numbers),
         traffic=np.array([t for (u, v), t in weighted if u in index and v in index], dtype=np.int64),
         stubs=np.array(stubs, dtype=np.int64).reshape(-1, 3),
     )
 
 
-def _table(choices: tuple[Choice, ...]) -> IntArray | None:
-    """[count, 4] width and height in tiles, quarters and words of each choice; None without choices."""
-    rows = [(one.width, one.height, TICKS * one.time, one.memory_words) for one in choices]
-    return np.array(rows, dtype=np.int64) if rows else None
+def _table(kernel: Kernel) -> tuple[tuple[int, int, int, int], ...]:
+    """Width and height in tiles, quarters and words of each choice."""
+    return tuple(
+        (one.width, one.height, -(-TICKS * one.time * kernel.time_permille // 1000), one.memory_words)
+        for one in kernel.choices
+    )
 
 
 def depth_first_order(problem: WaferProblem) -> IntArray:
@@ -223,9 +234,9 @@ def ceil_div(a: int, b: int) -> int:
 
 @njit(cache=True, nogil=True)
 def conv_time(conv: IntArray, h: int, w: int, c: int, k: int) -> int:
-    """Quarters of a step: ⌈4 · ⌈H/h⌉⌈W/w⌉⌈C/c⌉⌈K/k⌉ · RS/T²⌉."""
+    """Quarters of a step: ⌈4 · ⌈H/h⌉⌈W/w⌉⌈C/c⌉⌈K/k⌉ · RS/T² · num/den⌉."""
     steps = ceil_div(conv[0], h) * ceil_div(conv[1], w) * ceil_div(conv[4], c) * ceil_div(conv[5], k)
-    return ceil_div(4 * steps * conv[2] * conv[3], conv[6] * conv[6])
+    return ceil_div(4 * steps * conv[2] * conv[3] * conv[7], conv[6] * conv[6] * conv[8])
 
 
 @njit(cache=True, nogil=True)
@@ -240,10 +251,10 @@ def memory_k(conv: IntArray, h: int, w: int, c: int, memory: int) -> int:
 def least_k(conv: IntArray, h: int, w: int, c: int, tau: int, memory: int) -> int:
     """The smallest k of a convolution with h, w, c that runs within ``tau`` quarters and fits; 0 where none does.
 
-    k = max(⌈K / ⌊τ/A⌋⌉, memory) with A = ⌈H/h⌉⌈W/w⌉⌈C/c⌉RS/T²: exact, unlike the rounded quotient of the slides.
+    k = max(⌈K / ⌊τ/A⌋⌉, memory) with A = ⌈H/h⌉⌈W/w⌉⌈C/c⌉RS/T² · num/den: exact, unlike the slides' rounded quotient.
     """
-    steps = 4 * ceil_div(conv[0], h) * ceil_div(conv[1], w) * ceil_div(conv[4], c) * conv[2] * conv[3]
-    rounds = (tau * conv[6] * conv[6]) // steps
+    steps = 4 * ceil_div(conv[0], h) * ceil_div(conv[1], w) * ceil_div(conv[4], c) * conv[2] * conv[3] * conv[7]
+    rounds = (tau * conv[6] * conv[6] * conv[8]) // steps
     if rounds == 0:
         return 0
     return max(ceil_div(conv[5], min(rounds, conv[5])), memory_k(conv, h, w, c, memory))
@@ -253,7 +264,7 @@ def least_k(conv: IntArray, h: int, w: int, c: int, tau: int, memory: int) -> in
 def least_widths(convs: IntArray, tau: int, memory: int, limit: int, most_c: int) -> tuple[IntArray, IntArray]:
     """For each height the least width of a kernel (unrotated) that runs within ``tau`` quarters, and how.
 
-    ``convs`` [count, 7]. Returns widths [limit + 1] (0 where no h·w·(c+1) equals that height, or the time can't be
+    ``convs`` [count, 9]. Returns widths [limit + 1] (0 where no h·w·(c+1) equals that height, or the time can't be
     met) and the arguments [limit + 1, 3] h, w, c of a kernel of that width. Equal c for all convolutions loses no
     shape (paper, "A Simplification"). h, w and c may exceed H, W and C: that costs tiles and saves memory only.
     ``most_c`` > 0 limits c.

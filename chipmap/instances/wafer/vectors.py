@@ -73,14 +73,14 @@ def least_time(problem: WaferProblem, convs: IntArray, some: Arguments) -> int:
     for conv in convs:
         able &= _memory_k(conv, some, problem.memory) <= most
         steps = _up(conv[0], some.h) * _up(conv[1], some.w) * _up(conv[4], some.c) * _up(conv[5], np.maximum(most, 1))
-        slowest = np.maximum(slowest, _up(4 * steps * conv[2] * conv[3], conv[6] * conv[6]))
+        slowest = np.maximum(slowest, _up(4 * steps * conv[2] * conv[3] * conv[7], conv[6] * conv[6] * conv[8]))
     return int(slowest[able].min()) if able.any() else 0
 
 
 def _least_k(conv: IntArray, some: Arguments, tau: int, memory: int) -> IntArray:
     """The least k within ``tau`` quarters that fits the memory; 0 where no k is fast enough."""
-    steps = 4 * _up(conv[0], some.h) * _up(conv[1], some.w) * _up(conv[4], some.c) * conv[2] * conv[3]
-    rounds = (tau * conv[6] * conv[6]) // steps
+    steps = 4 * _up(conv[0], some.h) * _up(conv[1], some.w) * _up(conv[4], some.c) * conv[2] * conv[3] * conv[7]
+    rounds = (tau * conv[6] * conv[6] * conv[8]) // steps
     fast = _up(conv[5], np.clip(rounds, 1, conv[5]))
     found: IntArray = np.where(rounds > 0, np.maximum(fast, _memory_k(conv, some, memory)), 0)
     return found

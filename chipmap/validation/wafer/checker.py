@@ -270,7 +270,7 @@ def border(a: Box, b: Box) -> int:
 def ticks(p: Placed) -> int:
     """Quarters of a step that a kernel takes: its slowest convolution, or the choice of its table."""
     if p.choice is not None:
-        return TICKS * p.choice.time
+        return -(-TICKS * p.choice.time * p.kernel.time_permille // 1000)
     values = zip(p.convs, p.placement.c, p.placement.k, strict=True)
     return max(conv.ticks(p.placement.h, p.placement.w, c, k) for conv, c, k in values)
 

@@ -6,7 +6,7 @@ arrays that models and heuristics work on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from chipmap.instances.wafer.instance import Choice, Kernel, Placement
@@ -17,7 +17,8 @@ TICKS = 4
 
 @dataclass(frozen=True)
 class Conv:
-    """One convolution: height and width of its input, of its filter, channels in and out, stride."""
+    """One convolution: height and width of its input, of its filter, channels in and out, stride, and how many
+    thousandths of the formula's time it takes."""
 
     height: int
     width: int
@@ -26,11 +27,12 @@ class Conv:
     inputs: int
     outputs: int
     stride: int
+    permille: int = 1000
 
     def ticks(self, h: int, w: int, c: int, k: int) -> int:
-        """Time in quarters of a step, rounded up: 4 · ⌈H/h⌉ ⌈W/w⌉ ⌈C/c⌉ ⌈K/k⌉ · RS / T²."""
+        """Time in quarters of a step, rounded up: 4 · ⌈H/h⌉ ⌈W/w⌉ ⌈C/c⌉ ⌈K/k⌉ · RS / T² · φ."""
         rounds = _up(self.height, h) * _up(self.width, w) * _up(self.inputs, c) * _up(self.outputs, k)
-        return _up(TICKS * rounds * self.filter_height * self.filter_width, self.stride**2)
+        return _up(TICKS * rounds * self.filter_height * self.filter_width * self.permille, 1000 * self.stride**2)
 
     def words(self, h: int, w: int, c: int, k: int) -> Fraction:
         """Words of memory per tile: C/c · K/k · RS of weights and (W+S-1)/w · (H+R-1)/h · K/k of tensor."""
@@ -41,6 +43,10 @@ class Conv:
 
 def convolutions(kernel: Kernel) -> tuple[Conv, ...]:
     """The convolutions of a kernel, in order."""
+    return tuple(replace(conv, permille=kernel.time_permille) for conv in _formulas(kernel))
+
+
+def _formulas(kernel: Kernel) -> tuple[Conv, ...]:
     a = kernel.arguments
     if kernel.kind == "conv":
         return (Conv(a["H"], a["W"], a["R"], a["S"], a["C"], a["K"], a["T"]),)

@@ -22,8 +22,8 @@ def next_time(conv: Any, steps: Any, least: int) -> Any:
     ``steps`` [4, m]: the distinct values of ⌈H/h⌉, ⌈W/w⌉, ⌈C/c⌉, ⌈K/k⌉, ascending, filled up with zeros.
     """
     best = NEVER
-    area = conv[2] * conv[3] * 4
-    square = conv[6] * conv[6]
+    area = conv[2] * conv[3] * conv[7] * 4
+    square = conv[6] * conv[6] * conv[8]
     for a in steps[0]:
         for b in steps[1]:
             for c in steps[2]:

@@ -30,7 +30,7 @@ def _entry(convs: IntArray, h: int, w: int, c: int, memory: int, out: IntArray) 
     for i in range(len(convs)):
         conv = convs[i]
         steps = ceil_div(conv[0], h) * ceil_div(conv[1], w) * ceil_div(conv[4], c)
-        out[4 + i] = 4 * steps * conv[2] * conv[3]
+        out[4 + i] = 4 * steps * conv[2] * conv[3] * conv[7]
         out[4 + MOST + i] = memory_k(conv, h, w, c, memory)
 
 
@@ -99,7 +99,7 @@ class Sizing:
         kernels = np.ones((len(found), MOST, 2), np.int64)
         for kind, convs in enumerate(problem.type_arrays):
             kernels[kind, : len(convs), 0] = convs[:, 5]
-            kernels[kind, : len(convs), 1] = convs[:, 6] ** 2
+            kernels[kind, : len(convs), 1] = convs[:, 6] ** 2 * convs[:, 8]
         entries = np.concatenate(found)
         self.options = Options(
             arguments=np.ascontiguousarray(entries[:, :4]),
