@@ -93,6 +93,10 @@ class Page:
         rate = written(kind.flop_per_ns) * written(kind.efficiency.get(one.kind, 1.0))
         return math.ceil(max(one.flop / rate, moved / written(kind.memory_bytes_per_ns)) + written(kind.launch_ns))
 
+    def fetch(self, v: int) -> int:
+        """p of fetching an operation's weights."""
+        return math.ceil(self.ops[v].weight_bytes / written(self.task.fetch_bytes_per_ns or 0))
+
     def route(self, a: str, b: str) -> Route | None:
         """The route from one device to another."""
         for one in self.instance.system.routes:
@@ -159,7 +163,8 @@ class Judge:
         if not self._whole():
             return Verdict(frozenset({"C0"}))
         self.on = {v: self.solution.devices[page.ops[v].name] for v in page.placed}
-        self.p = {v: page.time(v, self.on[v]) for v in page.placed}
+        self.fetched = {v for v in page.placed if page.ops[v].name in self.solution.fetched}
+        self.p = {v: page.time(v, self.on[v]) + (page.fetch(v) if v in self.fetched else 0) for v in page.placed}
         self.start = {v: self.solution.start[page.ops[v].name] for v in page.placed} if self.timed else {}
         self.end = {v: at + self.p[v] for v, at in self.start.items()}
         needed = {(one.tensor, d): one for one in page.storages for d in self.away(one)} if self.timed else {}
@@ -188,6 +193,9 @@ class Judge:
         """Whether just the placed operations have a device that they may have, and a start."""
         page, names = self.page, {self.page.ops[v].name for v in self.page.placed}
         if set(self.solution.devices) != names or set(self.solution.start) != (names if self.timed else set()):
+            return False
+        able = {page.ops[v].name for v in page.placed if page.task.fetch_bytes_per_ns and page.ops[v].weight_bytes}
+        if len(set(self.solution.fetched)) < len(self.solution.fetched) or not set(self.solution.fetched) <= able:
             return False
         known = all(device in page.device for device in self.solution.devices.values())
         return known and all(page.may_run(page.at[name], d) for name, d in self.solution.devices.items())
@@ -240,7 +248,13 @@ class Judge:
         rest, spans = dict.fromkeys(page.device, 0), list[tuple[str, int, int, int]]()
         last = max(self.end.values(), default=0)
         for v in page.placed:
-            rest[self.on[v]] += page.ops[v].weight_bytes
+            size = page.ops[v].weight_bytes
+            if v not in self.fetched:
+                rest[self.on[v]] += size
+            elif not static:
+                spans.append((self.on[v], self.start[v], self.end[v], size))
+        for d in page.device if static else ():
+            rest[d] += max((page.ops[v].weight_bytes for v in self.fetched if self.on[v] == d), default=0)
         for size, readers in page.replicated:
             for device in {self.on[v] for v in readers}:
                 rest[device] += size

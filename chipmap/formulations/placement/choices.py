@@ -10,6 +10,7 @@ import numpy as np
 
 from chipmap.formulations.placement.narrowing import renumbered
 from chipmap.instances.placement.instance import PlacementSolution
+from chipmap.instances.placement.offload import fetch_times
 from chipmap.instances.placement.problem import PlacementProblem
 
 
@@ -31,7 +32,8 @@ class Decisions:
 
     ``x[v, d]``: operation v is on device d. With step time ``start[v]`` and ``sent[s, d]``, the start of the transfer
     of storage s to device d; both in units of ``scale`` ns. ``earliest``: where the start of a transfer that there is
-    not is put. ``leaders``: the k-th of these operations is on one of the first k devices.
+    not is put. ``leaders``: the k-th of these operations is on one of the first k devices. ``fetch[v, d]``: operation v
+    is on device d and fetches its weights.
     """
 
     problem: PlacementProblem
@@ -41,6 +43,7 @@ class Decisions:
     scale: int = 1
     earliest: Mapping[tuple[int, int], int] = field(default_factory=dict)
     leaders: Sequence[int] = ()
+    fetch: Mapping[tuple[int, int], Any] = field(default_factory=dict)
 
     def encode(self, solution: PlacementSolution) -> list[tuple[Any, float]] | None:
         """(variable, value) of a placement; None if the model excludes it."""
@@ -52,7 +55,8 @@ class Decisions:
             return None
         # what shares a device may share its variables: each once
         unique = {id(variable): (variable, float(devices[v] == d)) for (v, d), variable in self.x.items()}
-        pairs = list(unique.values())
+        pairs, fetched = list(unique.values()), set(solution.fetched)
+        pairs += [(one, float(devices[v] == d and problem.names[v] in fetched)) for (v, d), one in self.fetch.items()]
         if problem.timed:
             storages = {t: s for s, t in enumerate(problem.storages.tensor.tolist())}
             moves = {
@@ -76,8 +80,9 @@ class Decisions:
             if v not in best or value(variable) > best[v]:
                 best[v], devices[v] = value(variable), d
         placed = np.array([devices[v] for v in range(problem.operations)], dtype=np.int64)
+        fetched = tuple(problem.names[v] for (v, d), one in self.fetch.items() if devices[v] == d and value(one) > 0.5)
         if not problem.timed:
-            return problem.solution(placed)
+            return problem.solution(placed).replace(fetched=fetched)
         moves = []
         for s in range(len(problem.storages)):
             home = devices[int(problem.storages.producer[s])]
@@ -85,7 +90,7 @@ class Decisions:
                 if (s, d) in self.sent:
                     moves.append((s, d, max(0, round(value(self.sent[s, d]) * self.scale))))
         starts = [max(0, round(value(self.start[v]) * self.scale)) for v in range(problem.operations)]
-        return problem.solution(placed, starts, moves)
+        return problem.solution(placed, starts, moves).replace(fetched=fetched)
 
 
 def placings(problem: PlacementProblem) -> Iterator[tuple[int, int]]:
@@ -94,6 +99,14 @@ def placings(problem: PlacementProblem) -> Iterator[tuple[int, int]]:
         for d in range(problem.devices):
             if problem.allowed[v, d]:
                 yield v, d
+
+
+def fetchings(problem: PlacementProblem) -> Iterator[tuple[int, int, int]]:
+    """(v, d, ⌈q/ρ⌉) of all operations that may fetch their weights, on all devices that they may run on."""
+    times = fetch_times(problem)
+    for v, d in placings(problem):
+        if times[v]:
+            yield v, d, int(times[v])
 
 
 def sendings(problem: PlacementProblem) -> Iterator[tuple[int, int]]:
@@ -127,14 +140,14 @@ def load_time(problem: PlacementProblem, s: int) -> int:
 
 def horizon(problem: PlacementProblem, upper: int | None) -> int:
     """The most that T1 may be: by the limit, by ``upper``, and for schedules that leave no chance out."""
-    limits = [problem.horizon, problem.instance.task.limit_ns, upper]
+    limits = [problem.horizon + int(fetch_times(problem).sum()), problem.instance.task.limit_ns, upper]
     return min(limit for limit in limits if limit is not None)
 
 
 def most_load(problem: PlacementProblem, upper: int | None) -> int:
     """The most that T2 may be."""
     most = int(problem.time.max(axis=1, initial=0).sum())
-    most += 2 * sum(load_time(problem, s) for s in range(len(problem.storages)))
+    most += int(fetch_times(problem).sum()) + 2 * sum(load_time(problem, s) for s in range(len(problem.storages)))
     return most if upper is None else min(most, upper)
 
 

@@ -87,7 +87,7 @@ def add_placement(
     if choices.near is not None:
         def_near(builder, choices.near)
     decisions = Decisions(
-        problem, builder.x, builder.start, builder.at, earliest=builder.earliest, leaders=builder.leaders
+        problem, builder.x, builder.start, builder.at, 1, builder.earliest, builder.leaders, builder.fetch
     )
     made = builder.x, builder.start, builder.at, builder.cost
     return PlacementCpVariables(*made, decisions, builder.assumptions, state)
@@ -202,10 +202,10 @@ def c4_device(builder: Builder) -> None:
     for d in range(problem.devices):
         here = []
         for v in range(problem.operations):
-            if (v, d) in builder.x and problem.time[v, d] > 0:
-                size = int(problem.time[v, d] + problem.gap[d])
-                name = f"{builder.prefix}run[{v},{d}]"
-                here.append(model.new_optional_fixed_size_interval_var(builder.start[v], size, builder.x[v, d], name))
+            for literal, time in builder.runs(v, d) if (v, d) in builder.x else ():
+                if time > 0:
+                    size, name = time + int(problem.gap[d]), f"{builder.prefix}run[{v},{d},{time}]"
+                    here.append(model.new_optional_fixed_size_interval_var(builder.start[v], size, literal, name))
         if len(here) > 1:
             builder.enforce("c4_device", model.add_no_overlap(here))
     parts: dict[int, list[Any]] = {}  # what shares a device runs one after the other, on whichever
@@ -247,7 +247,7 @@ def t1_step(builder: Builder) -> None:
     for v, end in builder.end.items():
         builder.model.add(builder.cost >= end + (0 if known is None else known.tail[v]))
     for d in range(problem.devices) if "load" in builder.cuts else ():
-        work = sum(int(problem.time[v, d]) * x for (v, e), x in builder.x.items() if e == d)
+        work = sum(builder.busy(v, e) for v, e in builder.x if e == d)
         builder.enforce("cut_load", builder.model.add(builder.cost >= work))
 
 
@@ -260,7 +260,22 @@ def c6_memory(builder: Builder) -> None:
         memory = int(problem.memory[d])
         if memory < 0:
             continue
-        held: list[Any] = [int(problem.weights[v]) * x for (v, e), x in builder.x.items() if e == d]
+        intervals, demands = [], []
+        held: list[Any] = [
+            int(problem.weights[v]) * (x - builder.fetch.get((v, d), 0)) for (v, e), x in builder.x.items() if e == d
+        ]
+        buffer: Any = 0
+        for v, literal in ((v, literal) for (v, e), literal in builder.fetch.items() if e == d):
+            size = int(problem.weights[v])
+            if live:
+                ((_, time),) = (one for one in builder.runs(v, d) if one[0] is literal)
+                name = f"{builder.prefix}fetched[{v},{d}]"
+                intervals.append(model.new_optional_fixed_size_interval_var(builder.start[v], time, literal, name))
+                demands.append(size)
+            else:
+                buffer = builder.integer(0, memory, f"buffer[{d}]") if isinstance(buffer, int) else buffer
+                model.add(buffer >= size * literal)
+        held.append(buffer)
         for k, (size, readers) in enumerate(problem.copies):
             copy = builder.literal(f"copy[{k},{d}]")
             for w in readers:
@@ -268,7 +283,6 @@ def c6_memory(builder: Builder) -> None:
                     model.add_implication(builder.x[w, d], copy)
             held.append(size * copy)
         held += [int(storages.bytes[s]) * literal for s, e, literal in again if e == d]
-        intervals, demands = [], []
         for s in range(len(storages)):
             size, home = int(storages.bytes[s]), builder.on(int(storages.producer[s]), d)
             sent = builder.sent.get((s, d), False)

@@ -11,7 +11,15 @@ from typing import Any, Literal
 from ortools.sat.python import cp_model
 
 from chipmap.formulations.cpsat import LabelledModel
-from chipmap.formulations.placement.choices import PlacementChoices, horizon, most_load, placings, routes, sendings
+from chipmap.formulations.placement.choices import (
+    PlacementChoices,
+    fetchings,
+    horizon,
+    most_load,
+    placings,
+    routes,
+    sendings,
+)
 from chipmap.formulations.placement.narrowing import Narrowing, NearPlacements, alike, largest_first
 from chipmap.instances.placement.problem import PlacementProblem
 
@@ -41,7 +49,8 @@ class Builder(LabelledModel):
     """The model on its way.
 
     ``x[v, d]``; ``sent[s, d]``: storage s is sent to device d; ``route[s, a, d]``: from device a. ``start[v]``,
-    ``end[v]`` and ``at[s, d]`` (the start of a transfer) in ns, with step time.
+    ``end[v]`` and ``at[s, d]`` (the start of a transfer) in ns, with step time. ``fetch[v, d]``: operation v is on
+    device d and fetches its weights, for ``fetch_time[v, d]``; ``stays[v, d]``: it is there and doesn't.
     """
 
     def __init__(
@@ -67,9 +76,15 @@ class Builder(LabelledModel):
             for a in routes(problem, s, d)
             if (int(problem.storages.producer[s]), a) in self.x
         }
+        self.fetch, self.fetch_time = dict[tuple[int, int], Any](), dict[tuple[int, int], int]()
+        for v, d, time in fetchings(problem):
+            if (v, d) in self.x:
+                self.fetch[v, d], self.fetch_time[v, d] = self.literal(f"fetch[{v},{d}]"), time
+                model.add_implication(self.fetch[v, d], self.x[v, d])
         self.start: dict[int, Any] = {}
         self.end: dict[int, Any] = {}
         self.at: dict[tuple[int, int], Any] = {}
+        self.stays: dict[tuple[int, int], Any] = {}
         self.earliest: dict[tuple[int, int], int] = {}
         self.before: dict[tuple[int, int], Any] = {}  # device d comes before device e (C7)
         self.cost: Any = 0
@@ -108,9 +123,24 @@ class Builder(LabelledModel):
         return self.x.get((v, d), False)
 
     def time(self, v: int) -> Any:
-        """p of operation v where it is."""
-        here = [d for d in range(self.problem.devices) if (v, d) in self.x]
-        return sum(int(self.problem.time[v, d]) * self.x[v, d] for d in here)
+        """p of operation v where it is, with the time of fetching its weights."""
+        return sum(self.busy(v, d) for d in range(self.problem.devices) if (v, d) in self.x)
+
+    def busy(self, v: int, d: int) -> Any:
+        """What operation v takes of device d."""
+        time = int(self.problem.time[v, d]) * self.x[v, d]
+        return time + self.fetch_time[v, d] * self.fetch[v, d] if (v, d) in self.fetch else time
+
+    def runs(self, v: int, d: int) -> list[tuple[Any, int]]:
+        """(literal, time): the ways in which operation v runs on device d."""
+        time = int(self.problem.time[v, d])
+        if (v, d) not in self.fetch:
+            return [(self.x[v, d], time)]
+        if (v, d) not in self.stays:
+            stays, fetch = self.literal(f"stays[{v},{d}]"), self.fetch[v, d]
+            self.model.add(stays + fetch == self.x[v, d])
+            self.stays[v, d] = stays
+        return [(self.stays[v, d], time), (self.fetch[v, d], time + self.fetch_time[v, d])]
 
     def implied(self, label: str, under: list[Any], constraint: cp_model.Constraint) -> None:
         """Enforce ``constraint`` where all of ``under`` hold, and the label's assumption."""

@@ -41,7 +41,7 @@ def t2_load(builder: Builder) -> None:
             crossing[s] = builder.literal(f"crosses[{s}]")
             model.add_max_equality(crossing[s], sent)
     for d in range(problem.devices):
-        work = sum(int(problem.time[v, d]) * x for (v, e), x in builder.x.items() if e == d)
+        work = sum(builder.busy(v, e) for v, e in builder.x if e == d)
         moved = []
         for s in range(len(problem.storages)) if problem.paying[d] else ():
             if (s, d) in builder.sent:

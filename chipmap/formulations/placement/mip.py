@@ -21,6 +21,7 @@ from chipmap.formulations.placement.choices import (
     Decisions,
     PlacementChoices,
     edges,
+    fetchings,
     horizon,
     most_load,
     placings,
@@ -57,7 +58,8 @@ def decisions_of(block: pyo.Block, problem: PlacementProblem) -> Decisions:
     """The decision variables of a block made by :func:`add_placement`."""
     start = {v: block.start[v] for v in range(problem.operations)} if problem.timed else {}
     at = {key: block.at[key] for key in block.sent} if problem.timed else {}
-    return Decisions(problem, {key: block.x[key] for key in block.x}, start, at, block.time_unit)
+    x = {key: block.x[key] for key in block.x}
+    return Decisions(problem, x, start, at, block.time_unit, fetch=block.fetches)
 
 
 def decode(block: pyo.Block, instance: PlacementInstance, value: Callable[[Any], float]) -> PlacementSolution:
@@ -82,6 +84,7 @@ def add_placement(
     block.most = most / block.time_unit
     with PauseGC():
         def_places(block, problem)
+        def_fetch(block, problem)
         state(c0_domain, block, problem)
         state(c1_together, block, problem)
         if problem.timed:
@@ -103,7 +106,7 @@ def add_placement(
 def def_places(block: pyo.Block, problem: PlacementProblem) -> None:
     """x; sent[s, d] = [its producer isn't on d, a reader is]; route[s, a, d] = sent[s, d] · x[producer, a].
 
-    With step time also ``start``, ``end`` = start + p (an expression) and ``at``.
+    With step time also ``at``.
     """
     storages = problem.storages
     block.x = pyo.Var(list(placings(problem)), domain=pyo.Binary)
@@ -127,17 +130,31 @@ def def_places(block: pyo.Block, problem: PlacementProblem) -> None:
         rows[s, a, d, "made"] = block.route[s, a, d] <= made
         rows[s, a, d, "sent"] = block.route[s, a, d] <= block.sent[s, d]
     if problem.timed:
-        operations, scale = range(problem.operations), block.time_unit
-        block.start = pyo.Var(operations, bounds=(0, block.most))
         block.at = pyo.Var(sent, bounds=(0, block.most))
+
+
+def def_fetch(block: pyo.Block, problem: PlacementProblem) -> None:
+    """fetch[v, d]: operation v is on device d and fetches its weights, at most x[v, d]. ``busy[v, d]``: its time there.
+
+    With step time also ``start`` and ``end`` = start + busy (an expression).
+    """
+    times = {(v, d): time / block.time_unit for v, d, time in fetchings(problem)}
+    block.fetch = pyo.Var(list(times), domain=pyo.Binary)
+    block.fetches = {key: block.fetch[key] for key in times}  # a Pyomo variable has no ``get``
+    rows = block.def_fetch = pyo.Constraint(pyo.Any)
+    for key in times:
+        rows[key] = block.fetch[key] <= block.x[key]
+    block.busy = {
+        (v, d): int(problem.time[v, d]) / block.time_unit * x
+        + (times[v, d] * block.fetch[v, d] if (v, d) in times else 0)
+        for (v, d), x in block.x.items()
+    }
+    if problem.timed:
+        operations = range(problem.operations)
+        block.start = pyo.Var(operations, bounds=(0, block.most))
         block.end = pyo.Expression(
             operations,
-            rule=lambda b, v: (
-                b.start[v]
-                + pyo.quicksum(
-                    int(problem.time[v, d]) / scale * b.x[v, d] for d in range(problem.devices) if (v, d) in b.x
-                )
-            ),
+            rule=lambda b, v: b.start[v] + pyo.quicksum(b.busy[v, d] for d in range(problem.devices) if (v, d) in b.x),
         )
 
 
@@ -179,7 +196,7 @@ def def_cuts(block: pyo.Block, problem: PlacementProblem, cuts: tuple[str, ...])
         rows = block.cut_load = pyo.Constraint(pyo.Any)
         for d in range(problem.devices):
             look()
-            work = [int(problem.time[v, d]) / block.time_unit * block.x[v, e] for v, e in block.x if e == d]
+            work = [busy for (_, e), busy in block.busy.items() if e == d]
             if work:
                 rows[d] = pyo.quicksum(work) <= block.step
     if "path" in cuts:

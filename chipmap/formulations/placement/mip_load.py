@@ -29,7 +29,7 @@ def t2_load(block: pyo.Block, problem: PlacementProblem) -> None:
         defined[s, d] = block.out[s, d] >= block.x[int(storages.producer[s]), d] + block.crosses[s] - 1
     for d in range(problem.devices):
         look()
-        work = pyo.quicksum(int(problem.time[v, d]) / scale * block.x[v, e] for v, e in block.x if e == d)
+        work = pyo.quicksum(busy for (_, e), busy in block.busy.items() if e == d)
         moved = pyo.quicksum(
             load_time(problem, s) / scale * one[s, e]
             for one in ((block.sent, block.out) if problem.paying[d] else ())

@@ -27,12 +27,13 @@ def c6_memory(block: pyo.Block, problem: PlacementProblem) -> None:
 
     A device's memory is fullest right after an allocation. So for each item e that a device may hold there is a row
     over all items i: held[i, e] = 1 unless i is allocated later (start(i) >= start(e) + 1 ns) or freed by then
-    (end(i) <= start(e)), with a binary each.
+    (end(i) <= start(e)), with a binary each. ``buffer[d]``: the largest weights fetched to d, with rule ``static``.
     """
     rows = block.c6_memory = pyo.Constraint(pyo.Any)
     live = problem.instance.task.memory == "live"
     block.copy = pyo.Var(range(len(problem.copies)), range(problem.devices), bounds=(0, 1))
     copied = block.def_copy = pyo.Constraint(pyo.Any)
+    block.buffer = pyo.Var(range(problem.devices), domain=pyo.NonNegativeReals)
     ends = def_ends(block, problem) if live else {}
     again = def_under_way(block, problem)
     listed = [item for d in range(problem.devices) for item in _items(block, problem, d, ends)]
@@ -44,7 +45,15 @@ def c6_memory(block: pyo.Block, problem: PlacementProblem) -> None:
         if memory < 0:
             continue
         scale = unit(memory + int(problem.weights.sum()) + int(problem.storages.bytes.sum()))
-        resident = [int(problem.weights[v]) / scale * block.x[v, e] for v, e in block.x if e == d]
+        resident = [
+            int(problem.weights[v]) / scale * (block.x[v, e] - block.fetches.get((v, e), 0))
+            for v, e in block.x
+            if e == d
+        ]
+        if not live and len(block.fetch):
+            resident.append(block.buffer[d])
+            for v in (v for v, e in block.fetch if e == d):
+                copied["buffer", v, d] = block.buffer[d] >= int(problem.weights[v]) / scale * block.fetch[v, d]
         for k, (size, readers) in enumerate(problem.copies):
             look()
             for w in readers:
@@ -98,10 +107,14 @@ def def_under_way(block: pyo.Block, problem: PlacementProblem) -> list[tuple[int
 
 
 def _items(block: pyo.Block, problem: PlacementProblem, d: int, ends: dict[tuple[str, int, int], Any]) -> list[Item]:
-    """What device ``d`` may hold for a part of the step: outputs made there, and copies."""
+    """What device ``d`` may hold for a part of the step: outputs made there, copies, and fetched weights."""
     found: list[Item] = []
     if problem.memory[d] < 0 or not ends:
         return found
+    for v, e in block.fetch:
+        if e == d:
+            size, here = int(problem.weights[v]), block.fetch[v, d]
+            found.append(Item(("fetched", v, d), size, here, block.start[v], block.end[v]))
     for s, u in enumerate(problem.storages.producer.tolist()):
         size = int(problem.storages.bytes[s])
         if size and (u, d) in block.x and not problem.storages.resident[s]:

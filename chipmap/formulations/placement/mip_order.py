@@ -50,18 +50,25 @@ def c4_device(block: pyo.Block, problem: PlacementProblem) -> None:
         (u, v, d)
         for u, v in combinations(range(problem.operations), 2)
         for d in range(problem.devices)
-        if (u, d) in block.x and (v, d) in block.x and problem.time[u, d] > 0 and problem.time[v, d] > 0
+        if _running(block, problem, u, d) is not None and _running(block, problem, v, d) is not None
     ]
     block.first = pyo.Var(sorted({key for u, v, _ in pairs for key in ((u, v), (v, u))}), domain=pyo.Binary)
     rows = block.c4_device = pyo.Constraint(pyo.Any)
     for u, v, d in pairs:
-        there = block.x[u, d] + block.x[v, d]
+        there = _running(block, problem, u, d) + _running(block, problem, v, d)
         rows[u, v, d] = block.first[u, v] + block.first[v, u] >= there - 1
         gap = int(problem.gap[d]) / block.time_unit
         for a, b in ((u, v), (v, u)):
             look()
             slack = (block.most + gap) * (3 - block.first[a, b] - there)
             rows[a, b, d, "behind"] = block.start[b] >= block.end[a] + gap - slack
+
+
+def _running(block: pyo.Block, problem: PlacementProblem, v: int, d: int) -> Any:
+    """[operation v takes time on device d]: x, or what fetches where it takes none by itself; None if it never does."""
+    if (v, d) in block.x and problem.time[v, d] > 0:
+        return block.x[v, d]
+    return block.fetches.get((v, d))
 
 
 def c5_channel(block: pyo.Block, problem: PlacementProblem) -> None:

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import msgspec
 
 from chipmap.instances.pinning import near_name
-from chipmap.instances.placement.system import MAX_BYTES, MAX_NS, System
+from chipmap.instances.placement.system import MAX_BYTES, MAX_NS, System, check_rate
 from chipmap.instances.spread import check_spread
 from chipmap.networks.graph import OperationGraph
 from chipmap.records import InputError, Record, counted
@@ -29,9 +29,10 @@ class Task(Record, frozen=True, kw_only=True):
 
     ``limit_ns``: the most that T1 may be. ``contiguous`` (C7) and ``overlap`` (a device computes and transfers at the
     same time) belong to objective ``throughput``; with C7 C6 counts what ``micro_batches`` under way hold (1F1B).
+    ``fetch_bytes_per_ns``: the rate at which an operation may fetch its weights from the host (null: none does).
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("micro_batches",)
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("micro_batches", "fetch_bytes_per_ns")
 
     objective: Objective = "step_time"
     memory: MemoryRule = "live"
@@ -40,6 +41,7 @@ class Task(Record, frozen=True, kw_only=True):
     contiguous: bool = False
     overlap: bool = False
     micro_batches: int = 1
+    fetch_bytes_per_ns: float | None = None
 
 
 class Pin(Record, frozen=True, kw_only=True):
@@ -119,6 +121,7 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
                 what = "objective 'throughput' lets every device send to every other one"
                 raise InputError(what, "system.links", _as_links(self.system))
         self._check_micro_batches()
+        self._check_fetching()
         for name in ("contiguous", "overlap") if task.objective == "step_time" else ():
             if getattr(task, name):
                 other = "--set task.objective=throughput --set task.memory=static"
@@ -135,6 +138,17 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
             what = "counts by stages, which are blocks (C7) of objective throughput"
             settings = "--set task.objective=throughput --set task.memory=static --set task.contiguous=true"
             raise InputError(what, where, f"Ask for them: {settings}, or leave it at 1.")
+
+    def _check_fetching(self) -> None:
+        task, where, off = self.task, "task.fetch_bytes_per_ns", "Leave it out: --set task.fetch_bytes_per_ns=null"
+        if task.fetch_bytes_per_ns is None:
+            return
+        check_rate(task.fetch_bytes_per_ns, where)
+        if task.memory == "none":
+            raise InputError("saves memory, which memory rule 'none' doesn't count", where, off)
+        if task.weights == "variable":
+            what = "is for weights that an operation holds alone; with task.weights=variable they are operations"
+            raise InputError(what, where, off)
 
     def _check_sizes(self) -> None:
         for i, operation in enumerate(self.graph.operations):
@@ -254,10 +268,10 @@ class PlacementSolution(Record, frozen=True, kw_only=True):
     """A placement: the device of each operation; with objective ``step_time`` all starts in ns as well.
 
     ``devices`` and ``start`` are by operation, ``transfers`` in any order. ``keys``: the rule of the decoder's keys,
-    where devices alone were given and it made the starts.
+    where devices alone were given and it made the starts. ``fetched``: operations whose weights live on the host.
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("keys",)
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("keys", "fetched")
 
     schema: Literal["placement-solution/1"] = "placement-solution/1"
     instance: str = ""
@@ -265,6 +279,7 @@ class PlacementSolution(Record, frozen=True, kw_only=True):
     start: dict[str, int] = {}
     transfers: tuple[Transfer, ...] = ()
     keys: str = ""
+    fetched: tuple[str, ...] = ()
 
     @property
     def remark(self) -> str:

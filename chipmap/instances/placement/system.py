@@ -102,10 +102,10 @@ class System(Record, frozen=True, kw_only=True):
         _unique([one.name for one in self.devices], f"{where}.devices")
         for i, one in enumerate(self.classes):
             here = f"{where}.classes[{i}]"
-            _rate(one.flop_per_ns, f"{here}.flop_per_ns")
-            _rate(one.memory_bytes_per_ns, f"{here}.memory_bytes_per_ns")
+            check_rate(one.flop_per_ns, f"{here}.flop_per_ns")
+            check_rate(one.memory_bytes_per_ns, f"{here}.memory_bytes_per_ns")
             for kind, share in one.efficiency.items():
-                _rate(share, f"{here}.efficiency[{kind!r}]")
+                check_rate(share, f"{here}.efficiency[{kind!r}]")
             _span(one.launch_ns, f"{here}.launch_ns")
             _span(one.gap_ns, f"{here}.gap_ns")
         known = [one.name for one in self.classes]
@@ -126,7 +126,7 @@ class System(Record, frozen=True, kw_only=True):
             _span(one.latency_ns, f"{here}.latency_ns")
             _span(one.gap_ns, f"{here}.gap_ns")
             if one.bytes_per_ns is not None:
-                _rate(one.bytes_per_ns, f"{here}.bytes_per_ns")
+                check_rate(one.bytes_per_ns, f"{here}.bytes_per_ns")
         names, seen = {device.name for device in self.devices}, set[tuple[str, str]]()
         for i, route in enumerate(self.routes):
             here = f"{where}.routes[{i}]"
@@ -180,7 +180,7 @@ def _unique(names: list[str], where: str) -> None:
             raise InputError(f"{name!r} is named twice", f"{where}[{i}].name", "Give each a name of its own.")
 
 
-def _rate(value: float, where: str) -> None:
+def check_rate(value: float, where: str) -> None:
     if not 1e-9 <= value <= 1e12:
         raise InputError(f"is {value}", where, "Give 1e-9 to 1e12.")
 

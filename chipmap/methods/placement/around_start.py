@@ -29,6 +29,7 @@ from chipmap.methods.placement.bounding import narrowing
 from chipmap.methods.placement.chain import BOUND, START
 from chipmap.methods.placement.chain_state import ChainState
 from chipmap.methods.placement.first import begun_only
+from chipmap.methods.placement.offload import keeping
 from chipmap.records import Record
 from chipmap.result import Termination
 from chipmap.run import Run
@@ -37,11 +38,13 @@ from chipmap.run import Run
 REACH, SHIFT = 20, 0.05
 
 
+@keeping
 def fix(instance: PlacementInstance, run: Run) -> Termination:
     """Groups that exchange nothing with other devices stay; the others are placed anew."""
     return _near(instance, run, "fix", inner_stay)
 
 
+@keeping
 def proximity(instance: PlacementInstance, run: Run) -> Termination:
     """At most :data:`REACH` groups move."""
     return _near(instance, run, "proximity", few_move)

@@ -9,6 +9,7 @@ import numpy as np
 
 from chipmap.heuristics.placement.keys import latest
 from chipmap.instances.placement.instance import PlacementInstance
+from chipmap.instances.placement.offload import loosest
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.methods.placement.reasons import beyond_limit, impossible
 from chipmap.run import Run
@@ -16,7 +17,7 @@ from chipmap.run import Run
 
 def at_once(instance: PlacementInstance, run: Run) -> None:
     """Report proofs that no placement fits, or else two bounds: all work shared out evenly, and the longest chain."""
-    problem = placement_problem(instance)
+    problem = loosest(placement_problem(instance))
     if reasons := list(impossible(problem)):
         run.infeasible(*reasons)
         return

@@ -22,6 +22,7 @@ from chipmap.learned import needs
 from chipmap.methods.chain import Link, Turn
 from chipmap.methods.placement.chain import BOUND, Method, follow_chain
 from chipmap.methods.placement.chain_state import ChainState
+from chipmap.methods.placement.offload import keeping
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -130,7 +131,7 @@ def _method(placements: Placements, required: Callable[[], object] = lambda: Non
         work = Link("baseline", 1.0, lambda state, turn: _baseline(state, turn, placements))
         return follow_chain(instance, run, (BOUND, work))
 
-    return method
+    return keeping(method)
 
 
 def _of_one(name: str, devices: Callable[[ChainState, Turn], IntArray]) -> Method:

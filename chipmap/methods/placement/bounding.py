@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chipmap.deadline import Deadline
+from chipmap.formulations.placement.choices import horizon
 from chipmap.formulations.placement.narrowing import Narrowing
 from chipmap.heuristics.placement.bounds import ancestors, price_bound, same_device_bound
 from chipmap.heuristics.placement.bounds import simple as lower
@@ -47,8 +48,7 @@ def bound_by_windows(state: ChainState, turn: Turn) -> None:
 def narrowing(state: ChainState, turn: Turn) -> Narrowing:
     """What holds in every schedule that is as good as the best so far: windows, and operations that share a device."""
     problem, run = state.problem, turn.run
-    limits = (run.upper, problem.instance.task.limit_ns, problem.horizon)
-    upper = min(limit for limit in limits if limit is not None)
+    upper = horizon(problem, run.upper)
     windows = state.heads_and_tails(turn.deadline)
     part = lower.parts(problem, windows, upper)
     low = run.lower.value if run.lower is not None else 0

@@ -13,13 +13,15 @@ from chipmap.heuristics.placement.bounds import simple as lower
 from chipmap.heuristics.placement.search.units import units
 from chipmap.heuristics.placement.starts.partition import partition
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
+from chipmap.instances.placement.offload import loosest
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.model_solve import solve_whole
+from chipmap.methods.placement import offload
 from chipmap.methods.placement.bounding import bound_by_windows, narrowing
 from chipmap.methods.placement.chain_state import ChainState
 from chipmap.methods.placement.columns import by_columns
-from chipmap.methods.placement.first import begun_only
+from chipmap.methods.placement.first import begun_only, first
 from chipmap.methods.placement.reasons import against_limit, clash, impossible
 from chipmap.methods.placement.search import SMALL, improve, search
 from chipmap.methods.placement.siblings import siblings, siblings_if_large
@@ -37,7 +39,7 @@ PARTITIONS, FEW_PARTITIONS = 40, 3
 
 def bound_at_once(state: ChainState, turn: Turn) -> None:
     """The work bound; proofs that no placement fits: an operation or all weights too large for the memories."""
-    reasons = list(impossible(state.problem))
+    reasons = list(impossible(loosest(state.problem)))
     if reasons:
         turn.run.infeasible(*reasons)
         turn.run.checkpoint()
@@ -166,6 +168,8 @@ STEP_TIME = (BOUND, LIMIT, SIBLINGS, Link("start", 0.5, start_unless_carried), I
 
 def auto(instance: PlacementInstance, run: Run) -> Termination:
     """The best chain."""
+    if instance.task.fetch_bytes_per_ns is not None:
+        return offload.auto(instance, run, first, auto, model_by_cpsat)
     if instance.task.objective == "step_time":
         return follow_chain(instance, run, STEP_TIME)
     return follow_chain(instance, run, THROUGHPUT if instance.task.micro_batches == 1 else MICRO_BATCHES)
@@ -179,7 +183,19 @@ def follow_chain(instance: PlacementInstance, run: Run, links: tuple[Link, ...])
 
 def _following(*links: Link) -> Method:
     """The method that is a chain of these links for either objective."""
+    return offload.keeping(lambda instance, run: follow_chain(instance, run, links))
+
+
+def _choosing(*links: Link) -> Method:
+    """The same for links that choose what is fetched."""
     return lambda instance, run: follow_chain(instance, run, links)
+
+
+def bounds(instance: PlacementInstance, run: Run) -> Termination:
+    """Every lower bound, no placement."""
+    if instance.task.fetch_bytes_per_ns is not None:
+        return offload.bounds(instance, run, bounds)
+    return follow_chain(instance, run, (BOUND, WINDOWS, LIMIT))
 
 
 starts = _following(BOUND, START)
@@ -187,9 +203,7 @@ partitions = _following(BOUND, Link("partition", 1.0, best_of_partitions))
 annealed = _following(BOUND, START, IMPROVED)
 #: Plans carried over from a smaller graph of the same structure alone.
 by_siblings = _following(BOUND, Link("siblings", 1.0, siblings))
-cpsat = _following(BOUND, Link("cpsat", 1.0, model_by_cpsat))
+cpsat = _choosing(BOUND, Link("cpsat", 1.0, model_by_cpsat))
 #: Throughput by blocks one after the other: the program over ideals alone.
 in_blocks = _following(BOUND, BLOCKS)
-mip = _following(BOUND, Link("mip", 1.0, model_by_mip))
-#: Every lower bound, no placement.
-bounds = _following(BOUND, WINDOWS, LIMIT)
+mip = _choosing(BOUND, Link("mip", 1.0, model_by_mip))

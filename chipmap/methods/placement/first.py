@@ -24,6 +24,7 @@ from chipmap.heuristics.placement.starts.in_order import Times, times_alone, tim
 from chipmap.heuristics.placement.starts.plain_blocks import blocks
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem
+from chipmap.methods.placement import offload
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -36,6 +37,8 @@ SHARES = (1.0, 1.1, inf)
 
 def first(instance: PlacementInstance, run: Run) -> Termination:
     """Report the first placements; refused ones are forgotten."""
+    if instance.task.fetch_bytes_per_ns is not None:
+        return offload.first(instance, run, first)
     problem = placement_problem(instance)
     if not problem.operations:
         _valid(run, PlacementSolution(instance=instance.name, devices={}))

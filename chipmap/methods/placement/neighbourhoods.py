@@ -24,6 +24,7 @@ from chipmap.methods.placement.baselines import policy
 from chipmap.methods.placement.chain import BOUND, START
 from chipmap.methods.placement.chain_state import ChainState
 from chipmap.methods.placement.first import begun_only
+from chipmap.methods.placement.offload import keeping
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -46,11 +47,13 @@ class Span(NamedTuple):
     last: int
 
 
+@keeping
 def windows(instance: PlacementInstance, run: Run) -> Termination:
     """Windows of the run's best schedule (without one: of the best start), until none gains or the time is up."""
     return run.attempt(lambda: _search(*_begun(instance, run)))
 
 
+@keeping
 def guided(instance: PlacementInstance, run: Run) -> Termination:
     """:func:`windows` in the order that a policy proposes (extra ``learned``): of the windows with critical operations,
     first the one with the most work on other devices in the best of :data:`DRAWN` placements that it draws."""

@@ -1,6 +1,7 @@
 """All placements of a tiny instance of family ``placement``, for brute force.
 
-Every operation is put on every device that it may run on (C0). With objective ``step_time`` each such choice has all
+Every operation is put on every device that it may run on (C0), with its weights there or, where the task has a rate for
+it, on the host. With objective ``step_time`` each such choice has all
 its schedules in which nothing can begin earlier by itself. Such a schedule is found by adding operations and transfers
 in the order of their starts. What is added starts when its inputs are there and its device or channels are free. Where
 memory is limited over time, it may also wait for a later end that frees bytes where it needs some. One of these
@@ -25,7 +26,7 @@ def count(instance: PlacementInstance) -> int:
     facts, ways = Facts(instance), 1
     allowed = allowed_devices(instance)
     for v in facts.placed:
-        ways *= len(allowed[facts.names[v]])
+        ways *= len(allowed[facts.names[v]]) * (1 + (v in _fetchable(facts)))
         if ways > MOST:
             return 10**9
     found = sum(1 for _ in islice(candidates(instance), MOST))
@@ -39,10 +40,19 @@ def candidates(instance: PlacementInstance) -> Iterator[PlacementSolution]:
     choices = [[d for d in facts.devices if d in allowed[name]] for name in names]
     for chosen in product(*choices):
         devices = dict(zip(names, chosen, strict=True))
-        if instance.task.objective == "throughput":
-            yield PlacementSolution(instance=instance.name, devices=devices)
-        else:
-            yield from _schedules(facts, devices)
+        for fetches in product(*([False, True] for _ in _fetchable(facts))):
+            fetched = {v for v, does in zip(_fetchable(facts), fetches, strict=True) if does}
+            if instance.task.objective == "throughput":
+                named = tuple(facts.names[v] for v in sorted(fetched))
+                yield PlacementSolution(instance=instance.name, devices=devices, fetched=named)
+            else:
+                yield from _schedules(facts, devices, fetched)
+
+
+def _fetchable(facts: Facts) -> list[int]:
+    """The operations that may fetch their weights."""
+    offload = facts.instance.task.fetch_bytes_per_ns is not None
+    return [v for v in facts.placed if offload and facts.graph.operations[v].weight_bytes > 0]
 
 
 @dataclass
@@ -62,14 +72,15 @@ class Job:
     frees: list[str] = field(default_factory=list)
 
 
-def _jobs(facts: Facts, devices: dict[str, str]) -> list[Job] | None:
-    """The jobs of a choice of devices; None where a route is missing."""
+def _jobs(facts: Facts, devices: dict[str, str], fetched: set[int]) -> list[Job] | None:
+    """The jobs of a choice of devices and fetched weights; None where a route is missing."""
     jobs: list[Job] = []
     at: dict[int, int] = {}
     for v in facts.graph.topological_order():
         if v in facts.placed:
             device = devices[facts.names[v]]
             gap, time = facts.classes[facts.devices[device].kind].gap_ns, facts.time(v, device)
+            time += facts.fetch(v) if v in fetched else 0
             at[v] = len(jobs)
             jobs.append(Job(("operation", v, ""), time, gap if time else 0, [], [f"device {device}"], device, [device]))
     for one in facts.storages:
@@ -92,9 +103,9 @@ def _jobs(facts: Facts, devices: dict[str, str]) -> list[Job] | None:
     return jobs
 
 
-def _schedules(facts: Facts, devices: dict[str, str]) -> Iterator[PlacementSolution]:
-    """The schedules of one choice of devices; none where a route is missing."""
-    jobs = _jobs(facts, devices)
+def _schedules(facts: Facts, devices: dict[str, str], fetched: set[int]) -> Iterator[PlacementSolution]:
+    """The schedules of one choice of devices and fetched weights; none where a route is missing."""
+    jobs = _jobs(facts, devices, fetched)
     if jobs is None:
         return
     waits = facts.instance.task.memory == "live" and any(
@@ -110,8 +121,8 @@ def _schedules(facts: Facts, devices: dict[str, str]) -> Iterator[PlacementSolut
                 for job, s in zip(jobs, starts, strict=True)
                 if job.key[2]
             ]
-            name = facts.instance.name
-            yield PlacementSolution(instance=name, devices=devices, start=operations, transfers=tuple(moves))
+            made = PlacementSolution(instance=facts.instance.name, devices=devices, start=operations)
+            yield made.replace(transfers=tuple(moves), fetched=tuple(facts.names[v] for v in sorted(fetched)))
 
 
 def _orders(

@@ -66,9 +66,22 @@ def c0_domain(facts: Facts, solution: PlacementSolution) -> Iterator[Finding]:
         yield name, 1, "operations", f"operation {name!r} is on {devices[name]!r}, which can't run it or must not"
     for name in sorted(name for name, start in starts.items() if start < 0 and name in names):
         yield name, -starts[name], "ns", f"operation {name!r} starts at {starts[name]} ns"
+    for name in _not_fetchable(facts, solution):
+        wrong = True
+        yield name, 1, "operations", f"{name!r} has no weights that the task lets it fetch, or is named twice"
     if not wrong:
         yield from _wrong_transfers(facts, solution)
         yield from _late(facts, solution)
+
+
+def _not_fetchable(facts: Facts, solution: PlacementSolution) -> Iterator[str]:
+    """What a solution fetches, but can't: operations without weights, all where the task has no rate, repetitions."""
+    offload, seen = facts.instance.task.fetch_bytes_per_ns is not None, set[str]()
+    able = {facts.names[v] for v in facts.placed if offload and facts.graph.operations[v].weight_bytes > 0}
+    for name in solution.fetched:
+        if name not in able or name in seen:
+            yield name
+        seen.add(name)
 
 
 def _wrong_transfers(facts: Facts, solution: PlacementSolution) -> Iterator[Finding]:
@@ -95,11 +108,12 @@ def _wrong_transfers(facts: Facts, solution: PlacementSolution) -> Iterator[Find
 
 
 def _late(facts: Facts, solution: PlacementSolution) -> Iterator[Finding]:
-    limit = facts.instance.task.limit_ns
+    limit, fetched = facts.instance.task.limit_ns, set(solution.fetched)
     for v in facts.placed if limit is not None else ():
         assert limit is not None
         name = facts.names[v]
         end = solution.start[name] + facts.time(v, solution.devices[name])
+        end += facts.fetch(v) if name in fetched else 0
         if end > limit:
             yield name, end - limit, "ns", f"operation {name!r} ends at {end} ns, the limit is {limit} ns"
 

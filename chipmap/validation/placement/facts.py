@@ -129,6 +129,12 @@ class Facts:
             self._like[like] = math.ceil(busy + written(kind.launch_ns))
         return self._like[like]
 
+    def fetch(self, v: int) -> int:
+        """Time of fetching the weights of operation v from the host in ns."""
+        rate = self.instance.task.fetch_bytes_per_ns
+        assert rate is not None
+        return math.ceil(self.graph.operations[v].weight_bytes / written(rate))
+
     def send(self, storage: Storage, route: Route) -> int:
         """c of a storage over a route in ns."""
         measured = self.instance.transfer_ns[storage.tensor] if self.instance.transfer_ns else None

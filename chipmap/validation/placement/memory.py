@@ -57,7 +57,10 @@ class Placed:
     def __init__(self, facts: Facts, solution: PlacementSolution) -> None:
         self.facts, names = facts, facts.names
         self.device = {v: solution.devices[names[v]] for v in facts.placed}
+        self.fetched = {v for v in facts.placed if names[v] in set(solution.fetched)}
         self.busy = {v: facts.time(v, self.device[v]) for v in facts.placed}
+        for v in self.fetched:
+            self.busy[v] += facts.fetch(v)
         self.start = {v: solution.start[names[v]] for v in facts.placed if names[v] in solution.start}
         self.end = {v: start + self.busy[v] for v, start in self.start.items()}
         storages, self.moves = {one.tensor: one for one in facts.storages}, list[Move]()
@@ -131,8 +134,11 @@ def held(placed: Placed) -> dict[str, list[Held]]:
     facts, found = placed.facts, {name: list[Held]() for name in placed.facts.devices}
     static = facts.instance.task.memory == "static" or facts.instance.task.objective == "throughput"
     for v in facts.placed:
-        if weights := facts.graph.operations[v].weight_bytes:
+        weights = facts.graph.operations[v].weight_bytes
+        if weights and v not in placed.fetched:
             found[placed.device[v]].append(Held("weights of {}", facts.names[v], weights, None, None))
+    for name, buffer in _fetched(placed, static).items():
+        found[name] += buffer
     for size, readers in facts.copies:
         for name in {placed.device[v] for v in readers}:
             found[name].append(Held("weights that {} reads", facts.names[readers[0]], size, None, None))
@@ -158,6 +164,16 @@ def held(placed: Placed) -> dict[str, list[Held]]:
         until = last_end if one.output else max(last, end[u], *[end[v] for v in here])
         found[home].append(Held(output, whose, one.bytes, placed.start[u], until))
     return found
+
+
+def _fetched(placed: Placed, static: bool) -> dict[str, list[Held]]:
+    """The weights that operations fetch to each device: while each runs, or the largest of them throughout."""
+    facts, found = placed.facts, dict[str, list[Held]]()
+    for v in sorted(placed.fetched):
+        times = (None, None) if static else (placed.start[v], placed.end[v])
+        size = facts.graph.operations[v].weight_bytes
+        found.setdefault(placed.device[v], []).append(Held("fetched weights of {}", facts.names[v], size, *times))
+    return {name: [max(some, key=lambda one: one.bytes)] if static else some for name, some in found.items()}
 
 
 def under_way(placed: Placed) -> dict[tuple[int, str], int]:
