@@ -9,11 +9,13 @@ from typing import Any
 
 from chipmap.family import Family, PlanFormat, family_of, resolve
 from chipmap.plans.plan import EmitOptions, PlanData
-from chipmap.records import InputError, Record, SolverUnavailableError
+from chipmap.records import InputError, Record, SolverUnavailableError, counted
 from chipmap.result import Result
 
 #: The ending of the file beside a plan that says what run it is from.
 BESIDE = ".plan.json"
+#: Formats with times, in which an operation may take as long as fetching its weights does.
+WITH_TIMES = ("chrome-trace",)
 
 
 def emit(result: Result, instance: Record, solution: Record, name: str, model: str = "") -> dict[str, bytes]:
@@ -53,6 +55,10 @@ def unsuited(form: PlanFormat, instance: Record, solution: Record | None) -> str
     """Why a format can't say this mapping, in words; None: it can."""
     if getattr(getattr(instance, "system", None), "others", ()):
         return "stages run on groups of unequal chips"
+    fetched = getattr(solution, "fetched", ())
+    if fetched and form.name not in WITH_TIMES:
+        count = f"{counted(len(fetched), 'operation')} ({fetched[0]!r} the first)"
+        return f"{count} fetch their weights from the host, which it can't say; --set task.fetch_bytes_per_ns=null"
     found: str | None = resolve(form.suits)(instance, solution)
     return found
 

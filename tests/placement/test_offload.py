@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 from random import Random
 from typing import Any
 
 import pytest
 
-from chipmap import SolveOptions, solve
+from chipmap import SolveOptions, explain, solve
+from chipmap.family import get_family
 from chipmap.formulations.placement import cpsat, mip
 from chipmap.instances.placement import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.generators import random_instance
 from chipmap.instances.placement.offload import plain
+from chipmap.plans.emission import listed
 from chipmap.records import InputError
+from chipmap.report.placement.files import files
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import SolveRequest
 from chipmap.validation.brute_force import candidates
@@ -112,3 +116,31 @@ def test_what_is_refused() -> None:
         with pytest.raises(InputError, match=said) as met:
             made([(1, 1, 1)], [], 1, memory=9, task={"fetch_bytes_per_ns": 1.0} | change)
         assert met.value.where == "task.fetch_bytes_per_ns"
+
+
+def test_a_run_says_what_is_fetched() -> None:
+    """Files, the explanation and the Chrome trace count the time of fetching; other plans refuse."""
+    rows = [(4, 10, 1), (4, 10, 1), (4, 10, 1)]
+    instance = made(rows, CHAIN, 1, memory=31, task={"memory": "live", "fetch_bytes_per_ns": 2.0})
+    result = solve(instance, "auto", SolveOptions(threads=1, deterministic=True))
+    solution = PlacementSolution.make(**(result.solution or {}))
+    assert len(solution.fetched) == 1 and result.objective == 17
+    made_files = files(instance, solution)
+    assert "device_map.json" not in made_files
+    ends = {row["name"]: int(row["end_ns"]) for row in csv.DictReader(made_files["schedule.csv"].decode().splitlines())}
+    assert max(ends.values()) == 17
+    refused = {form.name: why for form, why in listed(get_family("placement"), instance, solution)}
+    assert refused.pop("chrome-trace") is None
+    assert all("fetch their weights" in (why or "") for why in refused.values())
+    told = explain(instance, solution, options=SolveOptions(threads=1, time_limit=3.0))
+    (said,) = (one for one in told.statements if one.topic == "fetched")
+    assert said.figures == {"operations": 1, "bytes": 10, "ns": 5}
+
+
+def test_other_methods_fetch_what_their_start_fetches() -> None:
+    rows = [(4, 10, 1), (4, 10, 1), (4, 10, 1)]
+    instance = made(rows, CHAIN, 1, memory=31, task={"memory": "live", "fetch_bytes_per_ns": 2.0})
+    options = SolveOptions(threads=1, deterministic=True)
+    found = solve(instance, "heft", options)
+    assert found.objective is None and found.status == "unknown"
+    assert any("fetches nothing" in note.text for note in found.notes)

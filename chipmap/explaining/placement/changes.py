@@ -145,10 +145,13 @@ def memory_may_bind(problem: PlacementProblem) -> bool:
 
 
 def _task(instance: PlacementInstance) -> Iterator[PlacementTrial]:
-    """Without the limit on T1, without C7, with transfers beside computing."""
+    """Without the limit on T1, with faster fetching, without C7, with transfers beside computing."""
     task = instance.task
     if task.limit_ns is not None:
         yield _tasked(instance, "without the limit on T1", "limit_ns", None)
+    if task.fetch_bytes_per_ns is not None:
+        rate = 2 * task.fetch_bytes_per_ns
+        yield _tasked(instance, "weights fetched at twice the rate", "fetch_bytes_per_ns", rate)
     if task.contiguous:
         yield _tasked(instance, "without blocks one after the other (C7)", "contiguous", False)
     if task.objective == "throughput" and not task.overlap and len(instance.system.devices) > 1:

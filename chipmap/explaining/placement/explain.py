@@ -20,6 +20,7 @@ from chipmap.explaining.placement.solved import bound_first, solve, solve_from
 from chipmap.explanation import Change, Difference, Statement
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.loads import loads
+from chipmap.instances.placement.offload import loosest
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.instances.placement.timeline import timeline
 from chipmap.methods.placement.chain_state import ChainState
@@ -85,6 +86,8 @@ class _Work(Explaining[PlacementTrial]):
         text = f"The {self.thing} has a {self.word} of {duration(objective)}, {proof}"
         of = f"It uses {used} of {counted(self.problem.devices, 'device')}"
         self.say("verdict", f"{text}. {of}", devices=used, ns=objective)
+        if own.fetched:
+            self.said.append(statements.fetched(self.problem, own))
         if self.problem.timed:
             self.said += statements.schedule(timeline(self.problem, own))
         else:
@@ -114,7 +117,7 @@ class _Work(Explaining[PlacementTrial]):
         windows = None
         if self.state is not None and self.problem.timed:  # mostly there already
             windows = self.state.heads_and_tails(Deadline.after(min(WINDOWS_SECONDS, self.left)))
-        return reasons(self.problem, windows, low)[0]
+        return reasons(loosest(self.problem), windows, low)[0]
 
     def shortage(self) -> None:
         """Without a placement: what there is to hold and to do."""

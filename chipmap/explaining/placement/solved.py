@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
+from chipmap.instances.placement.offload import loosest
 from chipmap.instances.placement.problem import IntArray, placement_problem
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.placement.bounding import bound_by_windows
@@ -14,6 +15,7 @@ from chipmap.methods.placement.chain import (
     SEARCH,
     STEP_TIME,
     THROUGHPUT,
+    auto,
     best_of_partitions_if_large,
     bound_at_once,
     start,
@@ -28,6 +30,8 @@ BOUNDS_SHARE = 0.6
 
 def solve(instance: PlacementInstance, run: Run) -> tuple[Termination, ChainState]:
     """The best chain, and what it has learned."""
+    if instance.task.fetch_bytes_per_ns is not None:
+        return auto(instance, run), ChainState(loosest(placement_problem(instance)))
     state = ChainState(placement_problem(instance))
     links = STEP_TIME if state.problem.timed else THROUGHPUT
     return run.attempt(lambda: follow(links, state, Turn(run, run.deadline))), state
@@ -35,6 +39,8 @@ def solve(instance: PlacementInstance, run: Run) -> tuple[Termination, ChainStat
 
 def solve_from(instance: PlacementInstance, run: Run, known: PlacementSolution | None) -> Termination:
     """A changed instance: bounds first, as they say what the change allows at best, then a search from ``known``."""
+    if instance.task.fetch_bytes_per_ns is not None:
+        return auto(instance, run)
     state = ChainState(placement_problem(instance))
     if known is None or not state.problem.timed:
         links: tuple[Link, ...] = STEP_TIME if state.problem.timed else THROUGHPUT

@@ -11,6 +11,7 @@ from chipmap.explaining.placement.spent import StepTimeSpent, path_of_data, spen
 from chipmap.explanation import Statement
 from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.placement.loads import Load, loads
+from chipmap.instances.placement.offload import fetch_times
 from chipmap.instances.placement.problem import PlacementProblem
 from chipmap.instances.placement.timeline import Piece, Timeline
 from chipmap.records import counted, listed
@@ -161,6 +162,16 @@ def _load(problem: PlacementProblem, load: Load) -> str:
         cost, u = load.largest
         text += f", the largest {duration(cost)} for the output of {problem.names[u]!r}"
     return text
+
+
+def fetched(problem: PlacementProblem, solution: PlacementSolution) -> Statement:
+    """The weights that live on the host: how many, their bytes, and the time of fetching them."""
+    times, chosen = fetch_times(problem), set(solution.fetched)
+    here = [v for v, name in enumerate(problem.names) if name in chosen]
+    count, held, time = len(here), int(problem.weights[here].sum()), int(times[here].sum())
+    text = f"{counted(count, 'operation')} fetch{'es' if count == 1 else ''} weights from the host"
+    text = f"{text}: {size(held)} in {duration(time)}, which is a part of their time"
+    return statement("fetched", text, "C6", operations=count, bytes=held, ns=time)
 
 
 def memory(problem: PlacementProblem, figures: Mapping[str, float]) -> Iterator[Statement]:

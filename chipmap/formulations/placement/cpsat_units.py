@@ -22,6 +22,7 @@ from chipmap.instances.placement.instance import PlacementInstance, PlacementSol
 from chipmap.instances.placement.load_dominance import joined_by_dominance
 from chipmap.instances.placement.load_graph import LoadGraph
 from chipmap.instances.placement.problem import placement_problem
+from chipmap.records import InputError
 
 #: A unit is on one device, with all of its group (those apart by rows, :func:`c1_together_but_apart`).
 BY_DOMAIN: tuple[str, ...] = ("C1",)
@@ -61,6 +62,9 @@ class UnitVariables:
 
 def build(instance: PlacementInstance, below: int | None = None) -> Built:
     """The model of ``instance`` (objective throughput), of placements with a load below ``below``, minimising."""
+    if instance.task.fetch_bytes_per_ns is not None:
+        what = "placement/units doesn't choose what is fetched"
+        raise InputError(what, "task.fetch_bytes_per_ns", "Take placement/cpsat or placement/mip.")
     model = cp_model.CpModel()
     model.name = instance.name
     variables = add_units(model, joined_by_dominance(placement_problem(instance), below), below)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chipmap.instances.placement.instance import PlacementSolution
+from chipmap.instances.placement.offload import as_placed
 from chipmap.instances.placement.problem import PlacementProblem
 
 
@@ -28,6 +29,7 @@ def loads(problem: PlacementProblem, solution: PlacementSolution) -> list[Load]:
 
     Raises :class:`InputError` where an operation has no device of the instance.
     """
+    problem, solution = as_placed(problem, solution)
     device, storages = problem.devices_of(solution).tolist(), problem.storages
     count, work, sent = [0] * problem.devices, [0] * problem.devices, [0] * problem.devices
     largest: list[tuple[int, int] | None] = [None] * problem.devices

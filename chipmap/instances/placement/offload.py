@@ -83,16 +83,30 @@ def loosest(problem: PlacementProblem) -> PlacementProblem:
 
 
 def plain(instance: PlacementInstance, solution: PlacementSolution) -> tuple[PlacementInstance, PlacementSolution]:
-    """The instance without the choice of this solution, and the solution there: the same times, devices and bytes."""
+    """The instance without the choice of this solution, and the solution there: the same times, devices and bytes.
+
+    Raises :class:`InputError` for a solution of something else.
+    """
     if instance.task.fetch_bytes_per_ns is None:
         return instance, solution
     problem = placement_problem(instance)
     size = dict(zip(problem.names, problem.weights.tolist(), strict=True))
     buffers = {one.name: 0 for one in instance.system.devices}
     for name in solution.fetched:
+        if not size.get(name) or solution.devices.get(name) not in buffers:
+            remedy = "Take a solution of this very instance; `chipmap check` says more."
+            raise InputError(f"operation {name!r} has no weights to fetch, or no device", "solution.fetched", remedy)
         home = solution.devices[name]
         buffers[home] = max(buffers[home], size[name])
     return with_fetched(instance, solution.fetched, buffers), solution.replace(fetched=())
+
+
+def as_placed(problem: PlacementProblem, solution: PlacementSolution) -> tuple[PlacementProblem, PlacementSolution]:
+    """:func:`plain`, by the arrays: for what takes a placement apart, whose operations all have plain times then."""
+    if not solution.fetched:
+        return problem, solution
+    instance, changed = plain(problem.instance, solution)
+    return placement_problem(instance), changed
 
 
 def _with_less(instance: PlacementInstance, bytes_less: Mapping[str, int]) -> PlacementInstance:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from chipmap.instances.placement.instance import PlacementSolution
+from chipmap.instances.placement.offload import as_placed
 from chipmap.instances.placement.problem import PlacementProblem
 from chipmap.records import InputError
 
@@ -123,11 +124,12 @@ class Timeline:
 
 
 def timeline(problem: PlacementProblem, solution: PlacementSolution) -> Timeline:
-    """The schedule of ``solution`` in time.
+    """The schedule of ``solution`` in time; operations that fetch weights have the time of fetching in theirs.
 
     Raises :class:`InputError` where it is none of this instance: an operation without a known device or a start, or a
     transfer of an unknown tensor or to an unknown device.
     """
+    problem, solution = as_placed(problem, solution)
     names, devices = problem.names, {name: d for d, name in enumerate(problem.device_names)}
     remedy = "Take a schedule of this very instance; `chipmap check` says more."
     device = problem.devices_of(solution).tolist()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipmap.instances.placement.instance import PlacementSolution
+from chipmap.instances.placement.offload import as_placed
 from chipmap.instances.placement.problem import PlacementProblem
 from chipmap.instances.trace_events import Event
 from chipmap.plans.chrome_trace.queues import Piece, Queues
@@ -20,6 +21,7 @@ PERIOD, DEVICES = 1, 2
 
 def events(problem: PlacementProblem, solution: PlacementSolution) -> Iterator[Event]:
     """All events of a valid placement."""
+    problem, solution = as_placed(problem, solution)
     at, overlap = problem.devices_of(solution).tolist(), problem.instance.task.overlap
     names = problem.device_names
     computing = [[_work(problem, v, d) for v in problem.order.tolist() if at[v] == d] for d in range(len(names))]

@@ -3,7 +3,7 @@
 - ``schedule.csv``: a line per operation and transfer; with objective ``throughput`` a line per operation.
 - ``memory.csv``: the bytes that each device holds, a line per change (step time), by the checker's own account.
 - ``trace.json``: the schedule as a Chrome trace (:mod:`chipmap.plans.chrome_trace.placement`).
-- ``device_map.json``: scope -> device (:mod:`chipmap.plans.device_map.placement`).
+- ``device_map.json``: scope -> device (:mod:`chipmap.plans.device_map.placement`), where no weights are fetched.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
+from chipmap.instances.placement.offload import as_placed
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.instances.placement.timeline import Piece, Timeline, timeline
 from chipmap.instances.trace_events import trace
@@ -27,14 +28,14 @@ def files(instance: PlacementInstance, solution: PlacementSolution) -> dict[str,
     problem = placement_problem(instance)
     try:
         placed = device_map(problem, solution)
+        mapped = {"device_map.json": placed} if not solution.fetched else {}
         if not problem.timed:
-            return {"device_map.json": placed, "schedule.csv": _loads(problem, solution)}
+            return mapped | {"schedule.csv": _loads(problem, solution)}
         line = timeline(problem, solution)
     except InputError:
         return {}
     held = {name: curve(there) for name, there in memory(instance, solution).items()}
-    return {
-        "device_map.json": placed,
+    return mapped | {
         "memory.csv": _table(("device", "time_ns", "bytes"), ((name, *one) for name in held for one in held[name])),
         "schedule.csv": _table(_COLUMNS, _rows(line)),
         "trace.json": trace(events(line, held)),
@@ -50,6 +51,7 @@ def _table(columns: Row, rows: Iterable[Row]) -> bytes:
 
 def _loads(problem: PlacementProblem, solution: PlacementSolution) -> bytes:
     """A line per operation with its device and time."""
+    problem, solution = as_placed(problem, solution)
     devices = problem.devices_of(solution)
     rows = ((name, problem.device_names[d], int(problem.time[v, d]))
             for v, (name, d) in enumerate(zip(problem.names, devices.tolist(), strict=True)))  # fmt: skip
