@@ -107,11 +107,14 @@ def one_window(problem: MultiProblem, turn: Turn) -> None:
     """The best schedule of a single window; where no more are asked for, with its proof.
 
     Where chiplets share, it is a schedule in which they don't, and so is the bound."""
+    from chipmap.heuristics.multimodel.tables.counts import module_counts
     from chipmap.heuristics.multimodel.tables.paths import module_paths
     from chipmap.heuristics.multimodel.windows.one_window import OneWindow
 
     run, single = turn.run, problem.instance.task.windows == 1
-    paths = module_paths(problem) if len(problem.models) <= problem.chiplets else None
+    if len(problem.models) > problem.chiplets:
+        return
+    paths = module_paths(problem) or (module_counts(problem) if single else None)
     if paths is None:
         return
     best = run.best.certificate.objective if run.best is not None else None
@@ -177,6 +180,8 @@ def search_and_proof(problem: MultiProblem, turn: Turn) -> None:
     proofs = (*(model if tiny else ()), Link("columns", COLUMNS, columns), *(() if tiny else model))
     if small(problem.instance):  # the model proves it before the annealing is compiled
         follow((windows._replace(share=1.0),), problem, turn)
+    elif problem.instance.task.windows == 1 and problem.chiplets > MOST_CHIPLETS:
+        follow((Link("first search", FIRST, first_search), windows._replace(share=0.5), *model, last), problem, turn)
     elif problem.instance.task.windows == 1:
         follow((windows._replace(share=1.0), *model, last), problem, turn)
     elif few or not turn.run.clocked or turn.run.options.threads == 1 or problem.allowed is not None:

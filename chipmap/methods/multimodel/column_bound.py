@@ -9,6 +9,7 @@ import numpy as np
 
 from chipmap.heuristics.multimodel.columns.column_generation import KNOTS, NEAR, Column, Prices, WindowColumns
 from chipmap.heuristics.multimodel.columns.pricing import Pricing
+from chipmap.heuristics.multimodel.tables.counts import Counts
 from chipmap.heuristics.multimodel.tables.paths import Paths
 from chipmap.heuristics.multimodel.tables.ranges import Table, build
 from chipmap.heuristics.multimodel.tables.sets import places
@@ -47,7 +48,7 @@ TIME_ALONE = 1e5
 class ColumnBound:
     """The lines of one problem, and what they prove."""
 
-    def __init__(self, problem: MultiProblem, turn: Turn, paths: Paths) -> None:
+    def __init__(self, problem: MultiProblem, turn: Turn, paths: Paths | Counts) -> None:
         self.problem, self.turn, self.run, self.paths = problem, turn, turn.run, paths
         self.program = program = AnyWindows(problem)
         self.least = program.least

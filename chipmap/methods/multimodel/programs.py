@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from chipmap.deadline import Stop
 from chipmap.heuristics.multimodel.columns.pricing import Pricing
+from chipmap.heuristics.multimodel.tables.counts import Counts, module_counts
 from chipmap.heuristics.multimodel.tables.paths import Paths, module_paths
 from chipmap.heuristics.multimodel.windows.boundaries import Boundaries, improve
 from chipmap.instances.multimodel.instance import MultiSolution
@@ -42,8 +43,9 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
         # with static energy, T1 counts beside the other energies: a sum without watts of its own
         task = task.replace(objective="weighted", watts=0.0)
         problem = replace(problem, instance=problem.instance.replace(task=task))
-    if (paths := module_paths(problem)) is None:
-        run.note("search", f"columns over windows: not for {problem.chiplets} chiplets")
+    paths = module_paths(problem) or module_counts(problem)
+    if paths is None:
+        run.note("search", "columns over windows: not for times of 2^53 ns")
         return
     bound = ColumnBound(problem, turn, paths)
     for k, ratio in enumerate(RATIOS):
@@ -66,11 +68,11 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
         boundaries(problem, turn, paths, program.pricing, turn.deadline.seconds)
 
 
-def boundaries(problem: MultiProblem, turn: Turn, paths: Paths, pricing: Pricing, seconds: float) -> None:
+def boundaries(problem: MultiProblem, turn: Turn, paths: Paths | Counts, pricing: Pricing, seconds: float) -> None:
     """Better schedules from the tables: boundaries of windows move. For so many seconds where there is a time limit."""
     task, run, best = problem.instance.task, turn.run, turn.run.best
     limits = (task.latency_limit_ns, task.energy_limit_pj, *(model.deadline_ns for model in problem.instance.models))
-    if best is None or problem.windows == 1 or task.objective == "energy":
+    if best is None or problem.windows == 1 or task.objective == "energy" or not isinstance(paths, Paths):
         return
     if any(limit is not None for limit in limits):
         return

@@ -21,8 +21,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.heuristics.multimodel.tables.counts import Vectors
 from chipmap.heuristics.multimodel.tables.ranges import Table
-from chipmap.heuristics.multimodel.tables.sets import Places, by_set, divide, together
+from chipmap.heuristics.multimodel.tables.sets import Places
 from chipmap.kernels import njit
 
 Floats = NDArray[np.float64]
@@ -32,14 +33,14 @@ Ints = NDArray[np.int64]
 class Pricing:
     """Windows of least reduced cost under given potentials; ``edges`` [T + 1] in ns, ``static`` in pJ per ns."""
 
-    def __init__(self, tables: list[Table], places: Places, edges: Ints, static: float = 0.0) -> None:
+    def __init__(self, tables: list[Table], places: Places | Vectors, edges: Ints, static: float = 0.0) -> None:
         self.tables, self.places, self.edges, self.static = tables, places, edges, static
         self.powered = static * (edges[:-1] + 1)
         self.cells = len(edges) - 1
         shape = (places.signatures, self.cells)
         self.values = [np.empty(shape) for _ in tables]
         self.which = [np.empty(shape, dtype=np.int64) for _ in tables]
-        self.sets = [np.empty((1 << places.chiplets, self.cells)) for _ in tables]
+        self.sets = [np.empty((places.sets, self.cells)) for _ in tables]
         self.pauses = [0] * len(tables)
         self.floors = np.zeros(len(tables))
 
@@ -50,8 +51,8 @@ class Pricing:
             pause = before[m] - behind[m]
             self.pauses[m] = int(np.argmin(pause))
             self.floors[m] = float(pause[self.pauses[m]])
-            by_set(self.places.mask, self.places.signature, self.values[m], self.floors[m], self.sets[m])
-        return together(self.sets) + self.powered
+            self.places.fill(self.values[m], self.floors[m], self.sets[m])
+        return self.places.together(self.sets) + self.powered
 
     def fixed(self, nodes: Sequence[tuple[int, int]]) -> Floats:
         """The least energy by cell [T] of windows that take each model from the first node to the second.
@@ -70,8 +71,8 @@ class Pricing:
                 part, table = slice(begin, end), self.tables[m]
                 by_signature(*(column[part] for column in table), none, none, self.values[m], self.which[m])
                 self.which[m][self.which[m] >= 0] += begin
-                by_set(self.places.mask, self.places.signature, self.values[m], np.inf, self.sets[m])
-        return together(self.sets) + self.powered
+                self.places.fill(self.values[m], np.inf, self.sets[m])
+        return self.places.together(self.sets) + self.powered
 
     def _span(self, m: int, first: int, last: int) -> tuple[int, int]:
         """Where the entries of a range stand; tables are sorted by first and last layer."""
@@ -82,7 +83,7 @@ class Pricing:
 
     def window(self, cell: int) -> tuple[float, tuple[tuple[int, int], ...]]:
         """Energy, and each model's nodes before and behind, of the window at ``cell`` of the last :meth:`price`."""
-        masks = divide(np.stack([np.ascontiguousarray(one[:, cell]) for one in self.sets]))
+        masks = self.places.divide(np.stack([np.ascontiguousarray(one[:, cell]) for one in self.sets]))
         energy, nodes = float(self.powered[cell]), list[tuple[int, int]]()
         for m, mask in enumerate(masks):
             best = self.places.within(int(mask), self.values[m][:, cell], 1)

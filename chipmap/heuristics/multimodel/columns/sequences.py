@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.columns.pricing import Floats, Ints, Pricing
-from chipmap.heuristics.multimodel.tables.sets import side_by_side
 
 #: Pairs that are looked at in one join, and at once; windows and labels, at most.
 PAIRS, CHUNK, WINDOWS, LABELS = 40_000_000, 2_000_000, 400_000, 400_000
@@ -82,7 +81,7 @@ class Sequences:
 
     def _with_time(self, sets: Sequence[Floats]) -> Floats:
         """Models side by side in a window of a cell or a longer one, and its time: [set, cell]."""
-        energy = reduce(side_by_side, sets) if sets else np.zeros_like(self.pricing.sets[0])
+        energy = reduce(self.pricing.places.side_by_side, sets) if sets else np.zeros_like(self.pricing.sets[0])
         later = (energy + self.rate * self.times)[:, ::-1]
         found: Floats = np.minimum.accumulate(later, axis=1)[:, ::-1]
         return found
@@ -118,7 +117,7 @@ class Sequences:
             return None
         for mask, signature in zip(places.mask.tolist(), places.signature.tolist(), strict=True):
             at = by_signature[signature]
-            at = at[cost[at] + beside[top ^ mask, table.cell[at]] <= limit]
+            at = at[cost[at] + beside[top - mask, table.cell[at]] <= limit]
             columns.append([at, np.full(len(at), mask, dtype=np.int64)])
         at, masks = (np.concatenate(column) for column in zip(*columns, strict=True))
         nodes = np.arange(len(prices)) if float(beside[top].min()) <= limit else np.arange(0)
@@ -144,10 +143,12 @@ class Sequences:
             deadline.check()
             part = one.some(slice(begin, begin + step))
             hope = limit - float(rest[top].min())
-            i, j = np.nonzero((part.mask[:, None] & other.mask == 0) & (part.cost[:, None] + other.cost <= hope))
-            mask, cell = part.mask[i] | other.mask[j], np.maximum(part.cell[i], other.cell[j])
+            i, j = np.nonzero(
+                self.pricing.places.apart(part.mask[:, None], other.mask) & (part.cost[:, None] + other.cost <= hope)
+            )
+            mask, cell = part.mask[i] + other.mask[j], np.maximum(part.cell[i], other.cell[j])
             cost = part.cost[i] + other.cost[j]
-            kept = cost + rest[top ^ mask, cell] <= limit
+            kept = cost + rest[top - mask, cell] <= limit
             i, j = i[kept], j[kept]
             energy, source = part.energy[i] + other.energy[j], part.source[i] + other.source[j]
             pairs = Parts(mask[kept], cell[kept], cost[kept], energy, source, part.target[i] + other.target[j])

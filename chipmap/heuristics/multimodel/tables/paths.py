@@ -8,11 +8,11 @@ signature alone. Which models can stand side by side depends on the chiplets, ke
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chipmap.instances.multimodel.problem import IntArray, MultiProblem
+from chipmap.instances.multimodel.problem import IntArray, ModelCosts, MultiProblem
 
 #: Chiplets up to which sets of them are listed, and paths up to which these are.
 MOST_CHIPLETS, MOST_PATHS = 12, 200_000
@@ -54,6 +54,24 @@ class Paths:
             found.append(int(self.kind[s]))
             s = int(self.parent[s])
         return tuple(reversed(found))
+
+    def costs(self, model: ModelCosts) -> ModelCosts:
+        """The costs on each type: a column for each."""
+        at = self.chiplet
+        return replace(
+            model,
+            time=model.time[:, at],
+            energy=model.energy[:, at],
+            read_time=model.read_time[:, at],
+            read_energy=model.read_energy[:, at],
+            write_time=model.write_time[:, at],
+            write_energy=model.write_energy[:, at],
+            weight_energy=model.weight_energy[:, at],
+        )
+
+    def sram(self, problem: MultiProblem) -> IntArray:
+        """The SRAM of each type, bytes."""
+        return problem.sram[self.chiplet]
 
     def way(self, s: int, mask: int) -> tuple[int, ...]:
         """The path of signature s over the chiplets of ``mask``."""

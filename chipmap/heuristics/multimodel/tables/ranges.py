@@ -16,13 +16,15 @@ met where each cell holds one bottleneck and the rates reach each best pair (S, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.multimodel.tables.counts import Counts
 from chipmap.heuristics.multimodel.tables.kernel import (
     NONE,
     WIDE,
@@ -40,7 +42,7 @@ from chipmap.heuristics.multimodel.tables.kernel import (
     steps,
 )
 from chipmap.heuristics.multimodel.tables.paths import Paths
-from chipmap.instances.multimodel.problem import IntArray, ModelCosts, MultiProblem
+from chipmap.instances.multimodel.problem import UNLIMITED, IntArray, ModelCosts, MultiProblem
 from chipmap.kernels import njit
 from chipmap.kernels.arrays import integer_table
 
@@ -64,27 +66,26 @@ class Table(NamedTuple):
     energy: FloatArray
 
 
-def criteria(problem: MultiProblem, model: ModelCosts, paths: Paths, rates: Sequence[float] | None) -> Costs:
+def criteria(problem: MultiProblem, model: ModelCosts, paths: Paths | Counts, rates: Sequence[float] | None) -> Costs:
     """The costs of ``model``; ``rates`` in pJ per ns. None: energy counts nothing."""
-    at, layers = paths.chiplet, model.layers
-    sram = [problem.instance.module.chiplets[c].sram_bytes for c in at]
+    layers, own = model.layers, paths.costs(model)
     weights = [(1.0, 0.0)] if rates is None else [(1.0, 0.0), (0.0, 1.0), *((rate, 1.0) for rate in rates)]
 
     def mixed(time: IntArray, energy: IntArray) -> FloatArray:
         return np.array([a * time.T + b * energy.T for a, b in weights], dtype=np.float64)
 
-    run = mixed(model.time[:, at], model.run_energy[:, at])
+    run = mixed(own.time, own.run_energy)
     received = problem.receive_time(model)
-    fits = np.zeros((len(at), layers), dtype=np.int64)
-    for k, limit in enumerate(sram):
-        if limit is not None:
+    fits = np.zeros((own.time.shape[1], layers), dtype=np.int64)
+    for k, limit in enumerate(paths.sram(problem).tolist()):
+        if limit < UNLIMITED:
             for j in range(layers):
                 need = np.cumsum(model.weights[j::-1]) + np.maximum.accumulate(model.need[j::-1])
                 fits[k, j] = j + 1 - int(np.count_nonzero(need <= limit))
     return Costs(
         run=np.concatenate([np.zeros((*run.shape[:2], 1)), np.cumsum(run, axis=2)], axis=2),
-        read=mixed(model.read_time[:, at], model.read_energy[:, at]),
-        write=mixed(model.write_time[:, at], model.write_energy[:, at]),
+        read=mixed(own.read_time, own.read_energy),
+        write=mixed(own.write_time, own.write_energy),
         send=mixed(model.send_time, model.send_energy),
         receive=mixed(received, np.zeros_like(received)),
         fits=fits,
@@ -102,7 +103,7 @@ def bottlenecks(edges: IntArray, q: int) -> FloatArray:
 def build(
     problem: MultiProblem,
     m: int,
-    paths: Paths,
+    paths: Paths | Counts,
     edges: IntArray,
     rates: Sequence[float] | None,
     deadline: Deadline,
@@ -144,7 +145,7 @@ class WholeTable(NamedTuple):
 def build_whole(
     problem: MultiProblem,
     m: int,
-    paths: Paths,
+    paths: Paths | Counts,
     grid: tuple[IntArray, FloatArray],
     rates: Sequence[float],
     deadline: Deadline,
@@ -173,7 +174,7 @@ class _Program:
         self,
         problem: MultiProblem,
         model: ModelCosts,
-        paths: Paths,
+        paths: Paths | Counts,
         edges: IntArray,
         ends: FloatArray,
         given: Sequence[float] | None,
@@ -189,24 +190,16 @@ class _Program:
         self.window = WindowCosts(
             edges.astype(np.float64), weight, np.array(rates, dtype=np.float64), float(model.q - 1)
         )
-        self.depth = np.zeros(paths.signatures, dtype=np.int64)
-        self.children: dict[int, list[int]] = {}
-        for s in range(paths.signatures):
-            before = int(paths.parent[s])
-            self.depth[s] = self.depth[before] + 1 if before >= 0 else 0
-            if self.depth[s] < self.layers:
-                self.children.setdefault(before, []).append(s)
-        most = min(int(self.depth.max()) + 1, self.layers)
-        size = len(costs.run)
         self.lanes = lanes_of(costs)
-        self.inner = np.empty((most, cells, self.layers, size * WIDE))
-        self.end = np.empty((cells, self.layers, size * WIDE))
-        self.slow = np.full((most + 1, 2, self.layers, WIDE), NONE)
+        shape = (cells, self.layers, len(costs.run) * WIDE)
+        #: Costs of a signature's ranges that end with it.
+        self.end = np.empty(shape)
         self.nested, self.last = np.full((cells, self.layers), NONE), np.full((cells, self.layers), NONE)
         self.low = np.empty((cells, self.layers, WIDE))
         self.stops = np.zeros(cells, dtype=np.int64)
-        self.reach = np.empty((most + 1, self.layers, WIDE, self.windows))
-        self.reach[0] = NONE
+        #: The least M of ranges that end with a signature, and energies of nothing.
+        self.write = np.full((self.layers, WIDE), NONE)
+        self.none = np.full((self.layers, WIDE, self.windows), NONE)
         # whole numbers up to 2^53 are exact, and so are their sums
         total = problem.most_energy + max(rates, default=0) * problem.most_time
         #: What rounding may have added to energies, pJ.
@@ -221,12 +214,8 @@ class _Program:
         none = np.zeros(self.layers * WIDE + 1, np.int64), np.zeros(0, np.int64), np.zeros(0)
         found: list[Steps] = [none] * self.paths.signatures
         self.stops = first_hopeless(self.costs, self.ends[1:], start)
-        stack = list(self.children[-1])
-        while stack:
-            deadline.check()
-            s = stack.pop()
-            found[s] = self._steps(s, start, whole)
-            stack += self.children.get(s, [])
+        for s, steps_of in self._all(start, deadline, whole):
+            found[s] = steps_of
         if not whole:
             return _joined(self.paths, found, start, self.layers, self.windows)
         signature = np.repeat(np.arange(len(found)), [len(cell) for _, cell, _ in found])
@@ -234,29 +223,76 @@ class _Program:
         cells, energies = (np.concatenate([one[x] for one in found]) for x in (1, 2))
         return signature, first, first + self.layers - 1, cells, energies
 
-    def _steps(self, s: int, start: int, whole: bool) -> Steps:
-        """The steps of one signature, after those of its parent."""
-        d, k = int(self.depth[s]), int(self.paths.kind[s])
-        before, inner = self.inner[d - 1], self.inner[d]
-        (send, _), (slow, write) = self.slow[d - 1], self.slow[d]
+    def _all(self, start: int, deadline: Deadline, whole: bool) -> Iterator[tuple[int, Steps]]:
+        """The steps of all signatures that the model has layers for, each after those of its parents."""
+        if isinstance(self.paths, Counts):
+            before: dict[int, Open] = {}
+            for d in range(min(self.paths.longest, self.layers)):
+                after = dict[int, Open]()
+                for s in np.flatnonzero(self.paths.depth == d).tolist():
+                    deadline.check()
+                    parents, after[s] = [before[p] for p in self.paths.parents[s]], self.open()
+                    yield s, self._steps(s, least_of(parents), after[s], start, whole)
+                before = after
+            return
+        children: dict[int, list[int]] = {}
+        for s, parent in enumerate(self.paths.parent.tolist()):
+            children.setdefault(parent, []).append(s)
+        ways = list[Open]()
+        stack = [(s, 0) for s in children[-1]]
+        while stack:
+            deadline.check()
+            s, depth = stack.pop()
+            if depth == len(ways):
+                ways.append(self.open())
+            yield s, self._steps(s, ways[depth - 1] if depth else None, ways[depth], start, whole)
+            if depth + 1 < self.layers:
+                stack += [(child, depth + 1) for child in children.get(s, [])]
+
+    def open(self) -> Open:
+        """Room for what follows of a signature."""
+        reach = np.empty((self.layers, WIDE, self.windows))
+        return Open(np.empty_like(self.end), np.full((self.layers, WIDE), NONE), reach)
+
+    def _steps(self, s: int, before: Open | None, after: Open, start: int, whole: bool) -> Steps:
+        """The steps of one signature, after those of its parents; ``after`` is written."""
+        k = int(self.paths.kind[s])
         if self.window.more > 0:
-            least_slowest(self.costs, k, start, d == 0, send, slow, write)
-        if d == 0:
-            first_segments(self.costs, k, start, self.ends, self.stops, inner, self.end)
+            send = after.slow if before is None else before.slow
+            least_slowest(self.costs, k, start, before is None, send, after.slow, self.write)
+        if before is None:
+            first_segments(self.costs, k, start, self.ends, self.stops, after.inner, self.end)
         elif self.both:
             given = self.costs, self.lanes, k, start, self.ends, self.stops
-            received_segments(*given, self.lows, before, inner, self.end)
+            received_segments(*given, self.lows, before.inner, after.inner, self.end)
         else:
-            more_segments(self.lanes, k, start, self.stops, self.lows, before, inner, self.end)
-        reach, room = (self.reach[0 if whole else d], self.reach[d + 1]), 4 * self.layers * WIDE
+            more_segments(self.lanes, k, start, self.stops, self.lows, before.inner, after.inner, self.end)
+        known = self.none if whole or before is None else before.reach
+        reach, room = (known, after.reach), 4 * self.layers * WIDE
         offsets = np.zeros(self.layers * WIDE + 1, np.int64)
         while True:
             cell, energy = np.empty(room, np.int64), np.empty(room)
             ranges = self.stops, (start, whole), self.ends
-            count = steps(self.end, self.low, write, *ranges, self.window, reach, offsets, cell, energy)
+            count = steps(self.end, self.low, self.write, *ranges, self.window, reach, offsets, cell, energy)
             if count >= 0:
                 return offsets, cell[:count].copy(), energy[:count].copy()
             room *= 4
+
+
+class Open(NamedTuple):
+    """What may follow of a signature, if its last segment sends: costs ``inner`` [cells, L, lanes], least M ``slow``
+    [L, WIDE], and the least energies so far, ``reach`` [L, WIDE, cells of windows]."""
+
+    inner: FloatArray
+    slow: FloatArray
+    reach: FloatArray
+
+
+def least_of(several: Sequence[Open]) -> Open | None:
+    """The least of each entry; None of none."""
+    if len(several) < 2:
+        return several[0] if several else None
+    return Open._make(reduce(np.minimum, columns) for columns in zip(*several, strict=True))
 
 
 #: Steps of a signature: where those of each (last, first layer) begin, their cells of windows, their energies.
@@ -319,7 +355,7 @@ def merged(
     return count
 
 
-def _joined(paths: Paths, found: Sequence[Steps], start: int, layers: int, windows: int) -> Entries:
+def _joined(paths: Paths | Counts, found: Sequence[Steps], start: int, layers: int, windows: int) -> Entries:
     """Entries that no smaller group of signatures has, sorted by layers."""
     sizes = np.cumsum([0, *(len(cell) for _, cell, _ in found)])
     offsets = np.stack([offset for offset, _, _ in found])

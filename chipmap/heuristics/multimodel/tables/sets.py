@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.heuristics.multimodel.tables.counts import Counts, Vectors
 from chipmap.heuristics.multimodel.tables.paths import Paths
 from chipmap.instances.multimodel.problem import FloatArray
 from chipmap.kernels import njit
@@ -23,11 +24,37 @@ class Places(NamedTuple):
     signatures: int
     chiplets: int
 
+    @property
+    def sets(self) -> int:
+        """Number of sets."""
+        return 1 << self.chiplets
+
+    def fill(self, value: FloatArray, pause: float, sets: FloatArray) -> None:
+        """:func:`by_set`."""
+        by_set(self.mask, self.signature, value, pause, sets)
+
     def least(self, value: FloatArray, pause: float = np.inf) -> FloatArray:
         """[set, cell]: the least of paths within the set, and of a pause; ``value`` [signature, cell]."""
-        sets = np.empty((1 << self.chiplets, value.shape[1]))
-        by_set(self.mask, self.signature, value, pause, sets)
+        sets = np.empty((self.sets, value.shape[1]))
+        self.fill(value, pause, sets)
         return sets
+
+    def apart(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether two sets are disjoint."""
+        found: NDArray[np.bool_] = (one & other) == 0
+        return found
+
+    def side_by_side(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """:func:`side_by_side`."""
+        return np.array(side_by_side(left, right))
+
+    def together(self, sets: Sequence[FloatArray]) -> FloatArray:
+        """:func:`together`."""
+        return together(sets)
+
+    def divide(self, values: FloatArray) -> NDArray[np.int64]:
+        """:func:`divide`."""
+        return np.array(divide(values))
 
     def within(self, mask: int, value: FloatArray, most: int) -> list[tuple[float, int]]:
         """(value, position of the place) of at most so many least places within a set; ``value`` [signature]."""
@@ -35,8 +62,10 @@ class Places(NamedTuple):
         return [(float(values[at]), int(at)) for at in np.argsort(values, kind="stable")[:most] if values[at] < np.inf]
 
 
-def places(paths: Paths) -> Places:
-    """Masks of all paths with their signatures."""
+def places(paths: Paths | Counts) -> Places | Vectors:
+    """Masks of all paths with their signatures; vectors of all nodes."""
+    if isinstance(paths, Counts):
+        return paths.places()
     counts = [len(masks) for masks in paths.masks]
     signatures = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
     return Places(np.concatenate(paths.masks).astype(np.int64), signatures, len(counts), len(paths.types))

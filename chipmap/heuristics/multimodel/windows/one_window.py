@@ -18,11 +18,12 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.bounds import least_latency
+from chipmap.heuristics.multimodel.tables.counts import Counts
 from chipmap.heuristics.multimodel.tables.kernel import NONE, FloatArray
 from chipmap.heuristics.multimodel.tables.paths import Paths
 from chipmap.heuristics.multimodel.tables.ranges import build_whole
 from chipmap.heuristics.multimodel.tables.segmentation import Chain, Segmentation
-from chipmap.heuristics.multimodel.tables.sets import divide, places, side_by_side, together
+from chipmap.heuristics.multimodel.tables.sets import places
 from chipmap.instances.multimodel.problem import IntArray, MultiProblem, Segment
 
 #: Widths of the cells of windows and bottlenecks, as shares, round by round.
@@ -44,9 +45,11 @@ class Find(NamedTuple):
 
 
 class OneWindow:
-    """The program for one instance; C4 is that of a schedule with this window alone."""
+    """The program for one instance; C4 is that of a schedule with this window alone.
 
-    def __init__(self, problem: MultiProblem, paths: Paths) -> None:
+    With counts in place of paths it finds bounds and no windows."""
+
+    def __init__(self, problem: MultiProblem, paths: Paths | Counts) -> None:
         self.problem, self.paths, self.models = problem, paths, problem.models
         task, given = problem.instance.task, problem.instance.models
         #: Longest window in ns, most energy in pJ, latest end of each model in ns.
@@ -68,7 +71,7 @@ class OneWindow:
         rate = self.least / max(1, self.low)
         self.rates = [share * rate for share in RATES]
         parts = [(m, 0, model.layers - 1) for m, model in enumerate(models)]
-        self.chains = [Chain(problem, part, paths, self.rates) for part in parts]
+        self.chains = [Chain(problem, part, paths, self.rates) for part in parts] if isinstance(paths, Paths) else []
         self.best: int | None = None
 
     def run(self, best: int | None, deadline: Deadline) -> Iterator[Find]:
@@ -86,7 +89,7 @@ class OneWindow:
             edges = geometric(low - 1, high, ratio)
             tables = [self.table(p, edges, ratio, deadline) for p in range(len(self.models))]
             cells = _Cells(self, edges, tables)
-            tried = sorted(cells.alive(), key=cells.bound)[:TRIED]
+            tried = sorted(cells.alive(), key=cells.bound)[: TRIED if self.chains else 0]
             for t in tried:
                 deadline.check()
                 segments = self._window(cells, t)
@@ -102,7 +105,8 @@ class OneWindow:
         if high < low:
             yield Find(math.inf if self.best is None else self.best, None)
             return
-        yield from self._exactly(cells, deadline)
+        if self.chains:
+            yield from self._exactly(cells, deadline)
 
     def latest(self, low: int, high: int) -> int:
         """The longest window that may be better than the best."""
@@ -231,7 +235,7 @@ class _Cells:
         self.program, self.edges, self.tables = program, edges, tables
         self.places = places(program.paths)
         self.sets = [self.places.least(table) for table in tables]
-        self.energy = together(self.sets)
+        self.energy = self.places.together(self.sets)
 
     def bound(self, t: int) -> int:
         """No window of cell t is better."""
@@ -250,7 +254,8 @@ class _Cells:
     def choice(self, t: int) -> list[tuple[int, tuple[int, ...]]]:
         """Signature and path of each model at the least energy of cell t."""
         found, paths = [], self.program.paths
-        masks = divide(np.stack([np.ascontiguousarray(one[:, t]) for one in self.sets]))
+        assert isinstance(paths, Paths)
+        masks = self.places.divide(np.stack([np.ascontiguousarray(one[:, t]) for one in self.sets]))
         for table, mask in zip(self.tables, masks, strict=True):
             [(_, at)] = self.places.within(int(mask), table[:, t], 1)
             s = int(self.places.signature[at])
@@ -261,11 +266,12 @@ class _Cells:
         """[signatures, cells]: the most energy that model p may take for the window to be better than the best; −1
         where its least is more."""
         others = [sets for r, sets in enumerate(self.sets) if r != p]
-        rests = reduce(side_by_side, others)[::-1] if others else None
+        rests = reduce(self.places.side_by_side, others)[::-1] if others else None
         budget = np.full(len(self.energy), -1.0)
         for t in self.alive():
             budget[t] = min(self.program.budget(int(self.edges[t]) + 1), NONE)
         found = np.full(self.tables[p].shape, -1.0)
+        assert isinstance(self.program.paths, Paths)
         for s, masks in enumerate(self.program.paths.masks):
             rest = np.zeros(len(budget)) if rests is None else rests[masks].min(axis=0)
             room = budget - rest

@@ -1,0 +1,109 @@
+"""Numbers of chiplets in place of paths: bounds against all schedules of tiny instances, sets against plain loops."""
+
+from __future__ import annotations
+
+from itertools import product
+from random import Random
+
+import numpy as np
+import pytest
+
+from chipmap.deadline import Deadline
+from chipmap.heuristics.multimodel.tables import counts
+from chipmap.heuristics.multimodel.tables.counts import Vectors, module_counts
+from chipmap.heuristics.multimodel.tables.paths import module_paths
+from chipmap.heuristics.multimodel.windows.any_windows import AnyWindows
+from chipmap.heuristics.multimodel.windows.one_window import OneWindow
+from chipmap.instances.multimodel.generators import random_instance
+from chipmap.instances.multimodel.problem import multi_problem
+from chipmap.methods.chain import Turn
+from chipmap.methods.multimodel.column_bound import ColumnBound
+from chipmap.methods.multimodel.programs import columns
+from chipmap.run import Run, SolveOptions
+from chipmap.validation.multimodel.checker import check
+from tests.lanes import of_all
+from tests.multimodel.enumeration import combinations, schedules
+from tests.multimodel.random_instances import varied_instance
+from tests.multimodel.test_agreement import with_objective
+
+#: Combinations of parts in an instance, at most.
+MOST = 20_000
+#: Most nodes of types and of classes: types are told apart, classes, nothing.
+GROUPS = {"types": (10**6, 0), "classes": (0, 10**6), "none": (0, 0)}
+
+
+@pytest.mark.parametrize("groups", GROUPS)
+def test_no_bound_exceeds_the_optimum(groups: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of columns hold for all schedules; a single window's bounds are at most its optimum, and often near."""
+    monkeypatch.setattr(counts, "MOST_OF_TYPES", GROUPS[groups][0])
+    monkeypatch.setattr(counts, "MOST_NODES", GROUPS[groups][1])
+    random, compared, near = Random(44), 0, 0
+    while compared < of_all(60, few=8):
+        base = varied_instance(random)
+        if combinations(base) > MOST:
+            continue
+        known = with_objective(schedules(base), random.choice(("latency", "weighted", "edp")))
+        if known.optimum is None:
+            continue
+        compared += 1
+        problem, run = multi_problem(known.instance), Run(known.instance, SolveOptions(deterministic=True), check)
+        nodes = module_counts(problem)
+        assert nodes is not None
+        assert len(nodes.groups) == (1 if groups == "none" else len(nodes.groups))
+        program = ColumnBound(problem, Turn(run, Deadline()), nodes)
+        program.prove(program.stage(0.05))
+        assert all(line.value <= (line.rate * known.time + known.energy).min() for line in program.lines)
+        bounds = [program.told]
+        if problem.windows == 1:
+            found = list(OneWindow(problem, nodes).run(None, Deadline()))
+            assert all(find.segments is None for find in found)
+            bounds += [int(find.bound) for find in found if find.bound is not None]
+        assert max(bounds) <= known.optimum
+        near += max(bounds) >= 0.9 * known.optimum
+    assert near >= compared / 3, (near, compared)
+
+
+def test_large_modules_have_bounds_that_know_of_segments() -> None:
+    """Fourteen chiplets have too many paths to list; their numbers prove more than shares of layers do."""
+    instance = random_instance(
+        (9, 7), 2, 7, batch=4, seed=3, task={"objective": "weighted", "windows": 2, "watts": 99.0}
+    )
+    problem, run = multi_problem(instance), Run(instance, SolveOptions(deterministic=True), check)
+    assert module_paths(problem) is None
+    columns(problem, Turn(run, Deadline()))
+    assert max(bound.value for bound in run.bounds) > 1.02 * AnyWindows(problem).line(99_000.0).value
+
+
+@pytest.mark.parametrize("sizes", [(3,), (2, 3), (3, 1, 2)])
+def test_sets_of_numbers_are_what_loops_say(sizes: tuple[int, ...]) -> None:
+    """Sets within others, beside others, and which set each model gets."""
+    vectors = list(product(*map(range, sizes)))
+    number, random = {vector: at for at, vector in enumerate(vectors)}, np.random.default_rng(0)
+    mask = random.permutation(len(vectors))[: max(1, len(vectors) // 2)]
+    places = Vectors(mask, random.permutation(len(mask)), sizes)
+    value = random.integers(0, 9, (len(mask), 3)).astype(float)
+
+    def within(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+        return all(a <= b for a, b in zip(one, other, strict=True))
+
+    for vector in vectors:
+        own = [value[s] for k, s in zip(mask, places.signature, strict=True) if within(vectors[k], vector)]
+        np.testing.assert_array_equal(places.least(value, 7.0)[number[vector]], np.min([*own, [7.0] * 3], axis=0))
+        listed = places.within(number[vector], value[:, 0], len(mask))
+        assert sorted(amount for amount, _ in listed) == sorted(row[0] for row in own)
+    sets = [random.integers(0, 50, (len(vectors), 3)).astype(float) for _ in range(3)]
+    beside = places.side_by_side(sets[0], sets[1])
+    for vector in vectors:
+        rests = [(a, tuple(v - x for v, x in zip(vector, a, strict=True))) for a in vectors if within(a, vector)]
+        least = np.min([sets[0][number[a]] + sets[1][number[b]] for a, b in rests], axis=0)
+        np.testing.assert_array_equal(beside[number[vector]], least)
+    total = tuple(size - 1 for size in sizes)
+    for a, b in product(vectors, vectors):
+        fit = within(tuple(x + y for x, y in zip(a, b, strict=True)), total)
+        assert bool(places.apart(np.array([number[a]]), np.array([number[b]]))[0]) == fit
+    best = places.together(sets)
+    for cell in range(3):
+        costs = np.array([one[:, cell] for one in sets])
+        chosen = places.divide(costs)
+        assert sum(costs[m, at] for m, at in enumerate(chosen)) == best[cell]
+        assert within(tuple(np.sum([vectors[at] for at in chosen], axis=0).tolist()), total)
