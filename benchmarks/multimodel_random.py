@@ -104,7 +104,8 @@ def main() -> int:
         batch = f"{made.models[0].batch}/{made.models[0].mini_batch}"
         print(
             f"| {seed} | {counts} | {batch} | {len(made.module.chiplets)} | {made.task.windows} "
-            f"| {made.task.objective} | {row.objective} | {row.gap:.2%} | {row.proved} | {row.found} | {row.seconds:.0f} |",
+            f"| {made.task.objective} | {row.objective} | {row.gap:.2%} | {row.proved} | {row.found} "
+            f"| {row.seconds:.0f} |",
             flush=True,
         )
         print(seed, file=sys.stderr, flush=True)
