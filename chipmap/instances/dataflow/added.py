@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
-from chipmap.instances.dataflow.options import sums_ns, ticks_of
-from chipmap.instances.dataflow.parts import parts
+from chipmap.instances.dataflow.options import ticks_of
+from chipmap.instances.dataflow.parts import head_groups, parts
 from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.sharding import SUMMED, Layout, made_layout
+from chipmap.instances.dataflow.summed import sums_ns
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 
 IntArray = NDArray[np.int64]
@@ -68,10 +69,13 @@ def added_products(
     return tuple(found)
 
 
-def _layout(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme) -> tuple[Layout, Fraction]:
-    """How a product lies after its sum over chips."""
+def _layout(
+    instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme
+) -> tuple[Layout, Fraction, int]:
+    """How a product lies after its sum over chips, with the groups of chips that have other heads (0: none)."""
     here = parts(kernel, scheme, "physical", degrees.tensor, routed(instance, degrees))
-    return made_layout(kernel, scheme, "physical", degrees.tensor), here.output
+    groups = head_groups(kernel, degrees.tensor) if scheme == "OUTER_M" else 0
+    return made_layout(kernel, scheme, "physical", degrees.tensor), here.output, groups
 
 
 def _sum_numbers(schemes: Sequence[Scheme]) -> IntArray:

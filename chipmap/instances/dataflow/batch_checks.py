@@ -236,7 +236,8 @@ def check_peaks(instance: Instance) -> None:
     if instance.mode == "dfmodel" and divides_experts(instance):
         what = "names E, which divides experts, in mode dfmodel"
         raise InputError(what, "workload.kernels.schemes", "Set mode to physical, or leave E out.")
-    for scheme, does in (("K_N", "scatters sums by columns"), ("B", "splits samples")):
+    rows, sums = ("OUTER_M", "splits rows of each head"), ("OUTER_K", "splits sums of each head")
+    for scheme, does in (("K_N", "scatters sums by columns"), ("B", "splits samples"), rows, sums):
         if instance.mode == "dfmodel" and any(scheme in kernel.schemes for kernel in workload.kernels):
             what = f"names {scheme}, which {does}, in mode dfmodel"
             raise InputError(what, "workload.kernels.schemes", f"Set mode to physical, or leave {scheme} out.")

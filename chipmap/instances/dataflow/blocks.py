@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import NamedTuple
 
-from chipmap.instances.dataflow.parts import Parts
+from chipmap.instances.dataflow.parts import BY_HEADS, Parts, head_groups
 from chipmap.instances.dataflow.rates import of_attention
 from chipmap.instances.dataflow.system import Chip
 from chipmap.instances.dataflow.workload import Kernel, Scheme
@@ -27,12 +27,14 @@ def in_blocks(kernel: Kernel, chip: Chip) -> bool:
     return bool(chip.blocks) and kernel.kind == "gemm" and kernel.flop is None and not of_attention(kernel, chip)
 
 
-def product_sizes(kernel: Kernel, scheme: Scheme, own: Parts, samples: int) -> ProductSizes:
+def product_sizes(kernel: Kernel, scheme: Scheme, own: Parts, samples: int, chips: int = 1) -> ProductSizes:
     """The products of a micro-batch that one chip has of ``kernel``, of which it has the share ``own.work``.
 
     Experts are products of their own, as are samples of a kernel with ``outer`` above 1; else samples are columns, and
     terms of an update's sums.
     """
+    if scheme in BY_HEADS:
+        return _of_groups(kernel, scheme, own.work, samples, head_groups(kernel, chips))
     rows, share = kernel.outer * kernel.M, own.work
     samples = math.ceil(samples * share) if scheme == "B" else samples
     rows = math.ceil(rows * share) if scheme in ("OUTER", "M") else rows
@@ -49,6 +51,18 @@ def product_sizes(kernel: Kernel, scheme: Scheme, own: Parts, samples: int) -> P
         columns = -(-columns // experts)
     each = -(-rows // count)
     return ProductSizes(count * max(1, experts) * (samples if heads else 1), each, columns, inner)
+
+
+def _of_groups(kernel: Kernel, scheme: Scheme, share: Fraction, samples: int, groups: int) -> ProductSizes:
+    """The same where groups of chips share out heads, and the chips of a group rows or terms of each head."""
+    rows, inner = kernel.M, kernel.K
+    if scheme == "OUTER_M":
+        rows = math.ceil(rows * share * groups)
+    else:
+        inner = math.ceil(inner * share * groups)
+    if kernel.outer == 1:
+        return ProductSizes(1, rows, kernel.N * samples, inner)
+    return ProductSizes(kernel.outer // groups * samples, rows, kernel.N, inner)
 
 
 def block_flop(chip: Chip, one: ProductSizes) -> Fraction:

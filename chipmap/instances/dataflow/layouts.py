@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.joint import joint_ns, joint_swap_ns, neighbours, tensor_dimensions
 from chipmap.instances.dataflow.options import ticks_of
-from chipmap.instances.dataflow.parts import apart_by_samples, gatherers, has, heads_share, padded, parts
+from chipmap.instances.dataflow.parts import (
+    BY_HEADS,
+    apart_by_samples,
+    gatherers,
+    has,
+    head_groups,
+    needed_by_heads,
+    padded,
+    parts,
+)
 from chipmap.instances.dataflow.routed import routed, routing_ns
 from chipmap.instances.dataflow.sharding import collective_ns, made_layout, taken_layout
 from chipmap.instances.dataflow.sizes import output_bytes
@@ -76,9 +85,15 @@ def change_ns(instance: DataflowInstance, degrees: Degrees, maker: End, reader: 
     if taken == "RR":
         return gathered
     work = parts(*reader, mode, chips, at).work
-    needed = max(work, heads_share(maker[0], chips)) if reader[1] == "OUTER" and mode == "physical" else work
-    samples = mode == "physical" and reader[1] != "OUTER" and apart_by_samples(*maker, chips)
-    if made == taken and not samples:
+    by_heads = mode == "physical" and (reader[1] == "OUTER" or (reader[1] in BY_HEADS and taken == "SR"))
+    if by_heads and reader[1] in BY_HEADS:
+        work = Fraction(1, head_groups(reader[0], chips))
+    needed = max(work, needed_by_heads(maker[0], *reader, chips)) if by_heads else work
+    samples = mode == "physical" and not by_heads and apart_by_samples(*maker, chips)
+    if made == taken == "HR":
+        if (held, head_groups(maker[0], chips)) == (work, head_groups(reader[0], chips)):
+            return Fraction(0)
+    elif made == taken and not samples:
         if has(held, work, chips) and has(held, needed, chips):
             return Fraction(0)
         among = gatherers(held, needed, chips) if has(needed, work, chips) else chips

@@ -28,15 +28,13 @@ from chipmap.instances.dataflow.batch import (
 )
 from chipmap.instances.dataflow.blocks import block_flop, in_blocks, product_sizes
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
-from chipmap.instances.dataflow.joint import joint_ns, neighbours, tensor_dimensions
-from chipmap.instances.dataflow.parts import Parts, padded, parts, sums_of_heads
+from chipmap.instances.dataflow.parts import Parts, parts
 from chipmap.instances.dataflow.plans import shared_by_plans
 from chipmap.instances.dataflow.rates import dram_rate, efficiency, fetch_rate, peak
 from chipmap.instances.dataflow.replicas import scattered_ns, shared, step_ns
 from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.sharding import (
     SUMMED,
-    Collective,
     exchange_ns,
     published_exchange_ns,
     refuse_scheme,
@@ -49,8 +47,8 @@ from chipmap.instances.dataflow.sizes import (
     flop,
     output_bytes,
     read_weights,
-    statistics_bytes,
 )
+from chipmap.instances.dataflow.summed import sums_ns
 from chipmap.instances.dataflow.tiles import least_area, shares
 from chipmap.instances.dataflow.uneven import Held, with_more
 from chipmap.instances.dataflow.workload import Kernel, Scheme
@@ -326,7 +324,7 @@ def _compute(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, schem
         return least_area(shares(kernel, scheme, instance, degrees), chip.tiles)
     own = parts(kernel, scheme, instance.mode, degrees.tensor, routed(instance, degrees))
     if in_blocks(kernel, chip):
-        work = block_flop(chip, product_sizes(kernel, scheme, own, task.samples))
+        work = block_flop(chip, product_sizes(kernel, scheme, own, task.samples, degrees.tensor))
     else:
         work = flop(kernel) * task.samples * own.work
         work /= efficiency(kernel, chip, work)
@@ -377,24 +375,3 @@ def _exchange(instance: DataflowInstance, degrees: Degrees, kernel: Kernel) -> F
     if instance.mode == "dfmodel" and kernel.exchange == "all_to_all":
         return published_exchange_ns(each, dimensions)
     return max((exchange_ns(kernel.exchange, each, dimension) for dimension in dimensions), default=Fraction(0))
-
-
-def sums_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme: Scheme) -> Fraction:
-    """Nanoseconds of the collective that ends a K-split: an all-reduce, or a reduce-scatter, of the whole output with
-    its padding; of the sums of heads that several chips have terms of; of statistics of columns whose rows are
-    split."""
-    here = parts(kernel, scheme, instance.mode, degrees.tensor, routed(instance, degrees))
-    whole = output_bytes(kernel, instance) * padded(here.output)
-    ends: dict[Scheme, Collective] = {"K": "all_reduce", "K_RS": "reduce_scatter", "K_N": "reduce_scatter"}
-    collective = ends.get(scheme, "none")
-    factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
-    dimensions = tensor_dimensions(instance, degrees)
-    if scheme == "M" and instance.mode == "physical" and kernel.statistics:
-        collective, whole = "all_reduce", statistics_bytes(kernel, instance)
-    heads = sums_of_heads(kernel, scheme, instance.mode, degrees.tensor)
-    if heads == "reduce_scatter":
-        dimensions = neighbours(dimensions, degrees.tensor // kernel.heads)
-        collective, whole = heads, whole / kernel.heads
-    elif heads:
-        collective = heads
-    return joint_ns(collective, whole, dimensions, factor)

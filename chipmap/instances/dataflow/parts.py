@@ -34,6 +34,23 @@ class Routed(NamedTuple):
 ALONE = Routed()
 
 
+#: Schemes that split heads among groups of chips, and rows or sums of each head within a group.
+BY_HEADS: tuple[Scheme, ...] = ("OUTER_M", "OUTER_K")
+
+
+def head_groups(kernel: Kernel, chips: int) -> int:
+    """g, the groups of chips among which BY_HEADS splits heads: the most that divide chips and heads of the cache."""
+    return math.gcd(chips, kernel.fetch_outer or kernel.outer)
+
+
+def _in_groups(kernel: Kernel, scheme: Scheme, chips: int) -> Parts:
+    """A g-th of the heads, and of each the rows or sums of one of the t = chips / g chips of a group, as far as there
+    are such. Sums are scattered by rows within the group."""
+    groups = head_groups(kernel, chips)
+    within = _share(kernel.M if scheme == "OUTER_M" else kernel.K, chips // groups) / groups
+    return Parts(within, within, within, within if scheme == "OUTER_M" else _share(kernel.outer * kernel.M, chips))
+
+
 def splits_tokens(kernel: Kernel, scheme: Scheme, mode: CostMode) -> bool:
     """Whether a scheme splits tokens, for which every chip needs all parameters: N in mode ``physical``.
 
@@ -55,6 +72,8 @@ def parts(kernel: Kernel, scheme: Scheme, mode: CostMode, chips: int, routed: Ro
         return Parts(*[Fraction(1)] * 4)
     if scheme == "B":
         return Parts(*[_share(routed.samples, chips)] * 4)
+    if scheme in BY_HEADS:
+        return _in_groups(kernel, scheme, chips)
     if scheme == "E":
         own = _share(kernel.experts, chips * routed.replicas)
         work = routed.replicas * min(Fraction(1), routed.load * own)
@@ -96,6 +115,13 @@ def apart_by_samples(maker: Kernel, scheme: Scheme, chips: int) -> bool:
     """Whether a chip that has some of ``outer`` heads, those of each of several samples, lacks samples of its rows."""
     of_samples = maker.phase == "forward" and 0 < maker.heads < maker.outer
     return scheme == "OUTER" and of_samples and maker.heads % chips != 0
+
+
+def needed_by_heads(maker: Kernel, reader: Kernel, scheme: Scheme, chips: int) -> Fraction:
+    """The share of a split tensor that a chip of a reader by heads needs beside its own share of the work: whole heads
+    of the tensor, those of its group under BY_HEADS."""
+    groups = head_groups(reader, chips) if scheme in BY_HEADS else chips
+    return max(heads_share(maker, groups), Fraction(1, groups) if scheme in BY_HEADS else Fraction(0))
 
 
 def heads_share(maker: Kernel, chips: int) -> Fraction:

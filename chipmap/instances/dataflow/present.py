@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.layouts import Changes, End, change_ns
 from chipmap.instances.dataflow.options import kinds, ticks_of
-from chipmap.instances.dataflow.parts import apart_by_samples, has, heads_share, parts
+from chipmap.instances.dataflow.parts import BY_HEADS, apart_by_samples, has, head_groups, needed_by_heads, parts
 from chipmap.instances.dataflow.plans import shared_by_plans
 from chipmap.instances.dataflow.rates import dram_rate
 from chipmap.instances.dataflow.routed import routed
@@ -29,8 +29,9 @@ IntArray = NDArray[np.int64]
 
 
 class Need(NamedTuple):
-    """The layout in which a kernel reads a tensor, the share of it that a chip needs, the experts of which it is (0: it
-    isn't), and whether it is of heads that aren't rows of all ``samples``."""
+    """The layout in which a kernel reads a tensor, the share of it that a chip needs, the experts of which it is or the
+    groups of chips with heads of their own (0: neither), and whether it is of heads that aren't rows of all
+    ``samples``."""
 
     layout: Layout
     share: Fraction
@@ -45,6 +46,8 @@ class Need(NamedTuple):
             return False
         if self.layout == "EE":
             return self.experts == other.experts
+        if self.layout == "HR":
+            return (self.experts, self.share) == (other.experts, other.share)
         return has(self.share, other.share, degrees.tensor)
 
 
@@ -54,8 +57,10 @@ def need(instance: DataflowInstance, degrees: Degrees, maker: Kernel, reader: Ke
     if layout == "RR":
         return Need(layout, Fraction(1))
     share = parts(reader, scheme, instance.mode, degrees.tensor, routed(instance, degrees)).work
-    if layout == "SR" and scheme == "OUTER":
-        share = max(share, heads_share(maker, degrees.tensor))
+    if layout == "HR":
+        return Need(layout, share, head_groups(reader, degrees.tensor))
+    if layout == "SR" and (scheme == "OUTER" or scheme in BY_HEADS):
+        share = max(share if scheme == "OUTER" else Fraction(0), needed_by_heads(maker, reader, scheme, degrees.tensor))
         return Need(layout, share, samples=apart_by_samples(maker, "OUTER", degrees.tensor))
     return Need(layout, share, reader.experts if layout == "EE" else 0)
 

@@ -13,7 +13,7 @@ from chipmap.records import InputError, Record, counted
 KernelKind = Literal["gemm", "elementwise", "opaque"]
 Phase = Literal["forward", "backward"]
 #: How a kernel is split over the chips of a tensor-parallel group (paper, section IV; page, "Sharding").
-Scheme = Literal["OUTER", "M", "K", "K_RS", "N", "NONE", "E", "K_N", "B"]
+Scheme = Literal["OUTER", "M", "K", "K_RS", "N", "NONE", "E", "K_N", "B", "OUTER_M", "OUTER_K"]
 #: What a kernel sends to all chips of its stage, whatever its scheme (page, "Sharding").
 Exchange = Literal["none", "all_to_all", "broadcast"]
 
@@ -147,13 +147,25 @@ class Kernel(Record, frozen=True, kw_only=True, cache_hash=True):
         if "K_N" in self.schemes and self.kind != "gemm":
             what = f"{self.name!r} is no gemm, but its sums may be scattered by columns (K_N)"
             raise InputError(what, f"{where}.schemes", "Leave K_N out.")
-        if "B" in self.schemes and (self.has_parameters or self.phase == "backward" or self.experts):
-            what = f"{self.name!r} has parameters, experts or a backward phase, but its samples may be split (B)"
-            raise InputError(what, f"{where}.schemes", "Leave B out.")
+        self._check_activations(where)
         if self.operand and (self.kind != "gemm" or self.weights):
             what = f"{self.name!r} is no gemm of two activations, but names its operand {self.operand!r}"
             raise InputError(what, f"{where}.operand", "Leave it out.")
         self._check_exchanges(where)
+
+    def _check_activations(self, where: str) -> None:
+        """Raise :class:`InputError` for schemes of forward kernels without parameters where it is another one."""
+        for scheme, split in (("B", "samples"), ("OUTER_M", "rows of each head"), ("OUTER_K", "sums of each head")):
+            if scheme in self.schemes and (self.has_parameters or self.phase == "backward" or self.experts):
+                what = f"{self.name!r} has parameters, experts or a backward phase, but its {split} may be split"
+                raise InputError(f"{what} ({scheme})", f"{where}.schemes", f"Leave {scheme} out.")
+            if (
+                scheme in self.schemes
+                and scheme != "B"
+                and (self.kind == "opaque" or (scheme, self.kind) == ("OUTER_K", "elementwise"))
+            ):
+                what = f"{self.name!r} ({self.kind}) has none, but its {split} may be split ({scheme})"
+                raise InputError(what, f"{where}.schemes", f"Leave {scheme} out.")
 
     def _check_exchanges(self, where: str) -> None:
         """Raise :class:`InputError` where what exchanges follow from makes no sense."""

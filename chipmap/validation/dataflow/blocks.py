@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import facts
+from chipmap.validation.dataflow import facts, grouped
 from chipmap.validation.decimals import written
 
 
@@ -32,6 +32,10 @@ def _products(
     share, samples = facts.share(kernel, scheme, instance, degrees), instance.task.samples
     height, width, terms = kernel.outer * kernel.M, kernel.N, kernel.K
     times = 1
+    if scheme in grouped.GROUPED:
+        heads, part = kernel.outer // grouped.groups(kernel, degrees), grouped.within(kernel, scheme, degrees)
+        rows, terms = (_up(kernel.M * part), terms) if scheme == "OUTER_M" else (kernel.M, _up(terms * part))
+        return (heads * samples, rows, width, terms) if kernel.outer > 1 else (1, rows, width * samples, terms)
     if scheme == "B":
         samples = _up(samples * share)
     if kernel.update:

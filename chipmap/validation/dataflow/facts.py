@@ -15,12 +15,13 @@ from graphlib import TopologicalSorter
 from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import rates
+from chipmap.validation.dataflow import grouped, rates
 from chipmap.validation.dataflow.once import once
 from chipmap.validation.decimals import written
 
-#: Picoseconds, the family's tick, per nanosecond.
+#: Picoseconds, the family's tick, per nanosecond; layouts that schemes leave, but for rows split.
 PS = 1000
+LEFT = {"N": "RS", "K_N": "RS", "K": "RR", "NONE": "RR", "E": "EE", "B": "BS", "OUTER_M": "HR"}
 
 
 def up(nanoseconds: Fraction) -> int:
@@ -79,6 +80,8 @@ def share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: D
     if scheme == "E":
         fullest = own_experts(kernel, degrees) * written(instance.task.expert_load)
         return degrees.expert * min(fullest, Fraction(1))
+    if scheme in grouped.GROUPED:
+        return grouped.share(kernel, scheme, degrees)
     counted = {"OUTER": kernel.outer, "M": kernel.outer * kernel.M, "N": kernel.N}.get(scheme, kernel.K)
     if scheme == "B":
         counted = instance.task.samples
@@ -96,7 +99,7 @@ def output_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, deg
         return share(kernel.replace(outer=kernel.heads), "M", instance, degrees)
     if scheme == "E" and kernel.update:
         return own_experts(kernel, degrees)
-    scattered: dict[Scheme, Scheme] = {"K_RS": "M", "K_N": "N"}
+    scattered: dict[Scheme, Scheme] = {"K_RS": "M", "K_N": "N", "OUTER_K": "M"}
     return share(kernel, scattered.get(scheme, scheme), instance, degrees)
 
 
@@ -167,13 +170,8 @@ def weights_read(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, deg
 
 
 def made(scheme: Scheme) -> str:
-    """Layout of the output: rows split (SR), columns split (RS), or all of it on every chip (RR); columns where their
-    experts are (EE); or whole samples (BS)."""
-    return (
-        "RS"
-        if scheme in {"N", "K_N"}
-        else {"OUTER": "SR", "M": "SR", "K": "RR", "K_RS": "SR", "NONE": "RR", "E": "EE", "B": "BS"}[scheme]
-    )
+    """Layout of the output: rows or columns split (SR, RS), all (RR), by experts (EE), samples (BS), in groups (HR)."""
+    return LEFT.get(scheme, "SR")
 
 
 def heads_in_common(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: Degrees) -> int:
@@ -198,6 +196,8 @@ def taken(kernel: Kernel, scheme: Scheme, mode: CostMode, maker: Kernel) -> str:
         parts = {"M": maker.name != kernel.operand, "N": maker.name == kernel.operand}
         if scheme in parts:
             return "SR" if parts[scheme] else "RR"
+    if scheme in grouped.GROUPED:
+        return grouped.reads(kernel, scheme, maker)
     if kernel.kind == "gemm" and kernel.weights:
         outer = "SR" if mode == "dfmodel" else "RR"
         by_sums = {"K": "SR", "K_RS": "SR", "K_N": "SR"}

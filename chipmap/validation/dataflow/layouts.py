@@ -8,7 +8,7 @@ from fractions import Fraction
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import facts, joint, rates
+from chipmap.validation.dataflow import facts, grouped, joint, rates
 from chipmap.validation.dataflow.once import once
 
 #: A kernel with its scheme.
@@ -28,16 +28,34 @@ def change(maker: End, reader: End, instance: DataflowInstance, degrees: Degrees
     size = facts.batched_output(maker[0], instance) * facts.padding(*maker, instance, degrees)
     if "RR" in (before, after):
         return plain(before, after, size, links)
-    held, needed = facts.output_share(*maker, instance, degrees), facts.share(*reader, instance, degrees)
-    heads = least_heads(maker[0], degrees) if reader[1] == "OUTER" and instance.mode == "physical" else needed
-    lacks = reader[1] != "OUTER" and lacks_samples(*maker, instance, degrees)
-    if before == after and not lacks:
+    held, needed, heads = facts.output_share(*maker, instance, degrees), *wanted(maker[0], reader, instance, degrees)
+    lacks = not by_heads(reader, after) and lacks_samples(*maker, instance, degrees)
+    if before == after == "HR":
+        if (held, grouped.groups(maker[0], degrees)) == (needed, grouped.groups(reader[0], degrees)):
+            return Fraction(0)
+    elif before == after and not lacks:
         return missing(maker[0], held, (needed, heads), instance, links)
     gather = joint.reduce_scatter(size, links)
     across = plain(before, after, size, links)
     if instance.mode == "physical":
         across = joint.to_each(facts.batched_output(maker[0], instance) * max(held, needed, heads), links)
     return across if degrees.tensor * held == degrees.tensor * needed == 1 else max(across, gather)
+
+
+def by_heads(reader: End, after: str) -> bool:
+    """Whether a reader needs whole heads of what it reads in this layout."""
+    return reader[1] == "OUTER" or (reader[1] in grouped.GROUPED and after == "SR")
+
+
+def wanted(maker: Kernel, reader: End, instance: DataflowInstance, degrees: Degrees) -> tuple[Fraction, Fraction]:
+    """The parts of a tensor that a chip of the reader needs: by its own sizes, and by whole heads (0: unsaid)."""
+    own = facts.share(*reader, instance, degrees)
+    if instance.mode == "dfmodel" or not by_heads(reader, facts.taken(*reader, instance.mode, maker)):
+        return own, own
+    if reader[1] == "OUTER":
+        return own, least_heads(maker, degrees.tensor)
+    groups = grouped.groups(reader[0], degrees)
+    return Fraction(1, groups), least_heads(maker, groups)
 
 
 @once
@@ -47,6 +65,12 @@ def added_up(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees
     links = joint.group(instance, degrees)
     if scheme == "M":
         return joint.all_reduce(statistics(kernel, instance), links, 2)
+    if scheme in grouped.GROUPED:
+        inside, groups = joint.few(links, grouped.among(kernel, degrees)), grouped.groups(kernel, degrees)
+        if scheme == "OUTER_M":
+            return joint.all_reduce(statistics(kernel, instance) / groups, inside, 2)
+        padded = facts.batched_output(kernel, instance) * facts.padding(kernel, scheme, instance, degrees)
+        return joint.reduce_scatter(padded / groups, inside)
     shared, size = facts.heads_in_common(kernel, scheme, instance, degrees), facts.batched_output(kernel, instance)
     if shared == 0:
         return joint.all_reduce(size, links, 2)
@@ -77,12 +101,13 @@ def missing(
     return joint.reduce_scatter(size * (held * -(-1 // held)), links)
 
 
-def least_heads(maker: Kernel, degrees: Degrees) -> Fraction:
-    """The least part of a tensor that has all rows of one chip's heads; 0 where nothing says how many heads it has."""
+def least_heads(maker: Kernel, chips: int) -> Fraction:
+    """The least part of a tensor that has all rows of the heads of one of so many chips; 0 where nothing says how many
+    heads it has."""
     heads = maker.outer if maker.outer > 1 else 0
     if maker.heads and (maker.phase == "backward" or maker.outer == 1):
         heads = maker.heads
-    return Fraction(-(-heads // degrees.tensor), heads) if heads else Fraction(0)
+    return Fraction(-(-heads // chips), heads) if heads else Fraction(0)
 
 
 def statistics(kernel: Kernel, instance: DataflowInstance) -> Fraction:

@@ -15,8 +15,8 @@ from typing import NamedTuple, Protocol
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import facts
-from chipmap.validation.dataflow.layouts import End, change, least_heads
+from chipmap.validation.dataflow import facts, grouped
+from chipmap.validation.dataflow.layouts import End, by_heads, change, wanted
 
 
 class Placed(Protocol):
@@ -56,7 +56,8 @@ class Mapped(Protocol):
 
 
 class Need(NamedTuple):
-    """What a kernel needs of a tensor: the kind of layout, a chip's share, of how many experts (0: it isn't)."""
+    """What a kernel needs of a tensor: the kind of layout, a chip's share, of how many experts, or of heads of how many
+    groups of chips (0: neither)."""
 
     kind: str
     share: Fraction
@@ -110,9 +111,10 @@ def running(mapping: Mapped) -> list[tuple[bool, int, int]]:
 def need(reader: End, maker: Kernel, instance: DataflowInstance, degrees: Degrees) -> Need:
     """What a reader needs of what ``maker`` makes: by heads whole ones, of every sample where it has several."""
     kind = facts.taken(*reader, instance.mode, maker)
-    share = Fraction(1) if kind == "RR" else facts.share(*reader, instance, degrees)
-    if kind == "SR" and reader[1] == "OUTER":
-        share = max(share, least_heads(maker, degrees))
+    if kind == "HR":
+        return Need(kind, facts.share(*reader, instance, degrees), grouped.groups(reader[0], degrees))
+    share = Fraction(1) if kind == "RR" else max(wanted(maker, reader, instance, degrees))
+    if kind == "SR" and by_heads(reader, kind):
         several = maker.phase == "forward" and 0 < maker.heads < maker.outer and maker.heads % degrees.tensor
         kind = "heads of samples" if several else kind
     return Need(kind, share, reader[0].experts if kind == "EE" else 0)
@@ -133,6 +135,8 @@ def has(held: Need, other: Need, degrees: Degrees) -> bool:
         return other.kind != "EE" or degrees.expert == 1
     if held.kind != other.kind:
         return False
+    if held.kind == "HR":
+        return held == other
     return held.experts == other.experts if held.kind == "EE" else facts.covers(held.share, other.share, degrees.tensor)
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import facts, joint
+from chipmap.validation.dataflow import facts, grouped, joint
 from chipmap.validation.dataflow.layouts import left
 from chipmap.validation.dataflow.present import Mapped
 
@@ -53,10 +53,10 @@ def alike(mapping: Mapped) -> set[tuple[int, int]]:
     """The edges to an adding kernel whose tensors lie as one that it names before."""
     found = set[tuple[int, int]]()
     for adder, makers in mapping.added:
-        seen = set[tuple[str, Fraction]]()
+        seen = set[tuple[str, Fraction, int]]()
         for u in makers:
             end, scene = mapping.end(u), (mapping.instance, mapping.degrees)
-            layout = left(*end, *scene), facts.output_share(*end, *scene)
+            layout = left(*end, *scene), facts.output_share(*end, *scene), grouped.left(*end, mapping.degrees)
             if layout in seen:
                 found.add((u, adder))
             seen.add(layout)

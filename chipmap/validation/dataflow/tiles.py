@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import facts
+from chipmap.validation.dataflow import facts, grouped
 from chipmap.validation.dataflow.once import once
 from chipmap.validation.decimals import written
 
@@ -53,14 +53,20 @@ def blocks(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: 
     if kernel.kind == "opaque":
         return math.ceil(facts.whole_flop(kernel) * samples * part / (2 * lanes * stages)), 1, 1
     rows = kernel.outer * kernel.M
-    if scheme in {"OUTER", "M"}:
+    if scheme in {"OUTER", "M", "OUTER_M"}:
         rows = math.ceil(rows * part)
+    if scheme == "OUTER_K":
+        rows, part = rows // grouped.groups(kernel, degrees), grouped.within(kernel, scheme, degrees)
     tokens = scheme == "E"  # a weight update has them in K, all else in N
     columns = math.ceil(kernel.N * part) if scheme == "N" or (tokens and not kernel.update) else kernel.N
     if kernel.kind == "elementwise":
         passes = max(_up(kernel.flop_per_element, 2 * stages), 1)
         return _up(rows, lanes), 1, columns * passes * samples
-    inner = math.ceil(kernel.K * part) if scheme in {"K", "K_RS", "K_N"} or (tokens and kernel.update) else kernel.K
+    inner = (
+        math.ceil(kernel.K * part)
+        if scheme in {"K", "K_RS", "K_N", "OUTER_K"} or (tokens and kernel.update)
+        else kernel.K
+    )
     pieces = 1 if kernel.update else _up(instance.workload.tokens, task.tile_tokens)
     return _up(rows, lanes), _up(_up(columns, pieces), stages), inner * pieces * samples
 

@@ -172,9 +172,18 @@ def _share(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
         return case.degrees.expert * min(Fraction(1), load * experts_part(case, kernel))
     if scheme == "B":
         return Fraction(math.ceil(Fraction(case.b, case.n)), case.b)
+    if scheme in ("OUTER_M", "OUTER_K"):
+        count, (g, t) = kernel.M if scheme == "OUTER_M" else kernel.K, groups(case, kernel)
+        return Fraction(math.ceil(Fraction(count, t)), g * count)
     rows = kernel.outer * kernel.M
     counted = {"OUTER": kernel.outer, "M": rows, "N": kernel.N, "K": kernel.K, "K_RS": kernel.K, "K_N": kernel.K}
     return _nth(case, kernel, counted[scheme])
+
+
+def groups(case: PageCase, kernel: Kernel) -> tuple[int, int]:
+    """g groups of t chips: as many as divide chips and heads of the cache ("Tokens of the context")."""
+    g = math.gcd(case.n, kernel.fetch_outer or kernel.outer)
+    return g, case.n // g
 
 
 def gradient_of_heads(case: PageCase, kernel: Kernel, scheme: str) -> tuple[str, int]:
@@ -205,7 +214,7 @@ def output_share(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
         return Fraction(1)
     if what == "scatter":
         return _nth(case, kernel, kernel.heads * kernel.M)
-    if scheme == "K_RS":
+    if scheme in ("K_RS", "OUTER_K"):
         return _nth(case, kernel, kernel.outer * kernel.M)
     if scheme == "K_N":
         return _nth(case, kernel, kernel.N)
@@ -324,6 +333,11 @@ def _blocks(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
         q *= b
     else:
         n *= b
+    if scheme in ("OUTER_M", "OUTER_K"):
+        g, t = groups(case, kernel)
+        q = q * kernel.outer // g
+        m, k = (math.ceil(Fraction(m, t)), k) if scheme == "OUTER_M" else (m, math.ceil(Fraction(k, t)))
+        return _best(case, q, m, n, k)
     rows = kernel.outer * m
     rows = math.ceil(rows * f) if scheme in ("OUTER", "M") else rows
     h = math.ceil(Fraction(rows, m))
@@ -336,6 +350,11 @@ def _blocks(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
         e = kernel.experts * (experts_part(case, kernel) if scheme == "E" else 1)
         q = q * math.ceil(e)
         n, k = (n, math.ceil(k / e)) if kernel.update else (math.ceil(n / e), k)
+    return _best(case, q, m, n, k)
+
+
+def _best(case: PageCase, q: int, m: int, n: int, k: int) -> Fraction:
+    """The same of q products of m × n sums of k terms, in the best blocks."""
     chip, found = case.instance.system.chip, list[Fraction]()
     for r, c, part in chip.blocks:
         b = q * math.ceil(Fraction(m, r)) * math.ceil(Fraction(n, c))

@@ -40,13 +40,13 @@ def in_order(mapped: Mapped) -> list[int]:
 def needed(case: PageCase, reader: End, maker: End) -> tuple[str, Fraction, int]:
     """A reader's need: kind of layout, share, number of experts."""
     kind = network.reads(case, reader, maker[0])
-    share = Fraction(1) if kind == "RR" else amounts.share(case, *reader)
-    if reader[1] == "OUTER" and kind == "SR":
+    if kind == "HR":
+        return kind, amounts.share(case, *reader), amounts.groups(case, reader[0])[0]
+    share = Fraction(1) if kind == "RR" else max(network.parts_needed(case, reader, maker[0]))
+    if network.whole_heads(case, reader, maker[0]) and kind == "SR":
         forward, outer, heads = maker[0].phase == "forward", maker[0].outer, maker[0].heads
         if forward and 0 < heads < outer and heads % case.n:
             kind = "heads of samples"
-        heads = outer if outer > 1 and (forward or not heads) else heads
-        share = max(share, Fraction(math.ceil(Fraction(heads, case.n)), heads)) if heads else share
     return kind, share, reader[0].experts if kind == "EE" else 0
 
 
@@ -55,6 +55,8 @@ def covers(case: PageCase, one: tuple[str, Fraction, int], other: tuple[str, Fra
         return other[0] != "EE" or case.degrees.expert == 1
     if one[0] != other[0]:
         return False
+    if one[0] == "HR":
+        return one == other
     return one[2] == other[2] if one[0] == "EE" else network.agree(one[1] * case.n, other[1] * case.n, case.n)
 
 
@@ -192,7 +194,11 @@ def lie_as_another(mapped: Mapped) -> set[tuple[int, int]]:
     found = set[tuple[int, int]]()
     for a, makers in mapped.added.items():
         layouts = [
-            (network.left(mapped.case, *mapped.end(u)), amounts.output_share(mapped.case, *mapped.end(u)))
+            (
+                network.left(mapped.case, *mapped.end(u)),
+                amounts.output_share(mapped.case, *mapped.end(u)),
+                amounts.groups(mapped.case, mapped.end(u)[0]) if mapped.end(u)[1] == "OUTER_M" else 0,
+            )
             for u in makers
         ]
         found |= {(u, a) for i, u in enumerate(makers) if layouts[i] in layouts[:i]}

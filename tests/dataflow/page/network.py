@@ -15,6 +15,7 @@ from tests.dataflow.page.collectives import a_few, collective, nested, over_grou
 #: A kernel with its scheme.
 End = tuple[Kernel, str]
 MADE = {"OUTER": "SR", "M": "SR", "K_RS": "SR", "N": "RS", "K_N": "RS", "K": "RR", "NONE": "RR", "E": "EE", "B": "BS"}
+MADE |= {"OUTER_M": "HR", "OUTER_K": "SR"}
 
 
 def sums(case: PageCase, kernel: Kernel, scheme: str) -> int:
@@ -26,6 +27,13 @@ def sums(case: PageCase, kernel: Kernel, scheme: str) -> int:
         total += over_group("all-reduce", size, links, 2 if case.physical else case.instance.task.all_reduce_factor)
     elif scheme in ("K_RS", "K_N"):
         total += over_group("gather", size * padding(amounts.output_share(case, kernel, scheme)), links)
+    elif scheme in ("OUTER_M", "OUTER_K"):
+        g, t = amounts.groups(case, kernel)
+        if scheme == "OUTER_M":
+            total += over_group("all-reduce", amounts.statistics(case, kernel) / g, a_few(links, t))
+        else:
+            each = size * padding(amounts.output_share(case, kernel, scheme)) / g
+            total += over_group("gather", each, a_few(links, t))
     elif scheme == "M" and case.physical:
         total += over_group("all-reduce", amounts.statistics(case, kernel), links)
     elif scheme == "OUTER":
@@ -87,6 +95,10 @@ def _fullest_cut(held: Fraction, links: list[Dimension]) -> Fraction:
 def reads(case: PageCase, reader: End, maker: Kernel) -> str:
     """The layout in which a kernel needs what ``maker`` makes."""
     kernel, scheme = reader
+    if scheme == "OUTER_M":
+        return "HR" if kernel.kind == "elementwise" else "SR"
+    if scheme == "OUTER_K":
+        return "HR" if (maker.outer, maker.M) == (kernel.outer, kernel.K) else "SR"
     if kernel.kind == "gemm" and kernel.weights:
         if scheme == "OUTER":
             return "RR" if case.physical else "SR"
@@ -116,9 +128,27 @@ def left(case: PageCase, kernel: Kernel, scheme: str) -> str:
 def _heads_of_samples(case: PageCase, maker: End, reader: End) -> bool:
     """Whether the maker's chips have heads of some samples, and the reader's need rows of all."""
     kernel, scheme = maker
-    if not case.physical or scheme != "OUTER" or reader[1] == "OUTER" or kernel.phase == "backward":
+    if not case.physical or scheme != "OUTER" or whole_heads(case, reader, kernel) or kernel.phase == "backward":
         return False
     return kernel.heads != 0 and kernel.heads < kernel.outer and kernel.heads % case.n != 0
+
+
+def whole_heads(case: PageCase, reader: End, maker: Kernel) -> int:
+    """Among how many chips, or groups of chips, a reader shares out whole heads of what it reads; 0: it doesn't."""
+    if reader[1] == "OUTER":
+        return case.n
+    if reader[1] in ("OUTER_M", "OUTER_K") and reads(case, reader, maker) == "SR":
+        return amounts.groups(case, reader[0])[0]
+    return 0
+
+
+def parts_needed(case: PageCase, reader: End, maker: Kernel) -> list[Fraction]:
+    """The parts of a split tensor that a chip of the reader needs."""
+    among = whole_heads(case, reader, maker)
+    found = [Fraction(1, among) if among and reader[1] != "OUTER" else amounts.share(case, *reader)]
+    if among and case.physical and (heads := _heads(case, maker)):
+        found.append(Fraction(math.ceil(Fraction(heads, among)), heads))
+    return found
 
 
 def _heads(case: PageCase, maker: Kernel) -> int:
@@ -133,13 +163,14 @@ def _moved(case: PageCase, maker: End, reader: End, links: list[Dimension]) -> F
     if made == "RR":
         return Fraction(0)
     n, size = case.n, amounts.tensor(case, maker[0])
-    held, needed = amounts.output_share(case, *maker), [amounts.share(case, *reader)]
+    held, needed = amounts.output_share(case, *maker), parts_needed(case, reader, maker[0])
     gather = over_group("gather", size * padding(held), links)
     if needs == "RR":
         return gather
-    if reader[1] == "OUTER" and case.physical and (heads := _heads(case, maker[0])):
-        needed.append(Fraction(math.ceil(Fraction(heads, n)), heads))
-    if made == needs and not _heads_of_samples(case, maker, reader):
+    alike = amounts.groups(case, maker[0]) == amounts.groups(case, reader[0])
+    if made == needs == "HR" and alike and [held] == needed:
+        return Fraction(0)
+    if made == needs != "HR" and not _heads_of_samples(case, maker, reader):
         if all(agree(held * n, one * n, n) for one in needed):
             return Fraction(0)
         most = max(needed)

@@ -25,8 +25,11 @@ def sizes(case: PageCase, kernel: Kernel, scheme: str) -> tuple[int, int, int]:
         return _up(amounts.flop(kernel) * case.b * part, 2 * wide * high), 1, 1
     b = int(case.b * part) if scheme == "B" else case.b
     rows, columns, inner = Fraction(kernel.outer * kernel.M), Fraction(kernel.N), Fraction(kernel.K)
-    if scheme in ("OUTER", "M"):
+    if scheme in ("OUTER", "M", "OUTER_M"):
         rows *= part
+    if scheme == "OUTER_K":
+        g, t = amounts.groups(case, kernel)
+        rows, inner = rows / g, Fraction(math.ceil(Fraction(kernel.K, t)))
     if scheme == "N" or (scheme == "E" and not kernel.update):
         columns *= part
     if scheme in ("K", "K_RS", "K_N") or (scheme == "E" and kernel.update):

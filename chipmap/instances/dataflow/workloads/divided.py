@@ -41,6 +41,32 @@ def by_samples(kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
     return tuple(found)
 
 
+def by_context(kernels: Sequence[Kernel], edges: Sequence[tuple[str, str]]) -> tuple[Kernel, ...]:
+    """The forward kernels of a layer (mode ``physical``) with OUTER_M and OUTER_K for attention: the softmax, the
+    products that it reads, what is done to each head behind it, and the products that read that. All share out the
+    heads of the cache."""
+    named = {kernel.name: kernel for kernel in kernels}
+    of_heads = {name for name, one in named.items() if one.statistics and one.outer > 1 and one.phase == "forward"}
+    found: dict[str, Scheme] = dict.fromkeys(of_heads, "OUTER_M")
+    cached = {name: named[maker].fetch_outer for maker, name in edges if name in of_heads}
+    for maker, reader in edges:  # makers stand before readers
+        if reader in of_heads:
+            found[maker] = "OUTER_M"
+        if maker in cached and named[reader].phase == "forward":
+            element = named[reader].kind == "elementwise"
+            found[reader] = "OUTER_M" if element else "OUTER_K"
+            cached |= {reader: cached[maker]} if element else {}
+    return tuple(
+        kernel.replace(
+            schemes=(*schemes(kernel, "physical"), found[kernel.name]),
+            fetch_outer=cached.get(kernel.name, kernel.fetch_outer),
+        )
+        if kernel.name in found
+        else kernel
+        for kernel in kernels
+    )
+
+
 def by_tokens(kernels: Sequence[Kernel], edges: Sequence[tuple[str, str]]) -> tuple[Kernel, ...]:
     """The kernels of a layer (mode ``physical``) with the schemes that split tokens, beside those that they have.
 

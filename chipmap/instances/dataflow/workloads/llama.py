@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from chipmap.instances.dataflow.workload import Workload
 from chipmap.instances.dataflow.workloads.backward import add_backward, add_ends
-from chipmap.instances.dataflow.workloads.divided import by_samples, by_tokens
+from chipmap.instances.dataflow.workloads.divided import by_context, by_samples, by_tokens
 from chipmap.instances.dataflow.workloads.layer import RMS_NORM, SOFTMAX, Count, Layer, Repeats, WordBytes
 from chipmap.instances.dataflow.workloads.staged_ends import with_staged_ends
 from chipmap.records import InputError
@@ -67,6 +67,7 @@ def llama_network(
     split_tokens: bool = False,
     staged_ends: bool = False,
     split_samples: bool = False,
+    split_context: bool = False,
 ) -> Workload:
     """Llama layers: ``forward`` and ``prefill`` of ``tokens`` tokens, ``decode`` of as many after ``context`` others.
     Without ``tokens`` a decode step has one, the others 2,048.
@@ -78,7 +79,7 @@ def llama_network(
     backward kernels of a forward step; ``ends`` the embedding of ``words`` words and the head that ranks them, an equal
     part in every layer, ``staged_ends`` as kernels of the pipeline's first and last stage instead. With
     ``split_tokens`` chips may share out tokens, too (page, "Parallelism"), with ``split_samples`` whole samples of the
-    attention (page, "Tensor parallelism over several dimensions").
+    attention, with ``split_context`` the tokens of its context (page, "Tensor parallelism over several dimensions").
     """
     own = LLAMA.get(model)
     given = (hidden, heads, kv_heads, ffn, layers, words if words is not None or ends or staged_ends or own else 0)
@@ -101,6 +102,7 @@ def llama_network(
     feed_forward(layer, size.hidden, size.ffn, gated, extras)
     carries = around(layer, step, size.words if ends else 0, size.layers, backward, word_bytes)
     kernels = by_tokens(layer.kernels, layer.edges) if split_tokens else tuple(layer.kernels)
+    kernels = by_context(kernels, layer.edges) if split_context else kernels
     made = Workload(
         name=f"{model or f'llama-{size.hidden}-{size.layers}'}-{step}",
         kernels=by_samples(kernels) if split_samples else kernels,
