@@ -41,7 +41,7 @@ def run(case: TinyCase, method: Method, **options: Any) -> Result:
 LONG = ("wafer/search", "placement/metis", "multimodel/scar-evolutionary")
 #: How many cases a method is asked at least, as far as there are more, and the best chain. The long lane asks the chain
 #: all of them, and so it asks every model (:mod:`tests.conformance.test_models`).
-ENOUGH, OF_THE_BEST = of_all(12, few=5), of_all(10**6, few=16)
+ENOUGH, OF_THE_BEST = of_all(12, few=4), of_all(10**6, few=12)
 #: Of how many cases a method is asked one, where it is asked twice or without time.
 SELDOM = 12 if lanes.LONG else 24
 

@@ -114,7 +114,7 @@ print(found.objective, found.bound, found.solution)
 def test_deterministic_search_is_the_same_in_every_process() -> None:
     """Whatever the hash seed and the number of threads."""
     found = set()
-    for seed, threads in (("0", "1"), ("1", "2"), ("77", "1")):
+    for seed, threads in (("0", "1"), ("77", "2")):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "NUMBA_NUM_THREADS": threads}
         command = [sys.executable, "-c", PROCESS, threads]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
