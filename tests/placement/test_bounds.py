@@ -15,6 +15,7 @@ from chipmap.heuristics.placement.bounds import simple as bounds
 from chipmap.heuristics.placement.bounds.packing import bins, packing
 from chipmap.instances.placement import Links, PlacementInstance
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
+from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.validation.brute_force import brute_force
 from chipmap.validation.placement.checker import check
 from tests.placement.random_instances import made, tiny_instance
@@ -131,6 +132,22 @@ def test_memory_forces_a_transfer() -> None:
         windows = bounds.heads_and_tails(problem, Deadline())
         assert packing(problem, windows, 0, problem.horizon, Deadline()) == bound
         assert brute_force(instance, check)[0] == max(bound, 15)
+
+
+def test_parts_on_one_device_share_a_copy() -> None:
+    """Two operations of 4 bytes that read the same 10 bytes fit on a device of 18, another one of 15 on the second."""
+    names, held = ("v0", "v1", "v2"), (4, 4, 15)
+    operations = [Operation(name=name, kind="op", weight_bytes=size) for name, size in zip(names, held, strict=True)]
+    operations.append(Operation(name="shared", kind="weight", role="constant"))
+    tensors = [Tensor(producer=v, readers=(), bytes=0) for v in range(3)]
+    graph = OperationGraph.checked("shared", operations, [*tensors, Tensor(producer=3, readers=(0, 1), bytes=10)])
+    rows = [(4, 0, 0)] * 4
+    instance = made(rows, [], memory=18, task={"memory": "static"}).replace(graph=graph)
+    instance.check()
+    problem = placement_problem(instance)
+    windows = bounds.heads_and_tails(problem, Deadline())
+    assert brute_force(instance, check)[0] == 8
+    assert packing(problem, windows, 0, problem.horizon, Deadline()) <= 8
 
 
 def test_bins_of_random_sizes() -> None:

@@ -21,7 +21,7 @@ import numpy as np
 
 from chipmap.heuristics.placement.bounds import price_bound
 from chipmap.heuristics.placement.bounds import simple as lower
-from chipmap.heuristics.placement.bounds.packing import NONE, bins
+from chipmap.heuristics.placement.bounds.packing import NONE, needed
 from chipmap.heuristics.placement.bounds.simple import HeadsAndTails
 from chipmap.heuristics.placement.keys import latest
 from chipmap.heuristics.placement.shared import part_bytes
@@ -142,16 +142,16 @@ def _memory(problem: PlacementProblem, w: HeadsAndTails, low: int) -> Iterator[R
     if problem.instance.task.memory == "none" or problem.memory.min(initial=0) < 0:
         return
     memory = int(problem.memory.max())
-    sizes = part_bytes(problem, lower.parts(problem, w, low - 1))
-    needed = bins(sizes, memory)
-    if needed > problem.devices:
+    part = lower.parts(problem, w, low - 1)
+    sizes, bins = part_bytes(problem, part), needed(problem, part, memory)
+    if bins > problem.devices:
         largest = size(int(sizes.max()))
         text = (
             f"In a schedule of less than {duration(low)} some operations can't be cut, and the bytes that these hold "
         )
         text += f"together (at most {largest}) " + (
-            f"are more than the largest memory, {size(memory)}" if needed == NONE
-            else f"fill {counted(needed, 'device')} of {size(memory)}; there are {problem.devices}"
+            f"are more than the largest memory, {size(memory)}" if bins == NONE
+            else f"fill {counted(bins, 'device')} of {size(memory)}; there are {problem.devices}"
         )  # fmt: skip
         yield Reason("memory", low, text, {"largest_bytes": int(sizes.max()), "memory_bytes": memory})
 

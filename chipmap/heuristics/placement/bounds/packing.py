@@ -1,10 +1,11 @@
 """What memory says of the step time: parts that must share a device have to fit on it. A bound for ``placement``.
 
 If T1 <= T, what can't be cut at T (:func:`~chipmap.heuristics.placement.bounds.simple.parts`) shares a device and takes
-up its bytes for the whole step: weights, storages that rest there, with rule ``static`` all that it makes, and each
-replicated weight once. Let M be the largest memory. T is refuted if these parts need more than D bins of M bytes: each
-part above M / 2 needs a bin, and for any k, parts from k to M / 2 fill what those up to M - k leave, and more bins
-(after Martello and Toth, 1990). What is refuted at T is so at each smaller T: the greatest is found by bisection.
+up its bytes for the whole step: weights, storages that rest there, with rule ``static`` all that it makes, and
+replicated weights, whose copy parts on one device share. Let M be the largest memory. T is refuted if these parts need
+more than D bins of M bytes: each part above M / 2 needs a bin, and for any k, parts from k to M / 2 fill what those up
+to M - k leave, and more bins (after Martello and Toth, 1990). What is refuted at T is so at each smaller T: the
+greatest is found by bisection.
 """
 
 from __future__ import annotations
@@ -27,11 +28,26 @@ def packing(problem: PlacementProblem, w: HeadsAndTails, low: int, high: int, de
         return low
     while low < high and deadline.keep_going():
         middle = (low + high) // 2
-        if bins(part_bytes(problem, parts(problem, w, middle)), memory) > problem.devices:
+        if needed(problem, parts(problem, w, middle), memory) > problem.devices:
             low = middle + 1
         else:
             high = middle
     return low
+
+
+def needed(problem: PlacementProblem, part: IntArray, memory: int) -> int:
+    """A lower bound on the devices of ``memory`` bytes that hold parts (numbers [N]); :data:`NONE` if one is larger.
+
+    Parts on a device share its copy of a replicated weight: one of the parts that read it holds it, the largest one.
+    """
+    whole = part_bytes(problem, part)
+    if whole.max(initial=0) > memory:
+        return NONE
+    once = whole.copy()
+    for size, readers in problem.copies:
+        reading = np.unique(part[list(readers)])
+        once[np.delete(reading, whole[reading].argmax())] -= size
+    return bins(once, memory)
 
 
 def bins(sizes: IntArray, room: int) -> int:
