@@ -21,7 +21,8 @@ EXIT_CODES = {
     ),
     2: (
         "proved infeasible",
-        "`solve`, `bound`, `explain` and `front` of an instance without solution; `adopt` of a plan that no mapping keeps to",
+        "`solve`, `bound`, `explain` and `front` of an instance without solution; `adopt` of a plan that no mapping "
+        "keeps to",
     ),
     3: (
         "nothing found",
