@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import csv
+from itertools import combinations
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from chipmap import SolveOptions, explain, solve
 from chipmap.family import get_family
 from chipmap.formulations.placement import cpsat, mip
+from chipmap.heuristics.placement.keeping import knapsack
 from chipmap.instances.placement import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.generators import random_instance
 from chipmap.instances.placement.offload import plain
@@ -144,3 +147,15 @@ def test_other_methods_fetch_what_their_start_fetches() -> None:
     found = solve(instance, "heft", options)
     assert found.objective is None and found.status == "unknown"
     assert any("fetches nothing" in note.text for note in found.notes)
+
+
+def test_a_knapsack_keeps_what_saves_most() -> None:
+    """Beside all choices: exact where no byte is rounded."""
+    random = Random(3)
+    for _ in range(40):
+        sizes = np.array([random.randint(1, 9) for _ in range(random.randint(1, 7))])
+        values, room = np.array([random.randint(1, 9) for _ in sizes]), random.randint(0, 30)
+        picks = [list(pick) for n in range(len(sizes) + 1) for pick in combinations(range(len(sizes)), n)]
+        best = max(int(values[pick].sum()) for pick in picks if sizes[pick].sum() <= room)
+        kept = knapsack(sizes, values, room)
+        assert sizes[kept].sum() <= room and values[kept].sum() == best
