@@ -169,6 +169,11 @@ def random_unequal(random: Random) -> DataflowInstance:
         partitions=random.choice((None, None, 1)),
         latency_ns=random.choice((0.0, 10.0)),
     )
+    return with_groups(random, plain)
+
+
+def with_groups(random: Random, plain: DataflowInstance) -> DataflowInstance:
+    """One or two further groups of one or two chips, perhaps little memory, perhaps stages that are asked for."""
     own = plain.system
     others = []
     for name in ("other", "third")[: random.choice((1, 1, 2))]:
@@ -195,6 +200,8 @@ def with_little_memory(random: Random, instance: DataflowInstance) -> DataflowIn
     for g, group in enumerate(groups):
         stage = Stage(g, random.randint(1, group.network.size), random.randint(1, instance.workload.layers))
         own = alone(instance, stage, 1)
+        if instance.task.purpose == "training":
+            own = own.replace(task=own.task.replace(in_flight=random.randint(1, 3)))
         judged = [check(own, one) for one in candidates(own)]
         sizes = [round(one.figures["dram_bytes"]) for one in judged if one.objective is not None] or [1000]
         limit = max(1, round(random.choice(sizes) * random.choice((0.4, 1, 1))) - random.choice((0, 0, 1)))
@@ -303,7 +310,7 @@ def test_stages_that_are_asked_for() -> None:
         ({"stage_groups": (AskedStage(group="A", layers=4),)}, "is 4, the network has 3 layers"),
         ({"stage_groups": (AskedStage(group="A", layers=2),)}, "have 2 layers, the network has 3"),
         ({"stage_layers": None}, "task.stage_layers"),
-        ({"purpose": "training"}, "training"),
+        ({"purpose": "training"}, "only forward kernels are trained"),
     ],
 )
 def test_what_is_refused(task: dict[str, Any], says: str) -> None:

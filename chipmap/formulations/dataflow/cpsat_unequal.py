@@ -1,6 +1,7 @@
 """The CP-SAT model of a pipeline on groups of unequal chips, whose stages' times are known (page, "Unequal chips").
 
-``x[s, k, L]`` = [stage s is of kind k and has L layers]; ``kind[s, k]`` = [it is of kind k]. Times in picoseconds.
+``x[s, k, L]`` = [the stage in place s, counted from the last one, is of kind k and has L layers]; ``kind[s, k]`` = [it
+is of kind k]. Times in picoseconds.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class _Pipeline:
         self.model, self.offer, self.stages = model, offer, range(offer.most_stages)
         self.x = {(s, *one): model.new_bool_var(f"x[{s},{one}]") for s in self.stages for one in offer.choices(s)}
         self.kind = {(s, k): model.new_bool_var(f"kind[{s},{k}]") for s in self.stages for k in offer.kinds}
-        self.most = max([int(offer.ticks[key[1], key[2]]) for key in self.x] + [int(offer.hops.max(initial=0))])
+        sent = int(offer.hops.max(initial=0))
+        self.most = max([int(offer.at(key[0])[key[1], key[2]]) + offer.joined * sent for key in self.x] + [sent])
         self.longest = model.new_int_var(0, self.most, "longest")
         if (len(self.stages) * 2 + offer.rounds) * self.most >= LARGEST:
             what = "makes a batch so long that its picoseconds pass 64 bits"
@@ -41,7 +43,8 @@ class _Pipeline:
 
     def time(self, stage: int) -> Any:
         """Picoseconds of a stage."""
-        return sum(int(self.offer.ticks[one.kind, one.layers]) * literal for one, literal in self.of(stage).items())
+        at = self.offer.at(stage)
+        return sum(int(at[one.kind, one.layers]) * literal for one, literal in self.of(stage).items())
 
 
 def build(instance: DataflowInstance, offer: Offer, upper: int | None = None) -> Built:
@@ -62,7 +65,7 @@ def build(instance: DataflowInstance, offer: Offer, upper: int | None = None) ->
 
 def decode(made: _Pipeline, value: Callable[[Any], float]) -> tuple[Placed, ...]:
     """The stages that the literals stand for."""
-    chosen = sorted(key for key, literal in made.x.items() if value(literal) > 0.5)
+    chosen = sorted((key for key, literal in made.x.items() if value(literal) > 0.5), reverse=True)
     return tuple(Placed(kind, layers) for _, kind, layers in chosen)
 
 
@@ -80,7 +83,7 @@ def c0_domain_chips(made: _Pipeline) -> None:
 
 
 def c8_stages(made: _Pipeline) -> None:
-    """C8: a place in the pipeline has one stage at most, none after an empty one; each asked one is there."""
+    """C8: a place in the pipeline has one stage at most, none before an empty one; each asked one is there."""
     for s in made.stages:
         own = made.of(s)
         for kind in made.offer.kinds:
@@ -104,15 +107,15 @@ def t7_stage(made: _Pipeline) -> None:
 
 
 def t5_transfers(made: _Pipeline) -> Any:
-    """T5: all transfers; ``longest`` is at least each of them."""
+    """T5: all transfers; ``longest`` is at least each of them, with the earlier stage where that takes part in it."""
     found = []
     for s in made.stages[:-1]:
         sent = made.model.new_int_var(0, int(made.offer.hops.max(initial=0)), f"sent[{s}]")
         for a in made.offer.kinds:
             for b in made.offer.kinds:
-                both = [made.kind[s, a], made.kind[s + 1, b]]
+                both = [made.kind[s + 1, a], made.kind[s, b]]
                 made.model.add(sent >= int(made.offer.hops[a, b])).only_enforce_if(both)
-        made.model.add(made.longest >= sent)
+        made.model.add(made.longest >= sent + (made.time(s + 1) if made.offer.joined else 0))
         found.append(sent)
     return sum(found)
 

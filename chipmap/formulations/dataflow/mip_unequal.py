@@ -1,6 +1,7 @@
 """The MIP of a pipeline on groups of unequal chips, whose stages' times are known (page, "Unequal chips").
 
-``x[s, k, L]`` = [stage s is of kind k and has L layers]; ``z[s, k, l]`` = [stage s is of kind k, the next one of l].
+``x[s, k, L]`` = [the stage in place s, counted from the last one, is of kind k and has L layers]; ``z[s, k, l]`` =
+[that in place s + 1 is of kind k, that in place s of kind l].
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def build(instance: DataflowInstance, offer: Offer, upper: int | None = None) ->
     block.x = pyo.Var(keys, within=pyo.Binary)
     pairs = [(s, k, to) for s in stages[:-1] for k in offer.kinds for to in offer.kinds]
     block.z = pyo.Var(pairs, bounds=(0, 1))
-    scale = unit(max(int(offer.ticks[k, count]) for _, k, count in keys) if keys else 1)
+    scale = unit(max(int(offer.at(s)[k, count]) for s, k, count in keys) if keys else 1)
     block.longest = pyo.Var(bounds=(0, None))
     state = Statement(*BY_DOMAIN)
     state(c0_domain_layers, block, offer)
@@ -46,7 +47,7 @@ def build(instance: DataflowInstance, offer: Offer, upper: int | None = None) ->
 
 def decode(block: Any, offer: Offer, value: Callable[[Any], float]) -> tuple[Placed, ...]:
     """The stages that the binaries stand for."""
-    chosen = sorted(key for key in block.x if value(block.x[key]) > 0.5)
+    chosen = sorted((key for key in block.x if value(block.x[key]) > 0.5), reverse=True)
     return tuple(Placed(kind, layers) for _, kind, layers in chosen)
 
 
@@ -72,7 +73,7 @@ def c0_domain_chips(block: Any, offer: Offer) -> None:
 
 
 def c8_stages(block: Any, offer: Offer) -> None:
-    """C8: a place in the pipeline has one stage at most, none after an empty one; each asked one is there."""
+    """C8: a place in the pipeline has one stage at most, none before an empty one; each asked one is there."""
     stages = range(offer.most_stages)
     used = {s: pyo.quicksum(block.x[key] for key in _of(block, s)) for s in stages}
     block.c8_stages_once = pyo.Constraint(
@@ -83,24 +84,25 @@ def c8_stages(block: Any, offer: Offer) -> None:
 
 def t4_layer(block: Any, offer: Offer, scale: int) -> None:
     """T4: all layers of all stages, for a micro-batch, in units."""
-    times = ((int(offer.ticks[key[1], key[2]]) / scale) * block.x[key] for key in block.x)
-    block.t4 = pyo.Expression(expr=pyo.quicksum(times))
+    block.t4 = pyo.Expression(expr=pyo.quicksum(_time(block, offer, s, scale) for s in range(offer.most_stages)))
+
+
+def _time(block: Any, offer: Offer, stage: int, scale: int) -> Any:
+    """The time of a stage, in units."""
+    at = offer.at(stage)
+    return pyo.quicksum(int(at[key[1], key[2]]) / scale * block.x[key] for key in _of(block, stage))
 
 
 def t7_stage(block: Any, offer: Offer, scale: int) -> None:
     """T7: ``longest`` is at least the time of each stage, in units."""
-    block.t7_stage = pyo.Constraint(
-        range(offer.most_stages),
-        rule=lambda b, s: (
-            b.longest >= pyo.quicksum(int(offer.ticks[key[1], key[2]]) / scale * b.x[key] for key in _of(b, s))
-        ),
-    )
+    block.t7_stage = pyo.Constraint(range(offer.most_stages), rule=lambda b, s: b.longest >= _time(b, offer, s, scale))
 
 
 def t5_transfers(block: Any, offer: Offer, scale: int) -> None:
-    """T5: all transfers, and ``longest`` at least each of them, in units.
+    """T5: all transfers, and ``longest`` at least each of them, in units; where the earlier stage takes part in it, at
+    least both together.
 
-    z[s, k, l] >= [stage s is of kind k] + [stage s + 1 is of kind l] - 1, and stage s + 1 has one before it.
+    A stage in place s + 1 has one after it, of one kind.
     """
     last = offer.most_stages - 1
 
@@ -113,12 +115,17 @@ def t5_transfers(block: Any, offer: Offer, scale: int) -> None:
     for s, k, to in block.z:
         before[s, k].append(block.z[s, k, to])
         after[s, to].append(block.z[s, k, to])
-    rows = pyo.Constraint(cells, rule=lambda _, s, k: pyo.quicksum(before[s, k]) - of(s, k) <= 0)
+    rows = pyo.Constraint(cells, rule=lambda _, s, k: pyo.quicksum(before[s, k]) - of(s + 1, k) == 0)
     block.t5_transfers_from = rows
-    block.t5_transfers_to = pyo.Constraint(cells, rule=lambda _, s, k: pyo.quicksum(after[s, k]) - of(s + 1, k) == 0)
+    block.t5_transfers_to = pyo.Constraint(cells, rule=lambda _, s, k: pyo.quicksum(after[s, k]) - of(s, k) <= 0)
     hops = {key: int(offer.hops[key[1], key[2]]) / scale for key in block.z}
     block.t5_transfers = pyo.Constraint(
-        range(last), rule=lambda b, s: b.longest >= pyo.quicksum(hops[key] * b.z[key] for key in b.z if key[0] == s)
+        range(last),
+        rule=lambda b, s: (
+            b.longest
+            >= pyo.quicksum(hops[key] * b.z[key] for key in b.z if key[0] == s)
+            + (_time(b, offer, s + 1, scale) if offer.joined else 0)
+        ),
     )
     block.t5 = pyo.Expression(expr=pyo.quicksum(hops[key] * block.z[key] for key in block.z))
 

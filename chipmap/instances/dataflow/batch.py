@@ -62,10 +62,12 @@ def micro_batches(instance: DataflowInstance, degrees: Degrees) -> Fraction:
 
 def passes_held(instance: DataflowInstance, degrees: Degrees, stage: int = 0) -> int:
     """Forward passes through a chunk whose saved tensors a stage holds, of the batch's m · v: PP - s in stage s;
-    interleaved (v-1) · PP + 2 (PP-1-s) + 1, or (v-1) · PP + PP - s where backward passes begin early."""
+    interleaved (v-1) · PP + 2 (PP-1-s) + 1, or (v-1) · PP + PP - s where backward passes begin early. As many as the
+    task says of one stage of a pipeline on unequal chips."""
     chunks, behind = instance.task.parts, degrees.pipeline - 1 - stage
     twice = instance.task.schedule == "interleaved" and chunks > 1
     ahead = (chunks - 1) * degrees.pipeline + (2 * behind if twice else behind) + 1
+    ahead = instance.task.in_flight or ahead
     return min(int(micro_batches(instance, degrees)) * chunks, ahead)
 
 

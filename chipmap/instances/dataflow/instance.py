@@ -89,7 +89,8 @@ class Task(Record, frozen=True, kw_only=True):
     each chunk of the pipeline, in the order of the network; null: as is best; empty: equally many (page, "Uneven
     stages"). ``tensor_dimensions`` is the most network dimensions of tensor parallelism (page, "Tensor parallelism over
     several dimensions"). ``stage_groups`` say of each stage which group of unequal chips runs it, in their
-    order (empty: as is best; page, "Unequal chips").
+    order (empty: as is best; page, "Unequal chips"). ``in_flight`` says that all layers are one stage of such a
+    pipeline in training, which holds the saved tensors of so many micro-batches (same page, "A stage by itself").
     """
 
     LATER_FIELDS: ClassVar[tuple[str, ...]] = (
@@ -114,6 +115,7 @@ class Task(Record, frozen=True, kw_only=True):
         "stage_layers",
         "tensor_dimensions",
         "stage_groups",
+        "in_flight",
     )
 
     purpose: Purpose = "training"
@@ -150,6 +152,7 @@ class Task(Record, frozen=True, kw_only=True):
     stage_layers: tuple[int, ...] | None = ()
     tensor_dimensions: int = 1
     stage_groups: tuple[AskedStage, ...] = ()
+    in_flight: int | None = None
 
     @property
     def state_per_parameter(self) -> int | None:

@@ -1,4 +1,7 @@
-"""What stages a pipeline on groups of unequal chips can have, as numbers alone (page, "Unequal chips")."""
+"""What stages a pipeline on groups of unequal chips can have, as numbers alone (page, "Unequal chips").
+
+Places are counted from the last stage, whose place is 0.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +35,12 @@ class Pipeline(NamedTuple):
 class Offer(NamedTuple):
     """What stages there can be.
 
-    ``ticks`` [kinds, layers + 1] are the picoseconds of a stage with so many layers (:data:`NONE`: it can't be),
-    ``hops`` [kinds, kinds] those of a transfer from one kind to another. A stage of kind k takes ``takes[k]`` chips of
-    group ``group[k]``, which has ``chips[group]``. ``asked`` [kinds, layers + 1] says for each stage which it may be;
-    empty: any, and any number of stages. Each of ``rounds`` micro-batches takes ``fixed`` picoseconds besides.
+    ``ticks`` [places, kinds, layers + 1] are the picoseconds of a stage with so many layers (:data:`NONE`: it can't
+    be) in each of the last places, of which the first holds for all before, too; ``hops`` [kinds, kinds] those of a
+    transfer between one kind and another, earlier kind first. A stage of kind k takes ``takes[k]`` chips of group
+    ``group[k]``, which has ``chips[group]``. ``asked`` [kinds, layers + 1] says for each place which stage it may
+    be; empty: any, and any number of stages. Each of ``rounds`` micro-batches takes ``fixed`` picoseconds besides.
+    ``joined``: a stage takes part in the transfers to the next one, so that both together are its time.
     """
 
     ticks: IntArray
@@ -46,33 +51,42 @@ class Offer(NamedTuple):
     asked: tuple[NDArray[np.bool_], ...]
     rounds: int
     fixed: int
+    joined: bool = False
 
     @property
     def layers(self) -> int:
         """Layers of the network."""
-        return int(self.ticks.shape[1]) - 1
+        return int(self.ticks.shape[2]) - 1
 
     @property
     def kinds(self) -> range:
         """The numbers of all kinds."""
-        return range(self.ticks.shape[0])
+        return range(self.ticks.shape[1])
 
     @property
     def most_stages(self) -> int:
         """The most stages that there can be."""
         return len(self.asked) or min(self.layers, sum(self.chips))
 
-    def choices(self, stage: int) -> Iterator[Placed]:
-        """What a stage, counted from 0, may be."""
+    def at(self, place: int) -> IntArray:
+        """Picoseconds [kinds, layers + 1] of stages in a place."""
+        found: IntArray = self.ticks[min(place, self.ticks.shape[0] - 1)]
+        return found
+
+    def choices(self, place: int) -> Iterator[Placed]:
+        """What the stage in a place may be."""
+        ticks = self.at(place)
         for kind in self.kinds:
             for layers in range(1, self.layers + 1):
-                if self.ticks[kind, layers] < NONE and (not self.asked or self.asked[stage][kind, layers]):
+                if ticks[kind, layers] < NONE and (not self.asked or self.asked[place][kind, layers]):
                     yield Placed(kind, layers)
 
     def times(self, stages: tuple[Placed, ...]) -> list[int]:
-        """Picoseconds of the stages and of the transfers between them."""
+        """Picoseconds of all that a micro-batch passes one after the other: stages and transfers, or both together."""
+        places = range(len(stages) - 1, -1, -1)
+        each = [int(self.at(p)[one.kind, one.layers]) for p, one in zip(places, stages, strict=True)]
         sent = [int(self.hops[a.kind, b.kind]) for a, b in pairwise(stages)]
-        return [*(int(self.ticks[one.kind, one.layers]) for one in stages), *sent]
+        return [a + b for a, b in zip(each, [*sent, 0], strict=True)] if self.joined else [*each, *sent]
 
     def batch(self, stages: tuple[Placed, ...]) -> int:
         """Picoseconds of the batch."""

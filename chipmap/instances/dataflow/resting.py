@@ -90,7 +90,8 @@ def uncovered_bytes(instance: DataflowInstance, degrees: Degrees, owner: End, us
 
 
 def handed_ns(instance: DataflowInstance, degrees: Degrees, owner: End, update: End) -> Fraction:
-    """Nanoseconds per batch from the part of a gradient that an update makes to the part at rest, for all layers (T6).
+    """Nanoseconds per batch from the part of a gradient that an update makes to the part at rest, for all layers (T6);
+    of one stage of a pipeline on unequal chips each time that the update runs, for a layer (T3).
 
     Nothing where the made part covers the part at rest. An all-gather of L · W bytes where all rests. Else a swap of
     the larger part, of a D-th of it where D replicas share out the optimiser's state but not the weights.
@@ -98,7 +99,8 @@ def handed_ns(instance: DataflowInstance, degrees: Degrees, owner: End, update: 
     at_rest, new = rest(instance, degrees, owner), made(instance, degrees, update)
     if new.covers(at_rest, degrees.tensor):
         return Fraction(0)
-    size = weight_bytes(owner[0], instance) * layers_per_stage(instance, degrees)
+    layers = 1 if instance.task.in_flight else layers_per_stage(instance, degrees)
+    size = weight_bytes(owner[0], instance) * layers
     if at_rest.side != "whole" and shared(instance, degrees) in ("optimizer", "gradients"):
         size /= degrees.data
     return _moved_ns(instance, degrees, size, new, at_rest)
@@ -194,6 +196,7 @@ def _use_ticks(
 
 def _taken(instance: DataflowInstance, degrees: Degrees, owner: End, user: End, limited: bool) -> tuple[int, int, int]:
     if user[0].update:
-        return 0, ticks_of(handed_ns(instance, degrees, owner, user)), 0
+        handed = ticks_of(handed_ns(instance, degrees, owner, user))
+        return (handed, 0, 0) if instance.task.in_flight else (0, handed, 0)
     network = ticks_of(gathered_ns(instance, degrees, owner)) + ticks_of(use_ns(instance, degrees, owner, user))
     return network, 0, ceil(uncovered_bytes(instance, degrees, owner, user)) if limited else 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from chipmap.instances.dataflow.plan import Keep
+from typing import ClassVar
+
+from chipmap.instances.dataflow.plan import Keep, Recompute
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.records import Record
 
@@ -16,7 +18,12 @@ class AskedStage(Record, frozen=True, kw_only=True):
 
 
 class GroupStage(Record, frozen=True, kw_only=True):
-    """A stage: ``tensor`` chips of ``group`` run ``layers`` layers, all by the same schemes and partitions."""
+    """A stage: ``tensor`` chips of ``group`` run ``layers`` layers, all by the same schemes and partitions.
+
+    ``keep`` and ``recompute`` null: those of the task.
+    """
+
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("recompute",)
 
     group: str
     tensor: int
@@ -24,3 +31,4 @@ class GroupStage(Record, frozen=True, kw_only=True):
     schemes: tuple[Scheme, ...]
     partitions: tuple[int, ...]
     keep: Keep | None = None
+    recompute: Recompute | None = None

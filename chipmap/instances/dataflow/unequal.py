@@ -33,12 +33,29 @@ def over(group: Group, tensor: int) -> Dimension:
     return group.network.replace(size=tensor)
 
 
-def stage_instance(instance: DataflowInstance, kind: Kind, layers: int, samples: int) -> DataflowInstance:
-    """The stage as a problem of its own: these layers, all samples, micro-batches of ``samples``, no pipeline."""
+def most_stages(instance: DataflowInstance) -> int:
+    """The most stages that a pipeline can have."""
+    chips = sum(group.network.size for group in instance.system.groups)
+    return len(instance.task.stage_groups) or min(instance.workload.layers, chips)
+
+
+def most_in_flight(instance: DataflowInstance, samples: int) -> int:
+    """The most micro-batches whose saved tensors a stage holds in training: as many as there are stages, or all; else
+    1, as nothing is saved."""
+    training = instance.task.purpose == "training"
+    return min(most_stages(instance), instance.task.batch // samples) if training else 1
+
+
+def stage_instance(
+    instance: DataflowInstance, kind: Kind, layers: int, samples: int, in_flight: int = 1
+) -> DataflowInstance:
+    """The stage as a problem of its own: these layers, all samples, micro-batches of ``samples``, no pipeline; in
+    training it holds the saved tensors of ``in_flight`` of them."""
     group = instance.system.groups[kind.group]
     alone = System(name=group.name, chip=group.chip, memory=group.memory, network=(over(group, kind.tensor),))
     degrees = Degrees(tensor=kind.tensor, dimensions=("tensor",))
-    task = instance.task.replace(degrees=degrees, micro_batch=samples, stage_groups=())
+    held = in_flight if instance.task.purpose == "training" else None
+    task = instance.task.replace(degrees=degrees, micro_batch=samples, stage_groups=(), in_flight=held)
     workload = instance.workload.replace(layers=layers)
     return instance.replace(system=alone, task=task, workload=workload)
 
@@ -52,26 +69,31 @@ def group_stage(instance: DataflowInstance, kind: Kind, layers: int, mapping: Da
         schemes=mapping.schemes,
         partitions=mapping.partitions,
         keep=mapping.keep,
+        recompute=mapping.recompute,
     )
 
 
-def hop_ticks(instance: DataflowInstance, sender: Kind, receiver: Kind, samples: int) -> int:
-    """Picoseconds of what a micro-batch takes from a stage to the next: each carried tensor crosses in as many parts as
-    the smaller stage has chips, and the receivers gather it."""
+def hop_ticks(instance: DataflowInstance, earlier: Kind, later: Kind, samples: int) -> int:
+    """Picoseconds of a micro-batch's transfers between a stage and the next: each carried tensor crosses in as many
+    parts as the smaller stage has chips, and the receivers gather it. What backward kernels carry goes to the earlier
+    stage; if they carry nothing, gradients of what forward ones carry do."""
     system, named = instance.system, {u for u, _ in instance.workload.carries}
     task = instance.replace(task=instance.task.replace(micro_batch=samples))
-    own = over(system.groups[receiver.group], receiver.tensor)
-    if sender.group == receiver.group:
-        rate, wait = own.rate, exact(own.latency_ns) + exact(own.start_ns)
+    there, back = (over(system.groups[one.group], one.tensor) for one in (later, earlier))
+    if earlier.group == later.group:
+        rate, wait = there.rate, exact(there.latency_ns) + exact(there.start_ns)
     else:
         assert system.between is not None
         rate, wait = exact(system.between.bytes_per_ns), exact(system.between.latency_ns)
-    total = 0
-    for kernel in instance.workload.kernels:
+    total, kernels = 0, instance.workload.kernels
+    phases = {kernel.name: kernel.phase for kernel in kernels}
+    returned = "backward" in phases.values() and all(phases[name] == "forward" for name in named)
+    for kernel in kernels:
         size = output_bytes(kernel, task)
         if size and kernel.name in named:
-            crossed = size / (min(sender.tensor, receiver.tensor) * rate) + wait
-            total += ticks_of(crossed + collective_ns("all_gather", size, own, 1))
+            crossed = size / (min(earlier.tensor, later.tensor) * rate) + wait
+            ways = (there, back) if returned else (back,) if kernel.phase == "backward" else (there,)
+            total += sum(ticks_of(crossed + collective_ns("all_gather", size, own, 1)) for own in ways)
     return total
 
 

@@ -15,6 +15,8 @@ Instance = Any
 def check_unequal(instance: Instance) -> None:
     """Raise :class:`InputError` for groups, links between them, or stages on them that there can't be."""
     system, task = instance.system, instance.task
+    if task.in_flight is not None:
+        _check_alone(instance)
     if not system.others:
         for field, given in (("task.stage_groups", task.stage_groups), ("system.between", system.between)):
             if given:
@@ -45,6 +47,34 @@ def _check_group(instance: Instance, group: Group, where: str) -> None:
     except InputError as error:
         what = f"({group.name!r}) isn't a group: {error}"
         raise InputError(what, where, "Correct it there.") from error
+
+
+def _check_alone(instance: Instance) -> None:
+    """Raise :class:`InputError` where the chips can't be one stage of a pipeline in training."""
+    task = instance.task
+    reasons = {
+        "costs are counted in mode dfmodel": instance.mode == "dfmodel",
+        f"purpose is {task.purpose}": task.purpose != "training",
+        "task.degrees isn't tensor parallelism alone": task.degrees is None
+        or (task.degrees.pipeline, task.degrees.data, task.degrees.expert) != (1, 1, 1),
+        "stages share out kernels": task.stages == "kernels",
+        "partitions reach across layers": task.across_layers,
+        "the schedule isn't 1f1b": task.schedule != "1f1b",
+        "layers of chunks are given or free": task.stage_layers != (),
+        "the optimiser's step counts": task.optimizer_step,
+        "gradients are summed behind the backward pass": task.overlap_gradients,
+    }
+    for reason in (reason for reason, holds in reasons.items() if holds):
+        raise InputError(f"is {task.in_flight}, but {reason}", "task.in_flight", "Leave it out.")
+    if not 1 <= task.in_flight <= 10**9:
+        raise InputError(f"is {task.in_flight}", "task.in_flight", f"Give 1 to {10**9:,}, or leave it out.")
+
+
+def _without_update(workload: Any) -> str:
+    """A kernel whose weights are updated by none that names them, though some are updated; empty: there is none."""
+    updated = {one.parameters_of for one in workload.kernels if one.update}
+    held = [one.name for one in workload.kernels if one.phase == "forward" and (one.weights or one.weight_bytes)]
+    return next((name for name in held if name not in updated), "") if updated else ""
 
 
 def check_asked(instance: Instance) -> None:
@@ -86,9 +116,14 @@ def undivided(instance: Instance, tensor: int) -> int:
 def _refused(instance: Instance) -> list[tuple[str, str]]:
     """What can't be, and where it is said."""
     task, workload = instance.task, instance.workload
+    backward = any(one.phase == "backward" or one.update for one in workload.kernels)
+    unnamed = _without_update(workload)
     reasons = {
         ("costs are counted in mode dfmodel", "mode"): instance.mode == "dfmodel",
-        ("the purpose is training", "task.purpose"): task.purpose == "training",
+        ("only forward kernels are trained", "task.purpose"): task.purpose == "training" and not backward,
+        ("the optimiser's step counts", "task.optimizer_step"): task.optimizer_step,
+        ("gradients are summed", "task.overlap_gradients"): task.overlap_gradients,
+        ("all layers are one stage", "task.in_flight"): task.in_flight is not None,
         ("stages share out kernels", "task.stages"): task.stages == "kernels",
         ("partitions reach across layers", "task.across_layers"): task.across_layers,
         ("the schedule isn't 1f1b", "task.schedule"): task.schedule != "1f1b",
@@ -97,9 +132,8 @@ def _refused(instance: Instance) -> list[tuple[str, str]]:
         ("tensor parallelism may have several dimensions", "task.tensor_dimensions"): task.tensor_dimensions > 1,
         ("replicas share something out", "task.shard"): task.shard not in (False, "none"),
         ("the network's ends have kernels", "workload.first"): bool(workload.first or workload.last),
-        ("kernels run backward or update weights", "workload.kernels"): any(
-            one.phase == "backward" or one.update for one in workload.kernels
-        ),
+        ("kernels run backward or update weights", "workload.kernels"): backward and task.purpose != "training",
+        (f"no update names the weights of {unnamed!r} (parameters_of)", "workload.kernels"): bool(unnamed),
         ("the own chips have several network dimensions", "system.network"): len(instance.system.network) > 1,
     }
     return [reason for reason, holds in reasons.items() if holds]

@@ -18,7 +18,16 @@ from chipmap.heuristics.dataflow.unequal.program import best_pipeline
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, divisors
 from chipmap.instances.dataflow.offers import NONE, Offer, Pipeline, Placed
 from chipmap.instances.dataflow.options import ticks_of
-from chipmap.instances.dataflow.unequal import Kind, group_stage, hop_ticks, kinds, stage_instance, unequal_mapping
+from chipmap.instances.dataflow.unequal import (
+    Kind,
+    group_stage,
+    hop_ticks,
+    kinds,
+    most_in_flight,
+    most_stages,
+    stage_instance,
+    unequal_mapping,
+)
 from chipmap.methods.dataflow.first import floor
 from chipmap.methods.model_solve import conclude, solve_within
 from chipmap.records import InputError
@@ -44,27 +53,29 @@ class Layered(NamedTuple):
 
 @dataclass
 class Table:
-    """What stages take at one micro-batch of ``samples``, by kind and layers; ``refuted``: constraints for which some
-    stage has no mapping."""
+    """What stages take at one micro-batch of ``samples``: for each kind, by the micro-batches that they hold and by
+    layers; ``refuted``: constraints for which some stage has no mapping."""
 
     instance: DataflowInstance
     samples: int
     kinds: list[Kind]
-    layered: list[dict[int, Layered]] = field(default_factory=list)
+    layered: list[dict[int, dict[int, Layered]]] = field(default_factory=list)
     refuted: set[str] = field(default_factory=set)
 
     def offer(self, proved: bool) -> Offer:
         """The stages that there can be, by their times found or by those that are proved."""
         instance, layers = self.instance, self.instance.workload.layers
-        ticks = np.full((len(self.kinds), layers + 1), NONE, dtype=np.int64)
+        ticks = np.full((self.most, len(self.kinds), layers + 1), NONE, dtype=np.int64)
         for k, own in enumerate(self.layered):
-            for count, one in own.items():
-                each = one.least if proved else one.ticks
-                ticks[k, count] = min(NONE, count * each)
+            for held, row in own.items():
+                for count, one in row.items():
+                    each = one.least if proved else one.ticks
+                    ticks[held - 1, k, count] = min(NONE, count * each)
+        places = next(p for p in range(1, self.most + 1) if np.array_equal(ticks[p - 1], ticks[-1]))
         hops = [[hop_ticks(instance, a, b, self.samples) for b in self.kinds] for a in self.kinds]
         groups = instance.system.groups
         return Offer(
-            ticks,
+            ticks[:places],
             np.array(hops, dtype=np.int64),
             tuple(kind.group for kind in self.kinds),
             tuple(kind.tensor for kind in self.kinds),
@@ -72,12 +83,18 @@ class Table:
             self.asked(),
             instance.task.batch // self.samples,
             ticks_of(exact(instance.system.step_ns)),
+            instance.task.purpose == "training",
         )
 
+    @property
+    def most(self) -> int:
+        """The most micro-batches that a stage holds."""
+        return most_in_flight(self.instance, self.samples)
+
     def asked(self) -> tuple[NDArray[np.bool_], ...]:
-        """For each stage that is asked for, which (kind, layers) it may be."""
+        """For each stage that is asked for, from the last on, which (kind, layers) it may be."""
         groups, found = [group.name for group in self.instance.system.groups], []
-        for stage in self.instance.task.stage_groups:
+        for stage in reversed(self.instance.task.stage_groups):
             allowed = np.zeros((len(self.kinds), self.instance.workload.layers + 1), dtype=np.bool_)
             for k, kind in enumerate(self.kinds):
                 if groups[kind.group] == stage.group and stage.tensor in (None, kind.tensor):
@@ -88,8 +105,8 @@ class Table:
     def mapping(self, stages: tuple[Placed, ...]) -> DataflowSolution:
         """The mapping with these stages."""
         found = []
-        for kind, layers in stages:
-            own = self.layered[kind][layers].mapping
+        for place, (kind, layers) in zip(range(len(stages), 0, -1), stages, strict=True):
+            own = self.layered[kind][min(place, self.most)][layers].mapping
             assert own is not None
             found.append(group_stage(self.instance, self.kinds[kind], layers, own))
         return unequal_mapping(self.instance, self.samples, found)
@@ -131,8 +148,7 @@ def at_once(instance: DataflowInstance, run: Run) -> None:
 
 def _floors(instance: DataflowInstance) -> list[tuple[int, int]]:
     """What a batch takes at least by its FLOP, with the micro-batch, for each."""
-    layers, every = instance.workload.layers, kinds(instance)
-    most = min(layers, sum(group.network.size for group in instance.system.groups))
+    layers, every, most = instance.workload.layers, kinds(instance), most_stages(instance)
     found = []
     for samples, rounds in _micro_batches(instance):
         least = NONE
@@ -159,38 +175,69 @@ def _micro_batches(instance: DataflowInstance) -> Iterator[tuple[int, int]]:
 
 
 def _table(instance: DataflowInstance, samples: int, run: Run, method: Method) -> Table:
-    """What every stage takes. A layer takes no less where a stage has more of them: what fits L + 1 layers fits L. So
-    where two numbers of layers take the same, all between them do."""
-    table, layers = Table(instance, samples, kinds(instance)), instance.workload.layers
-    asked = table.asked()
+    """What every stage takes. A layer takes no less where a stage holds more micro-batches."""
+    table = Table(instance, samples, kinds(instance))
+    asked, most = table.asked(), table.most
     for k, kind in enumerate(table.kinds):
-        found = dict[int, Layered]()
-        table.layered.append(found)
+        rows = dict[int, dict[int, Layered]]()
+        table.layered.append(rows)
         if asked and not any(one[k].any() for one in asked):
             continue
-        for count in dict.fromkeys((1, layers)):
-            found[count] = _alone(table, kind, count, run, method)
-        todo = [(1, layers)]
+        for held in dict.fromkeys((1, most)):
+            rows[held] = _row(table, kind, held, {}, run, method)
+        todo = [(1, most)]
         while todo:
             low, high = todo.pop()
-            one, other = found[low], found[high]
+            known = {count: one for count, one in rows[high].items() if _settled(rows[low][count], one)}
             if high - low < 2:
                 continue
-            if one.ticks == other.ticks or any(a.ticks != a.least for a in (one, other)):
-                between = other._replace(least=one.least)
-                found |= dict.fromkeys(range(low + 1, high), between)
-                continue
             middle = (low + high) // 2
-            found[middle] = _alone(table, kind, middle, run, method)
+            if len(known) == len(rows[high]):
+                rows |= dict.fromkeys(range(low + 1, high), rows[high])
+                continue
+            rows[middle] = _row(table, kind, middle, known, run, method)
             todo += [(low, middle), (middle, high)]
     return table
 
 
-def _alone(table: Table, kind: Kind, layers: int, run: Run, method: Method) -> Layered:
+def _settled(low: Layered, high: Layered) -> bool:
+    """Whether a stage between these takes what both of them take."""
+    return low.ticks == high.ticks == high.least and low.ticks == low.least
+
+
+def _row(
+    table: Table, kind: Kind, held: int, known: dict[int, Layered], run: Run, method: Method
+) -> dict[int, Layered]:
+    """What stages of a kind take that hold so many micro-batches, by layers. A layer takes no less where a stage has
+    more of them: what fits L + 1 layers fits L. So where two numbers of layers take the same, all between them do."""
+    layers = table.instance.workload.layers
+    found = dict(known)
+
+    def solved(count: int) -> Layered:
+        """What a stage with so many layers takes."""
+        if count not in found:
+            found[count] = _alone(table, kind, count, held, run, method)
+        return found[count]
+
+    todo = [(1, layers)]
+    while todo:
+        low, high = todo.pop()
+        one, other = solved(low), solved(high)
+        if high - low < 2:
+            continue
+        if one.ticks == other.ticks or any(a.ticks != a.least for a in (one, other)):
+            found |= {c: other._replace(least=one.least) for c in range(low + 1, high) if c not in known}
+            continue
+        middle = (low + high) // 2
+        todo += [(low, middle), (middle, high)]
+    return found
+
+
+def _alone(table: Table, kind: Kind, layers: int, held: int, run: Run, method: Method) -> Layered:
     """The best mapping of one stage by itself."""
     run.checkpoint()
     instance, samples = table.instance, table.samples
-    alone = stage_instance(instance, kind, layers, samples)
+    alone = stage_instance(instance, kind, layers, samples, held)
     inner = run.inner(alone, SHARE * run.deadline.seconds)
     if not run.clocked and run.options.time_limit is not None:  # work that doesn't depend on the clock
         inner.options = inner.options.replace(time_limit=SHARE * run.options.time_limit)

@@ -20,7 +20,7 @@ PARTS = {"compute": "T1", "memory": "T2", "network": "T3"}
 def draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution, bound: int | None) -> None:
     """Draw all stages of a mapping, in their order; a line marks what counts of each."""
     stages = solution.stage_groups
-    terms = [check(*stage_of(instance, solution, stage)).terms for stage in stages]
+    terms = [check(*stage_of(instance, solution, s)).terms for s in range(len(stages))]
     counts = [stage.layers * one.get("T4", 0) for stage, one in zip(stages, terms, strict=True)]
     scale, unit = time_unit(max(counts) / 1000)
     scale *= 1000

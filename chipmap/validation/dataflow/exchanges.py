@@ -24,7 +24,7 @@ class Charge(NamedTuple):
 
 def each_run(mapping: Mapping) -> Iterator[Charge]:
     """T3: sums where they are made, layout changes where they are read (at the hand-over between layers too, in mode
-    ``physical``), parameters where they are used."""
+    ``physical``), parameters where they are used, gradients of a stage by itself where parameters rest."""
     instance, degrees = mapping.instance, mapping.degrees
     for i in range(len(mapping.copies)):
         kernel, scheme = mapping.end(i)
@@ -37,6 +37,9 @@ def each_run(mapping: Mapping) -> Iterator[Charge]:
         if i in mapping.owners and not kernel.update:
             owner = mapping.end(mapping.owners[i])
             yield Charge(i, f"W:{owner[0].name}", resting.each_run(owner, (kernel, scheme), instance, degrees))
+        elif i in mapping.owners and instance.task.in_flight:
+            owner = mapping.end(mapping.owners[i])
+            yield Charge(i, f"W:{owner[0].name}", resting.after(owner, (kernel, scheme), instance, degrees))
         else:
             yield Charge(i, "replicas", training.exchanged(kernel, scheme, instance, degrees))
     for last, makers, ticks in sums.together(mapping):
@@ -53,6 +56,6 @@ def after(mapping: Mapping) -> Iterator[Charge]:
         kernel, scheme = mapping.end(i)
         if not kernel.update:
             yield Charge(i, f"W:{kernel.name}", training.summed(kernel, scheme, instance, degrees))
-        elif i in mapping.owners:
+        elif i in mapping.owners and not instance.task.in_flight:
             owner = mapping.end(mapping.owners[i])
             yield Charge(i, f"W:{owner[0].name}", resting.after(owner, (kernel, scheme), instance, degrees))

@@ -354,8 +354,8 @@ def recomputed(instance: DataflowInstance) -> set[str]:
 def in_flight(instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Micro-batches of which the first stage holds what is saved: as many as there are stages, or all. Interleaved, it
     has begun (v - 1) · PP + 2 (PP - 1) + 1 of the batch's m · v passes through a chunk, a v-th of the stage, when the
-    first comes back; PP - 1 fewer where backward passes begin early."""
-    stages, chunks = degrees.pipeline, instance.task.chunks or 1
+    first comes back; PP - 1 fewer where backward passes begin early. A stage by itself: as many as the task says."""
+    stages, chunks = instance.task.in_flight or degrees.pipeline, instance.task.chunks or 1
     rounds = Fraction(instance.task.batch, degrees.data * instance.task.samples)
     if chunks == 1 or instance.task.schedule == "interleaved-lean":
         return min(rounds, Fraction(stages))

@@ -77,9 +77,10 @@ def beside(owner: End, user: End, instance: DataflowInstance, degrees: Degrees) 
 
 def after(owner: End, update: End, instance: DataflowInstance, degrees: Degrees) -> int:
     """T6: picoseconds per batch to bring what an update has made where parameters rest, for all layers of a stage; a
-    replica's part of it, where each has updated one."""
+    replica's part of it, where each has updated one. In a stage by itself T3, each time, for a layer."""
     rest = resting(owner, instance, degrees)
-    size = facts.whole_weights(owner[0], instance) * facts.stage_layers(instance, degrees)
+    layers = 1 if instance.task.in_flight else facts.stage_layers(instance, degrees)
+    size = facts.whole_weights(owner[0], instance) * layers
     if rest.kind != "whole" and instance.task.shard in ("optimizer", "gradients"):
         size /= degrees.data
     return facts.up(brought(size, made(update, instance, degrees), rest, instance, degrees))

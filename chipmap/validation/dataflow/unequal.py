@@ -28,7 +28,7 @@ def check(instance: DataflowInstance, solution: DataflowSolution, alone: Check) 
     broken = {"C0": [*_domain(instance, solution)], "C8": [*_asked(instance, solution)]}
     if broken["C0"]:
         return certify(instance, solution, broken, grade=instance.mode)
-    judged = [alone(*stage_of(instance, solution, stage)) for stage in solution.stage_groups]
+    judged = [alone(*stage_of(instance, solution, s)) for s in range(len(solution.stage_groups))]
     for s, certificate in enumerate(judged):
         for one in certificate.violations:
             finding = (f"stage {s}: {one.where}", one.amount, one.unit, f"in stage {s}, {one.message}")
@@ -46,7 +46,8 @@ def check(instance: DataflowInstance, solution: DataflowSolution, alone: Check) 
         figures["samples_per_s"] = instance.task.batch / seconds
         tokens = instance.workload.counted == "tokens"
         prefill = "ttft_us" if tokens else "latency_us"
-        figures[prefill if instance.task.purpose == "prefill" else "tpot_us"] = latency / 1e6
+        if instance.task.purpose != "training":
+            figures[prefill if instance.task.purpose == "prefill" else "tpot_us"] = latency / 1e6
         if tokens:
             figures["tokens_per_s"] = figures["samples_per_s"] * instance.workload.tokens
     said = {"figures": figures, "headline": headline(instance, figures) if objective else ""}
@@ -54,9 +55,17 @@ def check(instance: DataflowInstance, solution: DataflowSolution, alone: Check) 
 
 
 def stage_of(
-    instance: DataflowInstance, solution: DataflowSolution, stage: GroupStage
+    instance: DataflowInstance, solution: DataflowSolution, place: int
 ) -> tuple[DataflowInstance, DataflowSolution]:
-    """A stage as a network of its layers on its chips, without a pipeline, and its mapping."""
+    """The stage in a place as a network of its layers on its chips, without a pipeline, and its mapping."""
+    return _alone(instance, solution, solution.stage_groups[place], len(solution.stage_groups) - place)
+
+
+def _alone(
+    instance: DataflowInstance, solution: DataflowSolution, stage: GroupStage, left: int
+) -> tuple[DataflowInstance, DataflowSolution]:
+    """A stage by itself; in training it holds what is saved of as many micro-batches as stages are ``left``, with it
+    and after it."""
     group = next(one for one in instance.system.groups if one.name == stage.group)
     chips = group.network.replace(size=stage.tensor)
     own = instance.system.replace(
@@ -64,13 +73,16 @@ def stage_of(
     )
     degrees = Degrees(tensor=stage.tensor, dimensions=("tensor",))
     each = solution.micro_batch or instance.task.micro_batch
-    task = instance.task.replace(stage_groups=(), degrees=None, micro_batch=each)
+    held = left if instance.task.purpose == "training" else None
+    own_degrees = None if held is None else degrees
+    task = instance.task.replace(stage_groups=(), degrees=own_degrees, micro_batch=each, in_flight=held)
     mapping = DataflowSolution(
         degrees=degrees,
         schemes=stage.schemes,
         partitions=stage.partitions,
         micro_batch=each,
         keep=stage.keep,
+        recompute=stage.recompute,
     )
     layers = instance.workload.replace(layers=stage.layers)
     return instance.replace(system=own, workload=layers, task=task), mapping
@@ -128,24 +140,27 @@ def _asked(instance: DataflowInstance, solution: DataflowSolution) -> Iterator[F
 
 
 def hops(instance: DataflowInstance, solution: DataflowSolution) -> list[int]:
-    """Picoseconds of each transfer between two stages, for a micro-batch."""
+    """Picoseconds of the transfers between each two stages, for a micro-batch: of what forward kernels carry to the
+    later one, of what backward ones carry to the earlier one. Where these carry nothing, gradients come back alike."""
     groups = {group.name: group for group in instance.system.groups}
     each = solution.micro_batch or instance.task.samples
     carried = dict.fromkeys(u for u, _ in instance.workload.carries)
     kernels = {kernel.name: kernel for kernel in instance.workload.kernels}
-    sizes = [each * facts.whole_output(kernels[name], instance) for name in carried]
+    back = [name for name in carried if kernels[name].phase == "backward"]
+    trained = any(kernel.phase == "backward" for kernel in kernels.values())
+    ahead = [name for name in carried if name not in back]
+    returning = back if back or not trained else ahead
     found = []
     for one, other in pairwise(solution.stage_groups):
         rate, wait = _link(instance, groups[one.group], groups[other.group])
-        parts, network = min(one.tensor, other.tensor), groups[other.group].network.replace(size=other.tensor)
-        gathered = [facts.reduce_scatter(size, network) if other.tensor > 1 and size else 0 for size in sizes]
-        found.append(
-            sum(
-                facts.up(size / (parts * rate) + wait + gather)
-                for size, gather in zip(sizes, gathered, strict=True)
-                if size
-            )
-        )
+        parts, ticks = min(one.tensor, other.tensor), 0
+        for names, to in ((ahead, other), (returning, one)):
+            network = groups[to.group].network.replace(size=to.tensor)
+            for name in names:
+                if size := each * facts.whole_output(kernels[name], instance):
+                    gather = facts.reduce_scatter(size, network) if to.tensor > 1 else 0
+                    ticks += facts.up(size / (parts * rate) + wait + gather)
+        found.append(ticks)
     return found
 
 
@@ -166,9 +181,13 @@ def _terms(instance: DataflowInstance, solution: DataflowSolution, judged: list[
         label: sum(count * one.terms[label] for count, one in zip(layers, judged, strict=True))
         for label in ("T1", "T2", "T3", "T4")
     }
-    slowest = max(count * one.terms["T4"] for count, one in zip(layers, judged, strict=True))
-    sent, rounds = hops(instance, solution), _rounds(instance, solution)
-    late = (rounds - 1) * max(0, max(sent, default=0) - slowest)
+    stages = [count * one.terms["T4"] for count, one in zip(layers, judged, strict=True)]
+    sent, rounds, slowest = hops(instance, solution), _rounds(instance, solution), max(stages)
+    if instance.task.purpose == "training":
+        longest = max(own + hop for own, hop in zip(stages, [*sent, 0], strict=True))
+    else:
+        longest = max(stages + sent)
+    late = (rounds - 1) * (longest - slowest)
     fixed = rounds * facts.up(written(instance.system.step_ns))
     return terms | {"T5": sum(sent) + late, "T6": 0, "T7": slowest, "T8": fixed}
 
@@ -211,7 +230,7 @@ Alone = Callable[[DataflowInstance], Iterator[DataflowSolution]]
 def candidates(instance: DataflowInstance, alone: Alone) -> Iterator[DataflowSolution]:
     """Every mapping of every row of stages; ``alone`` gives those of a stage by itself."""
     for each, row in pipelines(instance):
-        ways = [[*_ways(instance, each, one, alone)] for one in row]
+        ways = [[*_ways(instance, each, one, len(row) - s, alone)] for s, one in enumerate(row)]
         for stages in product(*ways):
             yield DataflowSolution(
                 instance=instance.name,
@@ -223,18 +242,23 @@ def candidates(instance: DataflowInstance, alone: Alone) -> Iterator[DataflowSol
             )
 
 
-def _ways(instance: DataflowInstance, each: int, row: tuple[str, int, int], alone: Alone) -> Iterator[GroupStage]:
-    own, blank = _by_itself(instance, each, row)
-    for one in alone(own):
-        yield blank.replace(schemes=one.schemes, partitions=one.partitions, keep=one.keep)
+def _ways(
+    instance: DataflowInstance, each: int, row: tuple[str, int, int], left: int, alone: Alone
+) -> Iterator[GroupStage]:
+    by_itself, blank = _by_itself(instance, each, row, left)
+    for one in alone(by_itself):
+        own = {"schemes": one.schemes, "partitions": one.partitions, "keep": one.keep, "recompute": one.recompute}
+        yield blank.replace(**own)
 
 
-def _by_itself(instance: DataflowInstance, each: int, row: tuple[str, int, int]) -> tuple[DataflowInstance, GroupStage]:
+def _by_itself(
+    instance: DataflowInstance, each: int, row: tuple[str, int, int], left: int
+) -> tuple[DataflowInstance, GroupStage]:
     """A stage as a network of its own at its one degree, and the stage without a mapping."""
     name, tensor, layers = row
     blank = GroupStage(group=name, tensor=tensor, layers=layers, schemes=(), partitions=())
     some = DataflowSolution(degrees=Degrees(), schemes=(), partitions=(), micro_batch=each)
-    own, _ = stage_of(instance, some, blank)
+    own, _ = _alone(instance, some, blank, left)
     return own.replace(task=own.task.replace(degrees=Degrees(tensor=tensor, dimensions=("tensor",)))), blank
 
 
@@ -245,7 +269,7 @@ def count(instance: DataflowInstance, alone: Callable[[DataflowInstance], int]) 
     for each, row in pipelines(instance):
         for one in row:
             if (each, one) not in known:
-                known[each, one] = alone(_by_itself(instance, each, one)[0])
+                known[each, one] = alone(_by_itself(instance, each, one, 1)[0])
         total += prod(known[each, one] for one in row)
         if total > 10**9:
             return total

@@ -1,0 +1,141 @@
+"""Training on groups of unequal chips: random instances against brute force as the page states the problem, the schedule
+event by event, what a stage by itself holds and exchanges, what is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from math import ceil
+from random import Random
+from typing import Any
+
+import pytest
+
+from chipmap.instances.dataflow import DataflowInstance
+from chipmap.instances.dataflow.instance import DataflowSolution, Degrees
+from chipmap.methods.dataflow.bounds import bounds
+from chipmap.methods.dataflow.chain import auto
+from chipmap.methods.dataflow.models import cpsat, mip
+from chipmap.records import InputError
+from chipmap.run import Run, SolveOptions
+from chipmap.validation.brute_force import brute_force
+from chipmap.validation.dataflow.candidates import candidates, count
+from chipmap.validation.dataflow.checker import check
+from tests.dataflow.agreement import run_of
+from tests.dataflow.random_instances import made
+from tests.dataflow.test_unequal import Stage, alone, asked, rows, transfer, with_groups, with_stages
+from tests.lanes import LONG, of_all
+
+
+def trained(instance: DataflowInstance, stage: Stage, samples: int, left: int) -> DataflowInstance:
+    """The layers of a stage on its chips, that holds what is saved as ``left`` stages do, with it and after it."""
+    own = alone(instance, stage, samples)
+    return own.replace(task=own.task.replace(in_flight=left))
+
+
+def layer_time(instance: DataflowInstance, own: Any, known: dict[Any, int | None]) -> int | None:
+    """The least T4 of any mapping that fits the chips of a stage (its row, samples, stages left), by trying all."""
+    if own not in known:
+        there = trained(instance, *own)
+        judged = [check(there, one) for one in candidates(there)]
+        known[own] = min((one.terms["T4"] for one in judged if one.feasible), default=None)
+    return known[own]
+
+
+def both_ways(instance: DataflowInstance, one: Stage, other: Stage, samples: int) -> int:
+    """Picoseconds of the transfers between two stages, by the page."""
+    workload = instance.workload
+    phases = {kernel.name: kernel.phase for kernel in workload.kernels}
+    forward = tuple(pair for pair in workload.carries if phases[pair[0]] == "forward")
+    back = tuple(pair for pair in workload.carries if phases[pair[0]] == "backward") or forward
+    there, here = (instance.replace(workload=workload.replace(carries=some)) for some in (forward, back))
+    return transfer(there, one, other, samples) + transfer(here, other, one, samples)
+
+
+def by_the_page(instance: DataflowInstance) -> int | None:
+    """The optimum: all pipelines, all mappings of their stages, all micro-batches."""
+    task, groups = instance.task, instance.system.groups
+    known: dict[Any, int | None] = {}
+    best: int | None = None
+    every = list(rows(instance, instance.workload.layers, tuple(group.network.size for group in groups)))
+    if task.stage_groups:
+        wanted = [row for row in every if len(row) == len(task.stage_groups)]
+        every = [row for row in wanted if all(map(asked(groups), row, task.stage_groups))]
+    for samples in range(1, task.batch + 1):
+        if task.batch % samples or task.micro_batch not in (None, samples):
+            continue
+        rounds = task.batch // samples
+        for row in every:
+            lefts = [min(rounds, len(row) - s) for s in range(len(row))]
+            layers = [layer_time(instance, (s, samples, left), known) for s, left in zip(row, lefts, strict=True)]
+            if None in layers:
+                continue
+            stages = [one.layers * (t or 0) for one, t in zip(row, layers, strict=True)]
+            sent = [*(both_ways(instance, a, b, samples) for a, b in pairwise(row)), 0]
+            each = [a + b for a, b in zip(stages, sent, strict=True)]
+            time = sum(each) + (rounds - 1) * max(each) + rounds * ceil(1000 * instance.system.step_ns)
+            best = time if best is None else min(best, time)
+    return best
+
+
+def random_training(random: Random) -> DataflowInstance:
+    """A random step of one or two forward kernels with backward kernels and perhaps an update."""
+    names = "ab"[: random.choice((1, 1, 2))]
+    heads = random.choice((1, 1, 1, 2))
+    sizes: dict[str, Any] = {"M": random.choice((4, 8)), "N": 16, "outer": heads}
+    product_: dict[str, Any] = {"kind": "gemm", "K": random.choice((8, 64)), "weights": True}
+    kernels: dict[str, dict[str, Any]] = {"a": {**product_, **sizes}}
+    if len(names) == 2:
+        kernels["b"] = {"kind": "elementwise", **sizes}
+    back = {"phase": "backward", **sizes}
+    kernels["x"] = {**product_, **back, **({"parameters_of": "a"} if random.random() < 0.5 else {"weights": False})}
+    edges = ["ab"] * (len(names) == 2) + [names[-1] + "x"] * (random.random() < 0.8)
+    if random.random() < 0.6:
+        kernels["u"] = {**product_, **back, "weights": False, "update": True, "parameters_of": "a"}
+        edges += ["xu"]
+    plain = made(
+        kernels,
+        " ".join(edges),
+        carries=names[-1] + "a" + random.choice(("", " xx")) if random.random() < 0.9 else "",
+        layers=random.choice((1, 2, 3, 3, 4)),
+        purpose="training",
+        sizes=[random.randint(1, 2)],
+        topology=random.choice(("ring", "switch", "full")),
+        link_gbps=random.choice((0.5, 4.0, 25.0)),
+        memory_gbps=random.choice((5.0, 50.0)),
+        sram_bytes=random.choice((20_000, 400_000)),
+        batch=random.choice((2, 3, 4)),
+        micro_batch=random.choice((None, 1, 1)),
+        fused=random.random() < 0.4,
+        overlap=random.random() < 0.7,
+        recompute=random.choice((False, False, "full", None)),
+        latency_ns=random.choice((0.0, 10.0)),
+    )
+    return with_groups(random, plain)
+
+
+@pytest.mark.parametrize("block", range(of_all(8, few=1)))
+def test_every_method_is_brute_force(block: int) -> None:
+    """All of 240 instances in the long run, 8 in the short one."""
+    tried: Counter[str] = Counter()
+    for seed in range(30 * block, 30 * block + of_all(30, few=8)):
+        instance = random_training(Random(seed))
+        optimum = by_the_page(instance)
+        models: tuple[Any, ...] = (mip, cpsat) if LONG else ((mip, cpsat)[seed // 4 % 2],) if seed % 4 == 0 else ()
+        for method in (auto, *models):
+            run = Run(instance, SolveOptions(time_limit=300.0, threads=1), check)
+            reason = method(instance, run).reason
+            assert run.upper == optimum and not run.rejected, (seed, method, run.upper, optimum, run.rejected)
+            assert reason == ("infeasible" if optimum is None else "optimal"), (seed, method, reason)
+        tried["instances"] += 1
+        tried["none"] += optimum is None
+        if optimum is None:
+            continue
+        lower = run_of(instance, bounds).lower
+        assert lower is not None and lower.value <= optimum, seed
+        mapping: Any = run.best.solution if run.best is not None else None
+        tried["several groups"] += len({one.group for one in mapping.stage_groups}) > 1
+        tried["several stages"] += len(mapping.stage_groups) > 1
+        tried["recomputed"] += len({one.recompute for one in mapping.stage_groups}) > 1
+    print(tried)
+    assert min(tried["several groups"], tried["several stages"]) >= 1, tried
