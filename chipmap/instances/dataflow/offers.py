@@ -65,8 +65,9 @@ class Offer(NamedTuple):
 
     @property
     def most_stages(self) -> int:
-        """The most stages that there can be."""
-        return len(self.asked) or min(self.layers, sum(self.chips))
+        """The most stages that there can be: each place up to them has some."""
+        empty = (p for p in range(self.ticks.shape[0]) if self.at(p).min() >= NONE)
+        return len(self.asked) or min(self.layers, sum(self.chips), *empty)
 
     def at(self, place: int) -> IntArray:
         """Picoseconds [kinds, layers + 1] of stages in a place."""
