@@ -62,7 +62,7 @@ def offers() -> Iterator[tuple[TinyCase, tuple[Any, ...]]]:
     for layers, case in enumerate(cases(get_family("dataflow"))[:3], 1):
         ticks = np.outer((100, 200), np.arange(layers + 1))
         ticks[:, 0] = NONE
-        yield case, (case.instance, Offer(ticks, np.full((2, 2), 50), (0, 1), (1, 1), (1, 1), (), 4, 0))
+        yield case, (case.instance, Offer(ticks[None], np.full((2, 2), 50), (0, 1), (1, 1), (1, 1), (), 4, 0))
 
 
 #: The arguments of each auxiliary model, and the tiny instances that it is for.

@@ -59,6 +59,8 @@ class Table:
     instance: DataflowInstance
     samples: int
     kinds: list[Kind]
+    run: Run
+    method: Method
     layered: list[dict[int, dict[int, Layered]]] = field(default_factory=list)
     refuted: set[str] = field(default_factory=set)
 
@@ -176,7 +178,7 @@ def _micro_batches(instance: DataflowInstance) -> Iterator[tuple[int, int]]:
 
 def _table(instance: DataflowInstance, samples: int, run: Run, method: Method) -> Table:
     """What every stage takes. A layer takes no less where a stage holds more micro-batches."""
-    table = Table(instance, samples, kinds(instance))
+    table = Table(instance, samples, kinds(instance), run, method)
     asked, most = table.asked(), table.most
     for k, kind in enumerate(table.kinds):
         rows = dict[int, dict[int, Layered]]()
@@ -184,7 +186,7 @@ def _table(instance: DataflowInstance, samples: int, run: Run, method: Method) -
         if asked and not any(one[k].any() for one in asked):
             continue
         for held in dict.fromkeys((1, most)):
-            rows[held] = _row(table, kind, held, {}, run, method)
+            rows[held] = _row(table, kind, held, {})
         todo = [(1, most)]
         while todo:
             low, high = todo.pop()
@@ -195,7 +197,7 @@ def _table(instance: DataflowInstance, samples: int, run: Run, method: Method) -
             if len(known) == len(rows[high]):
                 rows |= dict.fromkeys(range(low + 1, high), rows[high])
                 continue
-            rows[middle] = _row(table, kind, middle, known, run, method)
+            rows[middle] = _row(table, kind, middle, known)
             todo += [(low, middle), (middle, high)]
     return table
 
@@ -205,9 +207,7 @@ def _settled(low: Layered, high: Layered) -> bool:
     return low.ticks == high.ticks == high.least and low.ticks == low.least
 
 
-def _row(
-    table: Table, kind: Kind, held: int, known: dict[int, Layered], run: Run, method: Method
-) -> dict[int, Layered]:
+def _row(table: Table, kind: Kind, held: int, known: dict[int, Layered]) -> dict[int, Layered]:
     """What stages of a kind take that hold so many micro-batches, by layers. A layer takes no less where a stage has
     more of them: what fits L + 1 layers fits L. So where two numbers of layers take the same, all between them do."""
     layers = table.instance.workload.layers
@@ -216,7 +216,7 @@ def _row(
     def solved(count: int) -> Layered:
         """What a stage with so many layers takes."""
         if count not in found:
-            found[count] = _alone(table, kind, count, held, run, method)
+            found[count] = _alone(table, kind, count, held)
         return found[count]
 
     todo = [(1, layers)]
@@ -233,16 +233,16 @@ def _row(
     return found
 
 
-def _alone(table: Table, kind: Kind, layers: int, held: int, run: Run, method: Method) -> Layered:
+def _alone(table: Table, kind: Kind, layers: int, held: int) -> Layered:
     """The best mapping of one stage by itself."""
+    run, instance, samples = table.run, table.instance, table.samples
     run.checkpoint()
-    instance, samples = table.instance, table.samples
     alone = stage_instance(instance, kind, layers, samples, held)
     inner = run.inner(alone, SHARE * run.deadline.seconds)
     if not run.clocked and run.options.time_limit is not None:  # work that doesn't depend on the clock
         inner.options = inner.options.replace(time_limit=SHARE * run.options.time_limit)
     try:
-        method(alone, inner)
+        table.method(alone, inner)
     except InputError as error:
         run.note("left out", f"{layers} layers on {kind.tensor} chips of {alone.system.name}: {error}")
         return Layered(NONE, 0, None)
