@@ -30,7 +30,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -38,8 +38,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from benchmarks.cpu_deadline import CpuDeadline
 from benchmarks.placement_policy import DRAWS, LEARNING, problems, scene_of, trained
-from chipmap.deadline import Deadline
 from chipmap.inputs.reading import read
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem
@@ -67,20 +67,6 @@ ARMS = ("usual", "METIS, human", "zero-shot", "fine-tuned")
 LATER = ("partition", "annealing")
 #: Runs of so many CPU seconds on a small graph compile everything; the last one takes no longer.
 WARM = 4.0
-
-
-@dataclass(frozen=True)
-class CpuDeadline(Deadline):
-    """A deadline by the process's CPU time."""
-
-    @property
-    def seconds(self) -> float:
-        """CPU seconds left."""
-        return max(0.0, self.until - time.process_time())
-
-    def within(self, seconds: float) -> CpuDeadline:
-        """In so many CPU seconds from now, or this one if that comes first."""
-        return replace(self, until=min(self.until, time.process_time() + seconds))
 
 
 class Found(NamedTuple):

@@ -70,20 +70,20 @@ class Images(Network):
         self.point("loss", [logits], self.batch, "loss", 5 * classes)
 
 
-def inception(batch: int = 32) -> OperationGraph:
-    """Inception v3 at 299 × 299 (without the auxiliary head)."""
+def inception(batch: int = 32, repeats: int = 1) -> OperationGraph:
+    """Inception v3 at 299 × 299 (without the auxiliary head), each module that keeps its size ``repeats`` times."""
     net = Images(batch)
     x: Picture = (net.input("image", batch * 299 * 299 * 3), 3, 299)
     x = net.conv(net.conv(x, 32, (3, 3), 2, True), 32, (3, 3), 1, True)
     x = net.pool(net.conv(x, 64, (3, 3)), 3, 2, True)
     x = net.pool(net.conv(net.conv(x, 80, (1, 1), 1, True), 192, (3, 3), 1, True), 3, 2, True)
-    for last in (32, 64, 64):
+    for last in [x for x in (32, 64, 64) for _ in range(repeats)]:
         five = net.conv(net.conv(x, 48, (1, 1)), 64, (5, 5))
         three = net.conv(net.conv(net.conv(x, 64, (1, 1)), 96, (3, 3)), 96, (3, 3))
         x = net.join([net.conv(x, 64, (1, 1)), five, three, net.conv(net.pool(x, 3), last, (1, 1))])
     three = net.conv(net.conv(net.conv(x, 64, (1, 1)), 96, (3, 3)), 96, (3, 3), 2, True)
     x = net.join([net.conv(x, 384, (3, 3), 2, True), three, net.pool(x, 3, 2, True)])
-    for width in (128, 160, 160, 192):
+    for width in [x for x in (128, 160, 160, 192) for _ in range(repeats)]:
         seven = net.conv(net.conv(net.conv(x, width, (1, 1)), width, (1, 7)), 192, (7, 1))
         twice = net.conv(net.conv(net.conv(x, width, (1, 1)), width, (7, 1)), width, (1, 7))
         twice = net.conv(net.conv(twice, width, (7, 1)), 192, (1, 7))
@@ -91,7 +91,7 @@ def inception(batch: int = 32) -> OperationGraph:
     three = net.conv(net.conv(x, 192, (1, 1)), 320, (3, 3), 2, True)
     seven = net.conv(net.conv(net.conv(x, 192, (1, 1)), 192, (1, 7)), 192, (7, 1))
     x = net.join([three, net.conv(seven, 192, (3, 3), 2, True), net.pool(x, 3, 2, True)])
-    for _ in range(2):
+    for _ in range(2 * repeats):
         one = net.conv(x, 384, (1, 1))
         two = net.conv(net.conv(x, 448, (1, 1)), 384, (3, 3))
         wide = [net.conv(y, 384, kernel) for y in (one, two) for kernel in ((1, 3), (3, 1))]

@@ -144,28 +144,39 @@ class ChainState:
         devices = set_apart(self.problem, devices)
         with self.turns:
             before = self.best
-            found = self._placed(devices, self.key if key is None else key, self.work)
+            found = self.placed(devices, self.key if key is None else key, self.work)
             self.best = better(before, found)
             if key is None and found is not None:
                 if found[0] and self.problem.instance.task.memory == "live":
-                    found = better(found, self._placed(devices, self.frugal_key, self.work)) or found
-                    self.best = better(self.best, self._placed(*found[2:], self.work))
+                    found = better(found, self.placed(devices, self.frugal_key, self.work)) or found
+                    self.best = better(self.best, self.placed(*found[2:], self.work))
                 self.ranked = better(self.ranked, found)
-                for _ in range(PASSES):
-                    again = self._placed(devices, backward_keys(self.tables, devices, self.work), self.work)
-                    if again is None or again[:2] >= found[:2]:
-                        break
-                    found = again
+                found = self._after_backward_passes(found)
                 self.by_backward_keys, self.best = better(self.by_backward_keys, found), better(self.best, found)
             return self.best is not before
 
+    def _after_backward_passes(self, found: Placed) -> Placed:
+        """A placement whose schedule is in ``work``, by keys from schedules run backwards, as long as these help."""
+        for _ in range(PASSES):
+            again = self.placed(found[2], backward_keys(self.tables, found[2], self.work), self.work)
+            if again is None or again[:2] >= found[:2]:
+                break
+            found = again
+        return found
+
+    def turned(self, devices: IntArray) -> Placed | None:
+        """A placement by the upward rank, then by keys from schedules run backwards; None without a route."""
+        with self.turns:
+            found = self.placed(devices, self.key, self.work)
+            return None if found is None else self._after_backward_passes(found)
+
     def best_by_backward_keys(self, devices: IntArray, key: IntArray, work: Work) -> Placed | None:
         """A placement by keys from its schedule run backwards, which is in ``work`` then; None without a route."""
-        if self._placed(devices, key, work) is None:
+        if self.placed(devices, key, work) is None:
             return None
-        return self._placed(devices, backward_keys(self.tables, devices, work), work)
+        return self.placed(devices, backward_keys(self.tables, devices, work), work)
 
-    def _placed(self, devices: IntArray, key: IntArray, work: Work) -> Placed | None:
+    def placed(self, devices: IntArray, key: IntArray, work: Work) -> Placed | None:
         """A placement, whose schedule ``work`` holds then; None without a route."""
         step = int(simulate(self.tables, devices, key, False, self.none, NEVER, work))
         over = int(excess(self.tables, self.bytes, devices, work)) if step >= 0 else 0

@@ -17,7 +17,7 @@ from chipmap.heuristics.placement.siblings.roles import Roles
 from chipmap.instances.placement.problem import IntArray, PlacementProblem, Storages
 
 #: Rules by which a step takes its device from one of the smaller graph.
-RULES = ("relative", "modulo", "inner", "ends", "drop")
+RULES = ("relative", "modulo", "inner", "ends", "clip", "drop", "kind")
 #: Inputs from which on an operation counts as one that gathers steps.
 GATHERS = 4
 
@@ -83,10 +83,14 @@ def _cut(
     inside = (wanted >= 0) & (wanted < np.array(steps)[made.part[source]]) & (made.part[reader] >= 0)
     instead = np.where(inside, table[made.role[source], np.where(inside, wanted, 0)], -1)
     found = (instead >= 0) & (first[instead + 1] - first[instead] > which)
-    read[lost] = np.where(found, first[instead] + which, -1)
-    before = np.bincount(v, minlength=count)
-    read, v = read[read >= 0], v[read >= 0]
-    return _problem(problem, kept, before, read, v)
+    before, place = np.bincount(v, minlength=count), np.empty(count, dtype=np.int64)
+    place[problem.order] = np.arange(count)
+    for taken in (found, found & (place[instead] < place[reader])):  # the latter can't have a cycle
+        read[lost] = np.where(taken, first[instead] + which, -1)
+        left = _problem(problem, kept, before, read[read >= 0], v[read >= 0])
+        if left is not None:
+            return left
+    return None
 
 
 def _sorted(x: IntArray) -> bool:
@@ -162,6 +166,8 @@ def _ordered(wanted: IntArray, u: IntArray, v: IntArray) -> IntArray | None:
 
 def carried(problem: PlacementProblem, made: Roles, sibling: Sibling, devices: IntArray, rule: str) -> IntArray:
     """The devices [N] that a sibling's plan (devices [N']) gives the larger graph by a rule; groups stay together."""
+    if rule == "kind":
+        return _by_kind(problem, sibling, devices)[problem.group]
     found = np.zeros(problem.operations, dtype=np.int64)
     found[sibling.kept] = devices
     table = _filled(sibling.table)
@@ -176,6 +182,21 @@ def carried(problem: PlacementProblem, made: Roles, sibling: Sibling, devices: I
     return found[problem.group]
 
 
+def _by_kind(problem: PlacementProblem, sibling: Sibling, devices: IntArray) -> IntArray:
+    """The device of the sibling's operation of the same kind, at the same share of that kind's operations [N]."""
+    operations, kinds = problem.instance.graph.operations, dict[str, int]()
+    kind = np.array([kinds.setdefault(operations[i].kind, len(kinds)) for i in problem.position.tolist()])
+    device, found = np.full(problem.operations, -1, dtype=np.int64), np.zeros(problem.operations, dtype=np.int64)
+    device[sibling.kept] = devices
+    for k in range(len(kinds)):
+        mine = problem.order[kind[problem.order] == k]
+        some = device[mine]
+        some = some[some >= 0]
+        if len(some):
+            found[mine] = some[np.arange(len(mine)) * len(some) // len(mine)]
+    return found
+
+
 def _by_rule(rule: str, step: IntArray, count: IntArray, few: IntArray) -> IntArray:
     """The step of the sibling that each step takes its device from."""
     front, left = -(-few // 2), count - few
@@ -183,6 +204,8 @@ def _by_rule(rule: str, step: IntArray, count: IntArray, few: IntArray) -> IntAr
         return step * few // count
     if rule == "modulo":
         return step % few
+    if rule == "clip":
+        return np.minimum(step, few - 1)
     if rule == "drop":
         return few // 2
     ends = np.where(step < front, step, np.where(step >= front + left, step - left, np.minimum(front, few - 1)))
