@@ -162,8 +162,8 @@ def main() -> None:
     for with_siblings in (False, True):  # compile
         ran(instance_of("rnnlm", 1), with_siblings, 0, 4.0)
     print(f"| {' | '.join(HEADING)} |\n|{'---|' * 2}{'--:|' * (len(HEADING) - 2)}", flush=True)
-    for network in asked.networks:
-        for factor in asked.factors:
+    for factor in asked.factors:
+        for network in asked.networks:
             print(f"| {' | '.join(row(network, factor, asked.seeds, asked.limit))} |", flush=True)
     print(f"\nLoad average at the end {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.")
 

@@ -122,6 +122,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> PlacementInstance:
     monkeypatch.setattr(link, "PARTITIONS", 2)
     monkeypatch.setattr(link, "SHORT", 5_000)
     monkeypatch.setattr(link, "SIMULATED", 30_000)
+    monkeypatch.setattr(link, "CHOSEN", 30_000)
     return training_step("rnnlm", NETWORKS["rnnlm"], 2)
 
 

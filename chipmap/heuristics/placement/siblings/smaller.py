@@ -167,7 +167,7 @@ def _ordered(wanted: IntArray, u: IntArray, v: IntArray) -> IntArray | None:
 def carried(problem: PlacementProblem, made: Roles, sibling: Sibling, devices: IntArray, rule: str) -> IntArray:
     """The devices [N] that a sibling's plan (devices [N']) gives the larger graph by a rule; groups stay together."""
     if rule == "kind":
-        return _by_kind(problem, sibling, devices)[problem.group]
+        return _by_kind(problem, made, sibling, devices)[problem.group]
     found = np.zeros(problem.operations, dtype=np.int64)
     found[sibling.kept] = devices
     table = _filled(sibling.table)
@@ -182,8 +182,11 @@ def carried(problem: PlacementProblem, made: Roles, sibling: Sibling, devices: I
     return found[problem.group]
 
 
-def _by_kind(problem: PlacementProblem, sibling: Sibling, devices: IntArray) -> IntArray:
-    """The device of the sibling's operation of the same kind, at the same share of that kind's operations [N]."""
+def _by_kind(problem: PlacementProblem, made: Roles, sibling: Sibling, devices: IntArray) -> IntArray:
+    """The device of the sibling's operation of the same kind, at the same share of that kind's operations [N].
+
+    What doesn't repeat keeps its own.
+    """
     operations, kinds = problem.instance.graph.operations, dict[str, int]()
     kind = np.array([kinds.setdefault(operations[i].kind, len(kinds)) for i in problem.position.tolist()])
     device, found = np.full(problem.operations, -1, dtype=np.int64), np.zeros(problem.operations, dtype=np.int64)
@@ -194,7 +197,7 @@ def _by_kind(problem: PlacementProblem, sibling: Sibling, devices: IntArray) -> 
         some = some[some >= 0]
         if len(some):
             found[mine] = some[np.arange(len(mine)) * len(some) // len(mine)]
-    return found
+    return np.where((made.part < 0) & (device >= 0), device, found)
 
 
 def _by_rule(rule: str, step: IntArray, count: IntArray, few: IntArray) -> IntArray:
