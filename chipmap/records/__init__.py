@@ -278,7 +278,7 @@ def _hashed(value: Any) -> Any:
         return {k: _hashed(v) for k, v in fields if k not in value.LATER_FIELDS or v != defaults[k]}
     if isinstance(value, tuple) and value and isinstance(value[0], Record):
         kind = type(value[0])
-        if _has_later(kind) and (_has_later_inside(kind) or any(type(one) is not kind for one in value)):
+        if _has_later(kind) and any(type(one) is not kind for one in value):
             return [_hashed(one) for one in value]
         found, defaults = msgspec.to_builtins(value), _defaults(kind) if kind.LATER_FIELDS else {}
         for name in kind.LATER_FIELDS:
@@ -286,6 +286,10 @@ def _hashed(value: Any) -> Any:
             for fields in found:
                 if fields[name] == usual:
                     del fields[name]
+        for name in _inside_with_later(kind):
+            for one, fields in zip(value, found, strict=True):
+                if name in fields and (inner := getattr(one, name)):
+                    fields[name] = _hashed(inner)
         return found
     return msgspec.to_builtins(value)
 
@@ -301,15 +305,16 @@ def _defaults(kind: type[Record]) -> dict[str, Any]:
 @cache
 def _has_later(kind: type[Record]) -> bool:
     """Whether a record of this kind, or one inside it (alone or in a tuple), has later fields."""
-    return bool(kind.LATER_FIELDS) or _has_later_inside(kind)
+    return bool(kind.LATER_FIELDS) or bool(_inside_with_later(kind))
 
 
 @cache
-def _has_later_inside(kind: type[Record]) -> bool:
-    """Whether a record inside one of this kind has later fields."""
-    hints = [hint for name, hint in get_type_hints(kind).items() if name in kind.__struct_fields__]
-    inner = [one for hint in hints for one in (hint, *get_args(hint))]
-    return any(isinstance(one, type) and issubclass(one, Record) and _has_later(one) for one in inner)
+def _inside_with_later(kind: type[Record]) -> tuple[str, ...]:
+    """The fields of this kind with records that have later fields."""
+    hints = [(name, hint) for name, hint in get_type_hints(kind).items() if name in kind.__struct_fields__]
+    inner = [(name, one) for name, hint in hints for one in (hint, *get_args(hint))]
+    found = (name for name, one in inner if isinstance(one, type) and issubclass(one, Record) and _has_later(one))
+    return tuple(dict.fromkeys(found))
 
 
 def read_bytes(path: str | Path) -> bytes:
