@@ -131,7 +131,6 @@ NOT_READ: dict[tuple[str, str, str], str] = {
     (RESULTS + "placement-credit.md", "", ""): RELATIVE,
     (RESULTS + "placement-large.md", "The decoder alone", ""): SECONDS_ALONE,
     (RESULTS + "placement-policy.md", "", ""): RELATIVE,
-    (RESULTS + "placement-siblings.md", "", ""): RELATIVE,
     (RESULTS + "placement-start.md", "", ""): RELATIVE,
     (RESULTS + "placement-uses.md", "", ""): RELATIVE,
     (RESULTS + "ring-explain.md", "", ""): SECONDS_ALONE,
