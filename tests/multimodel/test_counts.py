@@ -17,8 +17,8 @@ from chipmap.heuristics.multimodel.windows.one_window import OneWindow
 from chipmap.instances.multimodel.generators import random_instance
 from chipmap.instances.multimodel.problem import multi_problem
 from chipmap.methods.chain import Turn
+from chipmap.methods.multimodel import programs
 from chipmap.methods.multimodel.column_bound import ColumnBound
-from chipmap.methods.multimodel.programs import columns
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.multimodel.checker import check
 from tests.lanes import of_all
@@ -38,7 +38,7 @@ def test_no_bound_exceeds_the_optimum(groups: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(counts, "MOST_OF_TYPES", GROUPS[groups][0])
     monkeypatch.setattr(counts, "MOST_NODES", GROUPS[groups][1])
     random, compared, near = Random(44), 0, 0
-    while compared < of_all(60, few=8):
+    while compared < of_all(60, few=6):
         base = varied_instance(random)
         if combinations(base) > MOST:
             continue
@@ -63,6 +63,26 @@ def test_no_bound_exceeds_the_optimum(groups: str, monkeypatch: pytest.MonkeyPat
     assert near >= compared / 3, (near, compared)
 
 
+def test_numbers_come_before_paths_and_prove_no_more_than_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines and prices of numbers of chiplets go on to the paths' tables; so do whole sequences of windows."""
+    monkeypatch.setattr(programs, "MANY", 0)
+    monkeypatch.setattr(programs, "FEWER", 0)
+    random, compared, told = Random(45), 0, 0
+    while compared < of_all(60, few=6):
+        base = varied_instance(random)
+        if combinations(base) > MOST or base.task.windows == 1:
+            continue
+        known = with_objective(schedules(base), random.choice(("latency", "weighted", "edp")))
+        if known.optimum is None:
+            continue
+        compared += 1
+        run = Run(known.instance, SolveOptions(deterministic=True), check)
+        programs.columns(multi_problem(known.instance), Turn(run, Deadline()))
+        assert all(bound.value <= known.optimum for bound in run.bounds)
+        told += bool(run.bounds)
+    assert told > compared / 2
+
+
 def test_large_modules_have_bounds_that_know_of_segments() -> None:
     """Fourteen chiplets have too many paths to list; their numbers prove more than shares of layers do."""
     instance = random_instance(
@@ -70,7 +90,7 @@ def test_large_modules_have_bounds_that_know_of_segments() -> None:
     )
     problem, run = multi_problem(instance), Run(instance, SolveOptions(deterministic=True), check)
     assert module_paths(problem) is None
-    columns(problem, Turn(run, Deadline()))
+    programs.columns(problem, Turn(run, Deadline()))
     assert max(bound.value for bound in run.bounds) > 1.02 * AnyWindows(problem).line(99_000.0).value
 
 

@@ -49,7 +49,9 @@ class ColumnBound:
     """The lines of one problem, and what they prove."""
 
     def __init__(self, problem: MultiProblem, turn: Turn, paths: Paths | Counts) -> None:
-        self.problem, self.turn, self.run, self.paths = problem, turn, turn.run, paths
+        self.problem, self.turn, self.run = problem, turn, turn.run
+        #: Those of the next tables; they may be others for each.
+        self.paths = paths
         self.program = program = AnyWindows(problem)
         self.least = program.least
         self.lines: list[Line] = []

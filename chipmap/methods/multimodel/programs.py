@@ -22,6 +22,10 @@ from chipmap.methods.multimodel.whole_windows import sequences
 
 #: Widths of the bottlenecks' cells as shares of the windows' time, round by round.
 RATIOS = (0.05, 0.02, 0.01, 0.005)
+#: Signatures above which numbers of chiplets come first, if they are so many times fewer.
+MANY, FEWER = 100, 2
+#: Share of the time that their second tables may take; the paths' tables lead to schedules, too.
+SECOND = 0.1
 #: Most entries of all tables.
 MOST_ENTRIES = 25_000_000
 #: Seconds of the search over boundaries after each tables, as a share of what these took; its descents where it isn't
@@ -48,6 +52,16 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
         run.note("search", "columns over windows: not for times of 2^53 ns")
         return
     bound = ColumnBound(problem, turn, paths)
+    if (nodes := _first_counts(problem, paths)) is not None:
+        bound.paths, most = nodes, SECOND * turn.deadline.seconds
+        for k, ratio in enumerate(RATIOS[: 1 if run.options.deterministic else 2]):
+            if k and bound.spent[0] * RATIOS[k - 1] / ratio + bound.spent[1] > most:
+                break
+            program = bound.stage(ratio)
+            bound.prove(program)
+            if k > 0:
+                sequences(bound, program, search)
+        bound.paths, bound.entries = paths, 0
     for k, ratio in enumerate(RATIOS):
         more = RATIOS[k - 1] / ratio if k else 1.0
         if bound.entries * more > MOST_ENTRIES:
@@ -66,6 +80,12 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
             break
     if search:
         boundaries(problem, turn, paths, program.pricing, turn.deadline.seconds)
+
+
+def _first_counts(problem: MultiProblem, paths: Paths | Counts) -> Counts | None:
+    """Numbers of chiplets, whose tables come before those of ``paths`` where they are much smaller; else None."""
+    nodes = module_counts(problem) if isinstance(paths, Paths) and paths.signatures > MANY else None
+    return nodes if nodes is not None and FEWER * nodes.signatures < paths.signatures else None
 
 
 def boundaries(problem: MultiProblem, turn: Turn, paths: Paths | Counts, pricing: Pricing, seconds: float) -> None:
