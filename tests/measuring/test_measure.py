@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+from fractions import Fraction
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ import pytest
 
 from chipmap.cli import main
 from chipmap.inputs.reading import Conversion, read
+from chipmap.instances.dataflow.rates import peak_rate
 from chipmap.instances.ring.instance import RingInstance
+from chipmap.instances.wafer.measured import work
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
@@ -55,6 +59,28 @@ def test_from_a_program_to_an_instance(program: Path, tmp_path: Path, capsys: py
     named = dict(zip((one.name for one in instance.graph.operations), instance.time_ns, strict=True))
     assert {name: named[name] for name in measured} == dict(zip(measured, times, strict=True))
     assert "by the roofline" not in instance.notes
+
+
+def test_every_family_takes_the_table(program: Path, tmp_path: Path) -> None:
+    """One chip of `dataflow` takes as long as all operations, a layer of `multimodel` and a kernel of `wafer` as long
+    as theirs; the learned model of the same table says something of all of them."""
+    costs = str(tmp_path / "costs.csv")
+    assert main(["measure", str(program), "--out", costs, "--passes", "2", "--quiet"]) == 0
+    first, relu, last = (Fraction(row["ns"]) for row in rows(Path(costs)))
+    for given in (costs, f"learned:{costs}"):
+        chips = read(program, (), family="dataflow", conversion=Conversion(equipment={"costs": [given]}))
+        equipment = {"costs": [given], "system": "nvdla-2x2"}
+        module = read(program, (), family="multimodel", conversion=Conversion(equipment=equipment))
+        wafer = read(program, (), family="wafer", conversion=Conversion(equipment={"costs": [given]}))
+        assert all("by the roofline" not in one.notes for one in (chips, module, wafer))
+        if given == costs:
+            rate = Fraction(9, 10) * peak_rate(chips.system.chip)
+            took = sum(kernel.flop or 0 for kernel in chips.workload.kernels) / rate
+            assert abs(took - first - relu - last) < 1
+            layers = [layer.costs["nvdla"][0] for layer in module.models[0].layers]
+            assert layers == [ceil(first + relu), ceil(last)]
+            scaled = [kernel.time_permille * work(kernel) for kernel in wafer.kernels]
+            assert scaled[0] / scaled[1] == pytest.approx(float((first + relu) / last), rel=0.1)
 
 
 def test_a_run_goes_on_and_keeps_what_was_measured(
