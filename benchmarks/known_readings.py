@@ -124,6 +124,7 @@ NOT_READ: dict[tuple[str, str, str], str] = {
     (RESULTS + "determinism.md", "", ""): SECONDS_ALONE,
     (RESULTS + "interrupting.md", "", ""): SECONDS_ALONE,
     (RESULTS + "limits.md", "", ""): SECONDS_ALONE,
+    (RESULTS + "link-shares.md", "", ""): RELATIVE,
     (RESULTS + "multimodel-tables.md", "", ""): SECONDS_ALONE,
     (RESULTS + "multimodel-targets.md", "Latency alone, in s", ""): OTHER_PROBLEM,
     (RESULTS + "multimodel-targets.md", "Energy alone, in J", ""): OTHER_PROBLEM,
