@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
@@ -12,13 +14,16 @@ jax = pytest.importorskip("jax", reason="needs the extra judges")
 
 from benchmarks.exchanges.cases import CHIPS, LAYERS, schemes  # noqa: E402
 from benchmarks.exchanges.compared import plan_says, scoped  # noqa: E402
-from benchmarks.exchanges.hlo import collectives  # noqa: E402
+from benchmarks.exchanges.hlo import by_kind, collectives  # noqa: E402
 from benchmarks.exchanges.numbers import compared  # noqa: E402
 from benchmarks.exchanges.rivals import rivals  # noqa: E402
 from benchmarks.exchanges.written import as_whole, with_shard_map  # noqa: E402
+from chipmap.instances.dataflow import Degrees  # noqa: E402
+from chipmap.instances.dataflow.summed import sums_ns  # noqa: E402
 from chipmap.plans.jax.planning import Plan, Policy, plan  # noqa: E402
 from chipmap.plans.jax.source import rests  # noqa: E402
 from chipmap.plans.jax.steps import layer_of  # noqa: E402
+from tests.dataflow.random_instances import made as instance_of  # noqa: E402
 
 devices = pytest.mark.skipif(len(jax.devices()) < CHIPS, reason="JAX was started with fewer than eight devices")
 
@@ -79,3 +84,37 @@ def test_no_mapping_is_better_than_the_optimum_by_compiled_bytes() -> None:
     """A layer on eight H100 with free schemes against the usual mappings and a few others."""
     text, stands = rivals(seconds=60, count=6, seed=1)
     assert stands, text
+
+
+@devices
+def test_the_compiler_sums_within_groups_of_heads() -> None:
+    """GSPMD, told where queries, a cache and the output of a decode step lie (two groups of four devices): maxima and
+    sums are all-reduced, and the output is scattered, as OUTER_M and OUTER_K say, in bytes over a link."""
+    jnp, sharding = jax.numpy, jax.sharding
+    mesh = sharding.Mesh(np.array(jax.devices()[:CHIPS]).reshape(2, 4), ("heads", "context"))
+
+    def lies(*axes: str | None) -> Any:
+        return sharding.NamedSharding(mesh, sharding.PartitionSpec(*axes))
+
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        scores = jax.lax.with_sharding_constraint(jnp.einsum("hqd,hcd->hqc", q, k), lies("heads", None, "context"))
+        return jnp.einsum("hqc,hcd->hqd", jax.nn.softmax(scores), v)
+
+    cache, out = lies("heads", "context", None), lies("heads", None, "context")
+    program = jax.jit(attend, in_shardings=(lies("heads", None, None), cache, cache), out_shardings=out)
+    shapes = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((2, 2, 8), (2, 32, 8), (2, 32, 8))]
+    found = by_kind(collectives(program.lower(*shapes).compile().as_text(), CHIPS, as_scatter=True))
+    heads: dict[str, Any] = {"outer": 4, "N": 1, "fetch_outer": 2}
+    kernels = {
+        "x": {"kind": "elementwise", **heads, "M": 32, "statistics": 2, "schemes": ["OUTER_M"]},
+        "v": {"kind": "gemm", **heads, "M": 8, "K": 32, "schemes": ["OUTER_K"]},
+    }
+    wide = Degrees(tensor=CHIPS, dimensions=("tensor",))
+    given = {"sizes": [CHIPS], "topology": "switch", "link_gbps": 1.0, "degrees": wide, "tokens": 1, "batch": 1}
+    instance = instance_of(kernels, "xv", **given)
+    x, v = instance.workload.kernels
+    said = {
+        "all_reduce": sums_ns(instance, wide, x, "OUTER_M"),
+        "reduce_scatter": sums_ns(instance, wide, v, "OUTER_K"),
+    }
+    assert found == said == {"all_reduce": 12, "reduce_scatter": 24}
