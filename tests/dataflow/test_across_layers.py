@@ -54,7 +54,7 @@ class Plain:
         for u, v in mapping.edges:
             self.before[v].append(u)
             self.after[u].append(v)
-        self.level = facts.levels(self.count, mapping.edges)
+        self.level = times.levels(self.count, mapping.edges)
         copies = kernels * LAYERS
         outputs = [facts.local_output(*pair, instance, Degrees(tensor=8)) for pair in zip(copies, schemes, strict=True)]
         self.dram = [facts.up(one / int(instance.system.memory.bytes_per_ns)) for one in outputs]

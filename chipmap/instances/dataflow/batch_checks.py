@@ -241,6 +241,11 @@ def check_peaks(instance: Instance) -> None:
         if instance.mode == "dfmodel" and any(scheme in kernel.schemes for kernel in workload.kernels):
             what = f"names {scheme}, which {does}, in mode dfmodel"
             raise InputError(what, "workload.kernels.schemes", f"Set mode to physical, or leave {scheme} out.")
+    on_grid = [one.name for one in workload.kernels if {"M_K", "K_M", "M_T"} & set(one.schemes)]
+    others = any(one.phase == "backward" or one.experts for one in workload.kernels)
+    if on_grid and (instance.mode == "dfmodel" or others):
+        what = f"of {on_grid[0]!r} names a grid of chips, in mode dfmodel or beside backward kernels or experts"
+        raise InputError(what, "workload.kernels.schemes", "Leave M_K, K_M and M_T out.")
     if instance.mode == "dfmodel" and any(one.reduces for one in system.network):
         what = "is true in mode dfmodel, which counts an all-reduce by task.all_reduce_factor"
         raise InputError(what, "system.network.reduces", "Set mode to physical, or reduces to false.")

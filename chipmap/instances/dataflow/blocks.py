@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import NamedTuple
 
-from chipmap.instances.dataflow.parts import BY_HEADS, Parts, head_groups
+from chipmap.instances.dataflow.parts import BY_HEADS, ON_GRID, Parts, grid, head_groups
 from chipmap.instances.dataflow.rates import of_attention
 from chipmap.instances.dataflow.system import Chip
 from chipmap.instances.dataflow.workload import Kernel, Scheme
@@ -27,12 +27,20 @@ def in_blocks(kernel: Kernel, chip: Chip) -> bool:
     return bool(chip.blocks) and kernel.kind == "gemm" and kernel.flop is None and not of_attention(kernel, chip)
 
 
-def product_sizes(kernel: Kernel, scheme: Scheme, own: Parts, samples: int, chips: int = 1) -> ProductSizes:
+def product_sizes(
+    kernel: Kernel, scheme: Scheme, own: Parts, samples: int, chips: int = 1, last: int = 1
+) -> ProductSizes:
     """The products of a micro-batch that one chip has of ``kernel``, of which it has the share ``own.work``.
 
     Experts are products of their own, as are samples of a kernel with ``outer`` above 1; else samples are columns, and
     terms of an update's sums.
     """
+    if scheme in ON_GRID:
+        by_rows, by_terms = grid(scheme, chips, last)
+        rows, inner = -(-kernel.outer * kernel.M // by_rows), -(-kernel.K // by_terms)
+        count = -(-rows // kernel.M)
+        columns, often = (kernel.N, samples) if kernel.outer > 1 else (kernel.N * samples, 1)
+        return ProductSizes(count * often, -(-rows // count), columns, inner)
     if scheme in BY_HEADS:
         return _of_groups(kernel, scheme, own.work, samples, head_groups(kernel, chips))
     rows, share = kernel.outer * kernel.M, own.work

@@ -25,6 +25,7 @@ from chipmap.instances.dataflow.parts import (
     needed_by_heads,
     padded,
     parts,
+    read_share,
 )
 from chipmap.instances.dataflow.routed import routed, routing_ns
 from chipmap.instances.dataflow.sharding import collective_ns, made_layout, taken_layout
@@ -84,7 +85,7 @@ def change_ns(instance: DataflowInstance, degrees: Degrees, maker: End, reader: 
     gathered = joint_ns("all_gather", size * padded(held), links, 1)
     if taken == "RR":
         return gathered
-    work = parts(*reader, mode, chips, at).work
+    work = read_share(*reader, mode, chips, at)
     by_heads = mode == "physical" and (reader[1] == "OUTER" or (reader[1] in BY_HEADS and taken == "SR"))
     if by_heads and reader[1] in BY_HEADS:
         work = Fraction(1, head_groups(reader[0], chips))
@@ -97,8 +98,10 @@ def change_ns(instance: DataflowInstance, degrees: Degrees, maker: End, reader: 
         if has(held, work, chips) and has(held, needed, chips):
             return Fraction(0)
         among = gatherers(held, needed, chips) if has(needed, work, chips) else chips
-        if among == chips:
+        if among == chips or (made == "TR" and among != at.last):
             return gathered
+        if made == "TR":
+            return joint_ns("all_gather", size * needed, links[-1:], 1)
         return joint_ns("all_gather", size * needed, neighbours(links, among), 1)
     if mode == "dfmodel":
         return sum((collective_ns("all_to_all", size, one, 1) for one in links), Fraction(0))

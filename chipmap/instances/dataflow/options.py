@@ -204,7 +204,7 @@ class _Options:
         self.role, self.layers = roles(instance), layers_per_stage(instance, degrees)
         self.of = *kind, instance.task.samples, instance.task.stage_layers
         self.replicas, self.limited = shared(instance, degrees), False
-        self.added = kind[1]
+        self.added, self.chips = kind[1], (degrees.tensor, degrees.expert, routed(instance, degrees).last)
         if instance.system.memory.capacity_bytes is not None:
             late = instance.task.schedule == "zb-h1" and kernel.name in self.role.updated_by
             self.limited, self.held = True, (kernel.name in self.role.kept, late, *ahead, stages)
@@ -220,7 +220,7 @@ class _Options:
     def _option(self, scheme: Scheme) -> Option:
         look()
         degrees, kernel, limited = self.degrees, self.kernel, self.limited
-        alone = self._once(self._alone, scheme, degrees.tensor, degrees.expert)
+        alone = self._once(self._alone, scheme, *self.chips)
         sent = self._once(self._sent, scheme, degrees, self.role.carried.get(kernel.name, 0))
         replicas = self._once(self._over_replicas, scheme, degrees, self.replicas)
         by = self._once(self._kept, scheme, degrees, self.replicas, *self.held) if limited else (0,)
@@ -238,7 +238,7 @@ class _Options:
             hop=sent.hop,
             gradient=replicas.gradient,
             fetch=alone.fetch,
-            cache=self._once(self._cache, scheme, degrees.tensor, degrees.expert, degrees.data),
+            cache=self._once(self._cache, scheme, *self.chips, degrees.data),
             link=sent.link,
             step=replicas.step,
             summed=replicas.summed,
@@ -280,7 +280,7 @@ class _Options:
 
     def _sent(self, scheme: Scheme) -> _Sent:
         instance, degrees = self.instance, self.degrees
-        alone = self._once(self._alone, scheme, degrees.tensor, degrees.expert)
+        alone = self._once(self._alone, scheme, *self.chips)
         shared = self.added and scheme in SUMMED
         sums = 0 if shared else ticks_of(sums_ns(instance, degrees, self.kernel, scheme))
         return _Sent(
@@ -291,7 +291,7 @@ class _Options:
 
     def _over_replicas(self, scheme: Scheme) -> _Shared:
         instance, degrees, kernel = self.instance, self.degrees, self.kernel
-        alone, alike = self._once(self._alone, scheme, degrees.tensor, degrees.expert), degrees.alike(scheme)
+        alone, alike = self._once(self._alone, scheme, *self.chips), degrees.alike(scheme)
         parameters, output = alone.parameters, alone.output
         return _Shared(
             # a backward kernel gathers what rests of the forward kernel's parameters (resting)
@@ -305,7 +305,7 @@ class _Options:
 
     def _kept(self, scheme: Scheme) -> tuple[int, ...]:
         instance, degrees, kernel = self.instance, self.degrees, self.kernel
-        alone = self._once(self._alone, scheme, degrees.tensor, degrees.expert)
+        alone = self._once(self._alone, scheme, *self.chips)
         own = alone.parameters, alone.output, alone.here
         stages: list[tuple[int, Fraction] | None] = [(one.layers, one.passes) for one in self.stages]
         stages = stages or [None]
@@ -313,7 +313,7 @@ class _Options:
 
     def _cache(self, scheme: Scheme) -> int:
         instance, degrees = self.instance, self.degrees
-        alone = self._once(self._alone, scheme, degrees.tensor, degrees.expert)
+        alone = self._once(self._alone, scheme, *self.chips)
         return math.ceil(cache_bytes(instance, degrees, self.kernel, alone.here))
 
 
@@ -324,7 +324,8 @@ def _compute(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, schem
         return least_area(shares(kernel, scheme, instance, degrees), chip.tiles)
     own = parts(kernel, scheme, instance.mode, degrees.tensor, routed(instance, degrees))
     if in_blocks(kernel, chip):
-        work = block_flop(chip, product_sizes(kernel, scheme, own, task.samples, degrees.tensor))
+        last = routed(instance, degrees).last
+        work = block_flop(chip, product_sizes(kernel, scheme, own, task.samples, degrees.tensor, last))
     else:
         work = flop(kernel) * task.samples * own.work
         work /= efficiency(kernel, chip, work)

@@ -24,11 +24,12 @@ class Parts(NamedTuple):
 class Routed(NamedTuple):
     """What shares depend on beside a kernel and its chips. Scheme E divides experts among the chips of so many
     replicas, of which the fullest has ``load`` times the mean of the tokens. Scheme B splits the ``samples`` of a
-    micro-batch."""
+    micro-batch. Grids of chips are of ``last`` columns, the chips of the group's last dimension."""
 
     replicas: int = 1
     load: Fraction = Fraction(1)
     samples: int = 1
+    last: int = 1
 
 
 ALONE = Routed()
@@ -36,6 +37,31 @@ ALONE = Routed()
 
 #: Schemes that split heads among groups of chips, and rows or sums of each head within a group.
 BY_HEADS: tuple[Scheme, ...] = ("OUTER_M", "OUTER_K")
+
+
+#: Schemes of a grid of chips: rows over all dimensions of a group but the last and terms over this one, the other way
+#: round, and rows as the first of these leaves them.
+ON_GRID: tuple[Scheme, ...] = ("M_K", "K_M", "M_T")
+
+
+def grid(scheme: Scheme, chips: int, last: int) -> tuple[int, int]:
+    """Among how many chips of a grid a product's rows, and its terms, are shared out."""
+    return (chips // last, last) if scheme == "M_K" else (last, chips // last)
+
+
+def _on_grid(kernel: Kernel, scheme: Scheme, chips: int, last: int) -> Parts:
+    """Rows and terms of a chip on a grid, as far as there are such; sums are scattered by rows."""
+    rows, (by_rows, by_terms) = kernel.outer * kernel.M, grid(scheme, chips, last)
+    output = _share(rows, chips)
+    here = output if scheme == "M_T" else _share(rows, by_rows) * _share(kernel.K, by_terms)
+    return Parts(here, here, here, output)
+
+
+def read_share(kernel: Kernel, scheme: Scheme, mode: CostMode, chips: int, routed: Routed) -> Fraction:
+    """The share of a split tensor that a chip of its reader needs: that of its work, or of its terms on a grid."""
+    if scheme in ("M_K", "K_M"):
+        return _share(kernel.K, grid(scheme, chips, routed.last)[1])
+    return parts(kernel, scheme, mode, chips, routed).work
 
 
 def head_groups(kernel: Kernel, chips: int) -> int:
@@ -72,6 +98,8 @@ def parts(kernel: Kernel, scheme: Scheme, mode: CostMode, chips: int, routed: Ro
         return Parts(*[Fraction(1)] * 4)
     if scheme == "B":
         return Parts(*[_share(routed.samples, chips)] * 4)
+    if scheme in ON_GRID:
+        return _on_grid(kernel, scheme, chips, routed.last)
     if scheme in BY_HEADS:
         return _in_groups(kernel, scheme, chips)
     if scheme == "E":

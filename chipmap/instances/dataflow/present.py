@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.layouts import Changes, End, change_ns
 from chipmap.instances.dataflow.options import kinds, ticks_of
-from chipmap.instances.dataflow.parts import BY_HEADS, apart_by_samples, has, head_groups, needed_by_heads, parts
+from chipmap.instances.dataflow.parts import BY_HEADS, apart_by_samples, has, head_groups, needed_by_heads, read_share
 from chipmap.instances.dataflow.plans import shared_by_plans
 from chipmap.instances.dataflow.rates import dram_rate
 from chipmap.instances.dataflow.routed import routed
@@ -56,7 +56,7 @@ def need(instance: DataflowInstance, degrees: Degrees, maker: Kernel, reader: Ke
     layout = taken_layout(reader, scheme, instance.mode, maker)
     if layout == "RR":
         return Need(layout, Fraction(1))
-    share = parts(reader, scheme, instance.mode, degrees.tensor, routed(instance, degrees)).work
+    share = read_share(reader, scheme, instance.mode, degrees.tensor, routed(instance, degrees))
     if layout == "HR":
         return Need(layout, share, head_groups(reader, degrees.tensor))
     if layout == "SR" and (scheme == "OUTER" or scheme in BY_HEADS):

@@ -18,8 +18,10 @@ from chipmap.records.decimals import exact
 
 
 def routed(instance: DataflowInstance, degrees: Degrees) -> Routed:
-    """The replicas that share experts, the load of the fullest chip, and the samples of a micro-batch."""
-    return Routed(degrees.expert, exact(instance.task.expert_load), instance.task.micro_batch or 1)
+    """The replicas that share experts, the load of the fullest chip, the samples of a micro-batch, and the chips of the
+    group's last dimension."""
+    sizes = [one.size for one in tensor_dimensions(instance, degrees)] or [1]
+    return Routed(degrees.expert, exact(instance.task.expert_load), instance.task.micro_batch or 1, sizes[-1])
 
 
 def routing_ns(

@@ -21,15 +21,15 @@ from chipmap.records import InputError
 from chipmap.records.decimals import exact
 
 #: How a tensor lies on the chips of a tensor-parallel group: rows split, columns split, or replicated; or columns where
-#: their experts are, on the chips of all replicas that share these; or whole samples; or rows of each head of a group.
-Layout = Literal["SR", "RS", "RR", "EE", "BS", "HR"]
+#: their experts are, on the chips of all replicas that share these; or samples; or rows of heads; or rows transposed.
+Layout = Literal["SR", "RS", "RR", "EE", "BS", "HR", "TR"]
 #: Schemes that leave sums over chips to be made.
 SUMMED: tuple[Scheme, ...] = ("K", "K_RS", "K_N")
 Collective = Literal["none", "all_reduce", "reduce_scatter", "all_gather", "all_to_all"]
 
 _MADE: dict[Scheme, Layout] = {
     **{"OUTER": "SR", "M": "SR", "N": "RS", "K": "RR", "K_RS": "SR", "K_N": "RS", "NONE": "RR", "E": "EE", "B": "BS"},
-    **{"OUTER_M": "HR", "OUTER_K": "SR"},
+    **{"OUTER_M": "HR", "OUTER_K": "SR", "M_K": "TR", "K_M": "SR", "M_T": "TR"},
 }
 #: ``dfmodel`` lets a weight GEMM that is split by its outer dimension read split rows; its sums need whole ones.
 _TAKEN_WITH_WEIGHTS: dict[CostMode, dict[Scheme, Layout]] = {
@@ -82,6 +82,8 @@ def taken_layout(kernel: Kernel, scheme: Scheme, mode: CostMode, maker: Kernel) 
         return _MADE[scheme]
     if kernel.update and kernel.operand and mode == "physical" and scheme in ("M", "N"):
         return "SR" if reads_operand(kernel, maker) == (scheme == "N") else "RR"
+    if scheme in ("M_K", "K_M"):
+        return "SR" if scheme == "M_K" else "TR"
     if scheme in BY_HEADS:
         of_rows = scheme == "OUTER_K" and (maker.outer, maker.M) == (kernel.outer, kernel.K)
         return "HR" if of_rows else "SR"

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.joint import joint_ns, neighbours, tensor_dimensions
-from chipmap.instances.dataflow.parts import BY_HEADS, head_groups, padded, parts, sums_of_heads
+from chipmap.instances.dataflow.parts import BY_HEADS, grid, head_groups, padded, parts, sums_of_heads
 from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.sharding import Collective
 from chipmap.instances.dataflow.sizes import output_bytes, statistics_bytes
@@ -23,7 +23,11 @@ def sums_ns(instance: DataflowInstance, degrees: Degrees, kernel: Kernel, scheme
     collective = ends.get(scheme, "none")
     factor = 2 if instance.mode == "physical" else instance.task.all_reduce_factor
     dimensions = tensor_dimensions(instance, degrees)
-    if scheme == "M" and instance.mode == "physical" and kernel.statistics:
+    if scheme in ("M_K", "K_M"):
+        by_rows, _ = grid(scheme, degrees.tensor, routed(instance, degrees).last)
+        collective, whole = "reduce_scatter", whole / by_rows
+        dimensions = dimensions[-1:] if scheme == "M_K" else dimensions[:-1]
+    if scheme in ("M", "M_T") and instance.mode == "physical" and kernel.statistics:
         collective, whole = "all_reduce", statistics_bytes(kernel, instance)
     if scheme in BY_HEADS:
         groups = head_groups(kernel, degrees.tensor)

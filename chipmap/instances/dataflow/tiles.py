@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
-from chipmap.instances.dataflow.parts import head_groups, parts
+from chipmap.instances.dataflow.parts import ON_GRID, grid, head_groups, parts
 from chipmap.instances.dataflow.routed import routed
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.records import InputError
@@ -63,6 +63,10 @@ def shape(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: D
         return Shape(math.ceil(work / (2 * chip.lanes * chip.stages)), 1, 1)
     of_rows = share if scheme in ("OUTER", "M", "OUTER_M") else Fraction(1)
     of_rows = Fraction(1, head_groups(kernel, degrees.tensor)) if scheme == "OUTER_K" else of_rows
+    if scheme in ON_GRID:
+        by_rows, by_terms = grid(scheme, degrees.tensor, routed(instance, degrees).last)
+        lines = -(-kernel.outer * kernel.M // (by_rows if scheme != "M_T" else degrees.tensor))
+        of_rows, share = Fraction(lines, kernel.outer * kernel.M), Fraction(-(-kernel.K // by_terms), max(kernel.K, 1))
     blocks = _up(math.ceil(kernel.outer * kernel.M * of_rows), chip.lanes)
     columns = math.ceil(kernel.N * (share if scheme == "N" or (scheme == "E" and not kernel.update) else 1))
     if kernel.kind == "elementwise":
@@ -71,6 +75,7 @@ def shape(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: D
     rounds = 1 if kernel.update else _up(instance.workload.tokens, task.tile_tokens)
     inner = math.ceil(kernel.K * (share if scheme in ("K", "K_RS", "K_N") or (scheme == "E" and kernel.update) else 1))
     inner = math.ceil(kernel.K * share / of_rows) if scheme == "OUTER_K" else inner
+    inner = math.ceil(kernel.K * share) if scheme in ON_GRID else inner
     return Shape(blocks, _up(_up(columns, rounds), chip.stages), rounds * inner * samples)
 
 

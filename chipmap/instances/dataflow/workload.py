@@ -13,7 +13,7 @@ from chipmap.records import InputError, Record, counted
 KernelKind = Literal["gemm", "elementwise", "opaque"]
 Phase = Literal["forward", "backward"]
 #: How a kernel is split over the chips of a tensor-parallel group (paper, section IV; page, "Sharding").
-Scheme = Literal["OUTER", "M", "K", "K_RS", "N", "NONE", "E", "K_N", "B", "OUTER_M", "OUTER_K"]
+Scheme = Literal["OUTER", "M", "K", "K_RS", "N", "NONE", "E", "K_N", "B", "OUTER_M", "OUTER_K", "M_K", "K_M", "M_T"]
 #: What a kernel sends to all chips of its stage, whatever its scheme (page, "Sharding").
 Exchange = Literal["none", "all_to_all", "broadcast"]
 
@@ -148,6 +148,7 @@ class Kernel(Record, frozen=True, kw_only=True, cache_hash=True):
             what = f"{self.name!r} is no gemm, but its sums may be scattered by columns (K_N)"
             raise InputError(what, f"{where}.schemes", "Leave K_N out.")
         self._check_activations(where)
+        self._check_grid(where)
         if self.operand and (self.kind != "gemm" or self.weights):
             what = f"{self.name!r} is no gemm of two activations, but names its operand {self.operand!r}"
             raise InputError(what, f"{where}.operand", "Leave it out.")
@@ -166,6 +167,15 @@ class Kernel(Record, frozen=True, kw_only=True, cache_hash=True):
             ):
                 what = f"{self.name!r} ({self.kind}) has none, but its {split} may be split ({scheme})"
                 raise InputError(what, f"{where}.schemes", f"Leave {scheme} out.")
+
+    def _check_grid(self, where: str) -> None:
+        """Raise :class:`InputError` for schemes of a grid of chips where it is another kernel."""
+        for scheme, kind in (("M_K", "gemm"), ("K_M", "gemm"), ("M_T", "elementwise")):
+            fits = self.kind == kind and self.weights == (kind == "gemm")
+            if scheme in self.schemes and not (fits and self.phase == "forward" and not self.experts):
+                what = f"{self.name!r} is no forward kernel on which a grid of chips works by {scheme}"
+                remedy = f"Leave {scheme} out: M_K and K_M are for products with weights, M_T for element-wise kernels."
+                raise InputError(what, f"{where}.schemes", remedy)
 
     def _check_exchanges(self, where: str) -> None:
         """Raise :class:`InputError` where what exchanges follow from makes no sense."""

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import facts, grouped
+from chipmap.validation.dataflow import facts, grids, grouped
 from chipmap.validation.decimals import written
 
 
@@ -44,6 +44,9 @@ def _products(
         times = samples
     else:
         width *= samples
+    if scheme in grids.PRODUCTS:
+        height = _up(height * grids.rows(kernel, scheme, instance, degrees))
+        terms = _up(terms * grids.terms(kernel, scheme, instance, degrees))
     match scheme:
         case "OUTER" | "M":
             height = _up(height * share)

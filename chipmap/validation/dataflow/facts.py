@@ -7,21 +7,20 @@ shares nothing with the arrays that models and programs work on.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
-from graphlib import TopologicalSorter
 
 from chipmap.instances.dataflow.instance import CostMode, DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import grouped, rates
+from chipmap.validation.dataflow import grids, grouped, rates
 from chipmap.validation.dataflow.once import once
 from chipmap.validation.decimals import written
 
 #: Picoseconds, the family's tick, per nanosecond; layouts that schemes leave, but for rows split.
 PS = 1000
-LEFT = {"N": "RS", "K_N": "RS", "K": "RR", "NONE": "RR", "E": "EE", "B": "BS", "OUTER_M": "HR"}
+LEFT = {"N": "RS", "K_N": "RS", "K": "RR", "NONE": "RR", "E": "EE", "B": "BS"}
+LEFT |= {"OUTER_M": "HR", "M_K": "TR", "M_T": "TR"}
 
 
 def up(nanoseconds: Fraction) -> int:
@@ -82,7 +81,10 @@ def share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: D
         return degrees.expert * min(fullest, Fraction(1))
     if scheme in grouped.GROUPED:
         return grouped.share(kernel, scheme, degrees)
-    counted = {"OUTER": kernel.outer, "M": kernel.outer * kernel.M, "N": kernel.N}.get(scheme, kernel.K)
+    if scheme in grids.PRODUCTS:
+        return grids.rows(kernel, scheme, instance, degrees) * grids.terms(kernel, scheme, instance, degrees)
+    rows = kernel.outer * kernel.M
+    counted = {"OUTER": kernel.outer, "M": rows, "M_T": rows, "N": kernel.N}.get(scheme, kernel.K)
     if scheme == "B":
         counted = instance.task.samples
     elif instance.mode == "dfmodel" or kernel.kind == "opaque" or not counted:
@@ -99,7 +101,7 @@ def output_share(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, deg
         return share(kernel.replace(outer=kernel.heads), "M", instance, degrees)
     if scheme == "E" and kernel.update:
         return own_experts(kernel, degrees)
-    scattered: dict[Scheme, Scheme] = {"K_RS": "M", "K_N": "N", "OUTER_K": "M"}
+    scattered: dict[Scheme, Scheme] = {"K_RS": "M", "K_N": "N", "OUTER_K": "M", "M_K": "M", "K_M": "M"}
     return share(kernel, scattered.get(scheme, scheme), instance, degrees)
 
 
@@ -196,6 +198,8 @@ def taken(kernel: Kernel, scheme: Scheme, mode: CostMode, maker: Kernel) -> str:
         parts = {"M": maker.name != kernel.operand, "N": maker.name == kernel.operand}
         if scheme in parts:
             return "SR" if parts[scheme] else "RR"
+    if scheme in grids.PRODUCTS:
+        return "SR" if scheme == "M_K" else "TR"
     if scheme in grouped.GROUPED:
         return grouped.reads(kernel, scheme, maker)
     if kernel.kind == "gemm" and kernel.weights:
@@ -290,17 +294,6 @@ def published_exchange(held: Fraction, dimensions: list[Dimension]) -> Fraction:
             messages, links = Fraction(chips**2), links * chips / one.size
         times.append(message * messages / (2 * links * rates.link(one)) + latency(one))
     return max(times)
-
-
-def levels(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """For each of ``count`` nodes the most edges of a path to it."""
-    makers: dict[int, set[int]] = {v: set() for v in range(count)}
-    for u, v in edges:
-        makers[v].add(u)
-    level = [0] * count
-    for v in TopologicalSorter(makers).static_order():
-        level[v] = max((level[u] + 1 for u in makers[v]), default=0)
-    return level
 
 
 def uses(instance: DataflowInstance, degrees: Degrees, parallelism: str) -> list[Dimension]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import facts, grouped, joint, rates
+from chipmap.validation.dataflow import facts, grids, grouped, joint, rates
 from chipmap.validation.dataflow.once import once
 
 #: A kernel with its scheme.
@@ -34,12 +34,27 @@ def change(maker: End, reader: End, instance: DataflowInstance, degrees: Degrees
         if (held, grouped.groups(maker[0], degrees)) == (needed, grouped.groups(reader[0], degrees)):
             return Fraction(0)
     elif before == after and not lacks:
+        if before == "TR":
+            return transposed(maker[0], held, needed, instance, links)
         return missing(maker[0], held, (needed, heads), instance, links)
     gather = joint.reduce_scatter(size, links)
     across = plain(before, after, size, links)
     if instance.mode == "physical":
         across = joint.to_each(facts.batched_output(maker[0], instance) * max(held, needed, heads), links)
     return across if degrees.tensor * held == degrees.tensor * needed == 1 else max(across, gather)
+
+
+def transposed(
+    maker: Kernel, held: Fraction, needed: Fraction, instance: DataflowInstance, links: list[Dimension]
+) -> Fraction:
+    """Nanoseconds until chips that have rows transposed have the part of them that a reader needs: nothing, a gather
+    along the last dimension, or among all."""
+    n, size = math.prod(one.size for one in links), facts.batched_output(maker, instance)
+    if facts.covers(held, needed, n):
+        return Fraction(0)
+    if needed == held * links[-1].size and facts.covers(needed, held, n):
+        return joint.reduce_scatter(size * needed, links[-1:])
+    return joint.reduce_scatter(size * (held * -(-1 // held)), links)
 
 
 def by_heads(reader: End, after: str) -> bool:
@@ -50,6 +65,8 @@ def by_heads(reader: End, after: str) -> bool:
 def wanted(maker: Kernel, reader: End, instance: DataflowInstance, degrees: Degrees) -> tuple[Fraction, Fraction]:
     """The parts of a tensor that a chip of the reader needs: by its own sizes, and by whole heads (0: unsaid)."""
     own = facts.share(*reader, instance, degrees)
+    if reader[1] in grids.PRODUCTS:
+        own = grids.terms(*reader, instance, degrees)
     if instance.mode == "dfmodel" or not by_heads(reader, facts.taken(*reader, instance.mode, maker)):
         return own, own
     if reader[1] == "OUTER":
@@ -63,7 +80,11 @@ def added_up(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees
     """Nanoseconds of what chips add up though they split no inner dimension: statistics of columns of which each has
     some rows; terms that they have of the same head of a gradient."""
     links = joint.group(instance, degrees)
-    if scheme == "M":
+    if scheme in grids.PRODUCTS:
+        by_rows, by_terms = grids.dimensions(scheme, instance, degrees)
+        padded = facts.batched_output(kernel, instance) * facts.padding(kernel, scheme, instance, degrees)
+        return joint.reduce_scatter(padded / math.prod(one.size for one in by_rows), by_terms)
+    if scheme in ("M", "M_T"):
         return joint.all_reduce(statistics(kernel, instance), links, 2)
     if scheme in grouped.GROUPED:
         inside, groups = joint.few(links, grouped.among(kernel, degrees)), grouped.groups(kernel, degrees)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.workload import Kernel, Scheme
-from chipmap.validation.dataflow import facts, grouped
+from chipmap.validation.dataflow import facts, grids, grouped
 from chipmap.validation.dataflow.once import once
 from chipmap.validation.decimals import written
 
@@ -53,7 +53,10 @@ def blocks(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: 
     if kernel.kind == "opaque":
         return math.ceil(facts.whole_flop(kernel) * samples * part / (2 * lanes * stages)), 1, 1
     rows = kernel.outer * kernel.M
-    if scheme in {"OUTER", "M", "OUTER_M"}:
+    if scheme in grids.PRODUCTS:
+        rows = math.ceil(rows * grids.rows(kernel, scheme, instance, degrees))
+        part = grids.terms(kernel, scheme, instance, degrees)
+    if scheme in {"OUTER", "M", "OUTER_M", "M_T"}:
         rows = math.ceil(rows * part)
     if scheme == "OUTER_K":
         rows, part = rows // grouped.groups(kernel, degrees), grouped.within(kernel, scheme, degrees)
@@ -64,7 +67,7 @@ def blocks(kernel: Kernel, scheme: Scheme, instance: DataflowInstance, degrees: 
         return _up(rows, lanes), 1, columns * passes * samples
     inner = (
         math.ceil(kernel.K * part)
-        if scheme in {"K", "K_RS", "K_N", "OUTER_K"} or (tokens and kernel.update)
+        if scheme in {"K", "K_RS", "K_N", "OUTER_K", "M_K", "K_M"} or (tokens and kernel.update)
         else kernel.K
     )
     pieces = 1 if kernel.update else _up(instance.workload.tokens, task.tile_tokens)

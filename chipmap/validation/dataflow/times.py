@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from graphlib import TopologicalSorter
 
 from chipmap.instances.dataflow.workload import Kernel, Scheme
 from chipmap.validation.dataflow import exchanges, facts, rates, tiles, training
@@ -29,6 +31,17 @@ class Times:
     memory: dict[int, int]
     network: dict[int, int]
     together: dict[int, int]
+
+
+def levels(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
+    """For each of ``count`` nodes the most edges of a path to it."""
+    makers: dict[int, set[int]] = {v: set() for v in range(count)}
+    for u, v in edges:
+        makers[v].add(u)
+    level = [0] * count
+    for v in TopologicalSorter(makers).static_order():
+        level[v] = max((level[u] + 1 for u in makers[v]), default=0)
+    return level
 
 
 def times_of(mapping: Mapping) -> Times:
@@ -67,7 +80,7 @@ def held(mapping: Mapping) -> dict[int, int]:
         kernel, scheme = instance.workload.kernels[copy.kernel], copy.scheme
         if not instance.system.chip.streams:
             held[copy.partition] += math.ceil(facts.local_weights(kernel, scheme, instance, degrees))
-    level = facts.levels(len(mapping.copies), mapping.edges)
+    level = levels(len(mapping.copies), mapping.edges)
     crossing: dict[tuple[int, int], list[int]] = defaultdict(list)
     tile = Fraction(instance.task.tile_tokens, instance.workload.tokens * instance.task.samples)
     for u, v in mapping.edges:

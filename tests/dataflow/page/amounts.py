@@ -176,8 +176,31 @@ def _share(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
         count, (g, t) = kernel.M if scheme == "OUTER_M" else kernel.K, groups(case, kernel)
         return Fraction(math.ceil(Fraction(count, t)), g * count)
     rows = kernel.outer * kernel.M
-    counted = {"OUTER": kernel.outer, "M": rows, "N": kernel.N, "K": kernel.K, "K_RS": kernel.K, "K_N": kernel.K}
+    if scheme in ("M_K", "K_M"):
+        by_rows, _ = on_grid(case, scheme)
+        return Fraction(math.ceil(Fraction(rows, by_rows)), rows) * terms_on_grid(case, kernel, scheme)
+    counted = {
+        "OUTER": kernel.outer,
+        "M": rows,
+        "M_T": rows,
+        "N": kernel.N,
+        "K": kernel.K,
+        "K_RS": kernel.K,
+        "K_N": kernel.K,
+    }
     return _nth(case, kernel, counted[scheme])
+
+
+def on_grid(case: PageCase, scheme: str) -> tuple[int, int]:
+    """Chips among which rows and terms are split ("Rows and terms over different dimensions")."""
+    links = sorted(case.links("tensor"), key=lambda link: -link.bytes_per_ns)
+    last = links[-1].size if links else 1
+    return (case.n // last, last) if scheme == "M_K" else (last, case.n // last)
+
+
+def terms_on_grid(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
+    """The part of what a product on a grid reads."""
+    return Fraction(math.ceil(Fraction(kernel.K, on_grid(case, scheme)[1])), kernel.K)
 
 
 def groups(case: PageCase, kernel: Kernel) -> tuple[int, int]:
@@ -214,7 +237,7 @@ def output_share(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
         return Fraction(1)
     if what == "scatter":
         return _nth(case, kernel, kernel.heads * kernel.M)
-    if scheme in ("K_RS", "OUTER_K"):
+    if scheme in ("K_RS", "OUTER_K", "M_K", "K_M"):
         return _nth(case, kernel, kernel.outer * kernel.M)
     if scheme == "K_N":
         return _nth(case, kernel, kernel.N)
@@ -338,6 +361,11 @@ def _blocks(case: PageCase, kernel: Kernel, scheme: str) -> Fraction:
         q = q * kernel.outer // g
         m, k = (math.ceil(Fraction(m, t)), k) if scheme == "OUTER_M" else (m, math.ceil(Fraction(k, t)))
         return _best(case, q, m, n, k)
+    if scheme in ("M_K", "K_M"):
+        by_rows, by_terms = on_grid(case, scheme)
+        rows, k = math.ceil(Fraction(kernel.outer * m, by_rows)), math.ceil(Fraction(k, by_terms))
+        h = math.ceil(Fraction(rows, m))
+        return _best(case, q * h, math.ceil(Fraction(rows, h)), n, k)
     rows = kernel.outer * m
     rows = math.ceil(rows * f) if scheme in ("OUTER", "M") else rows
     h = math.ceil(Fraction(rows, m))

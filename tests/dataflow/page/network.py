@@ -15,7 +15,7 @@ from tests.dataflow.page.collectives import a_few, collective, nested, over_grou
 #: A kernel with its scheme.
 End = tuple[Kernel, str]
 MADE = {"OUTER": "SR", "M": "SR", "K_RS": "SR", "N": "RS", "K_N": "RS", "K": "RR", "NONE": "RR", "E": "EE", "B": "BS"}
-MADE |= {"OUTER_M": "HR", "OUTER_K": "SR"}
+MADE |= {"OUTER_M": "HR", "OUTER_K": "SR", "M_K": "TR", "K_M": "SR", "M_T": "TR"}
 
 
 def sums(case: PageCase, kernel: Kernel, scheme: str) -> int:
@@ -34,7 +34,11 @@ def sums(case: PageCase, kernel: Kernel, scheme: str) -> int:
         else:
             each = size * padding(amounts.output_share(case, kernel, scheme)) / g
             total += over_group("gather", each, a_few(links, t))
-    elif scheme == "M" and case.physical:
+    elif scheme in ("M_K", "K_M"):
+        by_rows, _ = amounts.on_grid(case, scheme)
+        each = size * padding(amounts.output_share(case, kernel, scheme)) / by_rows
+        total += over_group("gather", each, links[-1:] if scheme == "M_K" else links[:-1])
+    elif scheme in ("M", "M_T") and case.physical:
         total += over_group("all-reduce", amounts.statistics(case, kernel), links)
     elif scheme == "OUTER":
         what, among = amounts.gradient_of_heads(case, kernel, scheme)
@@ -95,6 +99,8 @@ def _fullest_cut(held: Fraction, links: list[Dimension]) -> Fraction:
 def reads(case: PageCase, reader: End, maker: Kernel) -> str:
     """The layout in which a kernel needs what ``maker`` makes."""
     kernel, scheme = reader
+    if scheme in ("M_K", "K_M"):
+        return "SR" if scheme == "M_K" else "TR"
     if scheme == "OUTER_M":
         return "HR" if kernel.kind == "elementwise" else "SR"
     if scheme == "OUTER_K":
@@ -145,6 +151,8 @@ def whole_heads(case: PageCase, reader: End, maker: Kernel) -> int:
 def parts_needed(case: PageCase, reader: End, maker: Kernel) -> list[Fraction]:
     """The parts of a split tensor that a chip of the reader needs."""
     among = whole_heads(case, reader, maker)
+    if reader[1] in ("M_K", "K_M"):
+        return [amounts.terms_on_grid(case, *reader)]
     found = [Fraction(1, among) if among and reader[1] != "OUTER" else amounts.share(case, *reader)]
     if among and case.physical and (heads := _heads(case, maker)):
         found.append(Fraction(math.ceil(Fraction(heads, among)), heads))
@@ -174,6 +182,9 @@ def _moved(case: PageCase, maker: End, reader: End, links: list[Dimension]) -> F
         if all(agree(held * n, one * n, n) for one in needed):
             return Fraction(0)
         most = max(needed)
+        if made == "TR":
+            along = most == held * links[-1].size and agree(most * n, held * n, n)
+            return over_group("gather", size * most, links[-1:]) if along else gather
         if held < most and agree(most * n, held * n, n) and all(agree(most * n, one * n, n) for one in needed):
             return over_group("gather", size * most, a_few(links, int(most / held)))
         return gather

@@ -25,7 +25,10 @@ def sizes(case: PageCase, kernel: Kernel, scheme: str) -> tuple[int, int, int]:
         return _up(amounts.flop(kernel) * case.b * part, 2 * wide * high), 1, 1
     b = int(case.b * part) if scheme == "B" else case.b
     rows, columns, inner = Fraction(kernel.outer * kernel.M), Fraction(kernel.N), Fraction(kernel.K)
-    if scheme in ("OUTER", "M", "OUTER_M"):
+    if scheme in ("M_K", "K_M"):
+        by_rows, by_terms = amounts.on_grid(case, scheme)
+        rows, inner = Fraction(math.ceil(rows / by_rows)), Fraction(math.ceil(inner / by_terms))
+    if scheme in ("OUTER", "M", "OUTER_M", "M_T"):
         rows *= part
     if scheme == "OUTER_K":
         g, t = amounts.groups(case, kernel)

@@ -67,6 +67,24 @@ def by_context(kernels: Sequence[Kernel], edges: Sequence[tuple[str, str]]) -> t
     )
 
 
+def by_grid(kernels: Sequence[Kernel], edges: Sequence[tuple[str, str]]) -> tuple[Kernel, ...]:
+    """The kernels of a layer (mode ``physical``) with M_K for the products to the rows of an FFN, M_T for what is done
+    to these, and K_M for the product back."""
+    named = {kernel.name: kernel for kernel in kernels}
+    plain = {name for name, one in named.items() if one.kind == "gemm" and one.weights and one.outer == 1}
+    back = {
+        reader: maker
+        for maker, reader in edges
+        if reader in plain and named[maker].kind == "elementwise" and named[maker].M > named[reader].M
+    }
+    found: dict[str, Scheme] = dict.fromkeys(back, "K_M") | dict.fromkeys(back.values(), "M_T")
+    found |= {maker: "M_K" for maker, reader in edges if reader in back.values() and maker in plain}
+    return tuple(
+        kernel.replace(schemes=(*schemes(kernel, "physical"), found[kernel.name])) if kernel.name in found else kernel
+        for kernel in kernels
+    )
+
+
 def by_tokens(kernels: Sequence[Kernel], edges: Sequence[tuple[str, str]]) -> tuple[Kernel, ...]:
     """The kernels of a layer (mode ``physical``) with the schemes that split tokens, beside those that they have.
 

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from chipmap.instances.dataflow.workload import Workload
 from chipmap.instances.dataflow.workloads.backward import add_backward, add_ends
-from chipmap.instances.dataflow.workloads.divided import by_context, by_samples, by_tokens
+from chipmap.instances.dataflow.workloads.divided import by_context, by_grid, by_samples, by_tokens
 from chipmap.instances.dataflow.workloads.layer import RMS_NORM, SOFTMAX, Count, Layer, Repeats, WordBytes
 from chipmap.instances.dataflow.workloads.staged_ends import with_staged_ends
 from chipmap.records import InputError
@@ -68,6 +68,7 @@ def llama_network(
     staged_ends: bool = False,
     split_samples: bool = False,
     split_context: bool = False,
+    split_weights: bool = False,
 ) -> Workload:
     """Llama layers: ``forward`` and ``prefill`` of ``tokens`` tokens, ``decode`` of as many after ``context`` others.
     Without ``tokens`` a decode step has one, the others 2,048.
@@ -79,7 +80,8 @@ def llama_network(
     backward kernels of a forward step; ``ends`` the embedding of ``words`` words and the head that ranks them, an equal
     part in every layer, ``staged_ends`` as kernels of the pipeline's first and last stage instead. With
     ``split_tokens`` chips may share out tokens, too (page, "Parallelism"), with ``split_samples`` whole samples of the
-    attention, with ``split_context`` the tokens of its context (page, "Tensor parallelism over several dimensions").
+    attention, with ``split_context`` the tokens of its context, with ``split_weights`` rows and terms of the FFN over
+    different dimensions (page, "Tensor parallelism over several dimensions").
     """
     own = LLAMA.get(model)
     given = (hidden, heads, kv_heads, ffn, layers, words if words is not None or ends or staged_ends or own else 0)
@@ -103,6 +105,7 @@ def llama_network(
     carries = around(layer, step, size.words if ends else 0, size.layers, backward, word_bytes)
     kernels = by_tokens(layer.kernels, layer.edges) if split_tokens else tuple(layer.kernels)
     kernels = by_context(kernels, layer.edges) if split_context else kernels
+    kernels = by_grid(kernels, layer.edges) if split_weights else kernels
     made = Workload(
         name=f"{model or f'llama-{size.hidden}-{size.layers}'}-{step}",
         kernels=by_samples(kernels) if split_samples else kernels,
