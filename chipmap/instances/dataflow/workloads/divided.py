@@ -77,8 +77,12 @@ def by_grid(kernels: Sequence[Kernel], edges: Sequence[tuple[str, str]]) -> tupl
         for maker, reader in edges
         if reader in plain and named[maker].kind == "elementwise" and named[maker].M > named[reader].M
     }
-    found: dict[str, Scheme] = dict.fromkeys(back, "K_M") | dict.fromkeys(back.values(), "M_T")
-    found |= {maker: "M_K" for maker, reader in edges if reader in back.values() and maker in plain}
+    found: dict[str, Scheme] = dict.fromkeys(back, "K_M")
+    for maker in back.values():
+        found[maker] = "M_T"
+    for maker, reader in edges:
+        if reader in back.values() and maker in plain:
+            found[maker] = "M_K"
     return tuple(
         kernel.replace(schemes=(*schemes(kernel, "physical"), found[kernel.name])) if kernel.name in found else kernel
         for kernel in kernels
