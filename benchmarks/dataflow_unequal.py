@@ -35,9 +35,9 @@ SPLITS: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def solved(**parameters: Any) -> tuple[Run, float]:
+def solved(model: str = "llama3-70b", **parameters: Any) -> tuple[Run, float]:
     """The run of ``dataflow/auto``, and its CPU seconds."""
-    instance: Any = generate("dataflow-llama", model="llama3-70b", **parameters)
+    instance: Any = generate("dataflow-llama", model=model, **parameters)
     run = Run(instance, SolveOptions(time_limit=600.0, threads=1), check)
     started = time.process_time()
     auto(instance, run)
@@ -52,7 +52,8 @@ def row(what: str, how: str, run: Run, seconds: float) -> str:
     stages = [f"{one.layers} on {one.tensor} {one.group.split('-')[0].upper()}" for one in solution.stage_groups]
     said = ", ".join(stages) or solution.degrees.text
     proof = "proved" if run.gap == 0 else f"gap {run.gap}"
-    time_, rate = (run.upper or 0) / 1e9, run.best.certificate.figures["tokens_per_s"]
+    instance: Any = run.instance
+    time_, rate = (run.upper or 0) / 1e9, run.best.certificate.figures["samples_per_s"] * instance.workload.tokens
     return f"| {what} | {how} | {said} | {time_:.2f} | {rate:,.0f} | {proof} | {seconds:.1f} |"
 
 
