@@ -35,9 +35,9 @@ SPLITS: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def solved(model: str = "llama3-70b", **parameters: Any) -> tuple[Run, float]:
+def solved(**parameters: Any) -> tuple[Run, float]:
     """The run of ``dataflow/auto``, and its CPU seconds."""
-    instance: Any = generate("dataflow-llama", model=model, **parameters)
+    instance: Any = generate("dataflow-llama", **{"model": "llama3-70b", **parameters})
     run = Run(instance, SolveOptions(time_limit=600.0, threads=1), check)
     started = time.process_time()
     auto(instance, run)
