@@ -208,7 +208,7 @@ def test_strips_and_multipliers_at_one_time(seed: int) -> None:
     best = optimum(problem)
     tables = Tables(problem)
     for arguments in (False, True) if tables.adapters else (False,):
-        program = Elimination(problem, tables, arguments)
+        program = Elimination(problem, arguments)
         states = (tables.states if arguments else tables.fronts)(problem.longest)
         for _ in range(4):
             middles = [random.randint(1, 2 * side) for side in (problem.width, problem.height)]

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.bounds.clusters import SHAPES, Cluster, Plan
-from chipmap.heuristics.wafer.bounds.elimination import SIZE, Elimination
-from chipmap.heuristics.wafer.bounds.packing import COUNT, Packing, Ranges, Strip
-from chipmap.heuristics.wafer.bounds.states import States, Tables
+from chipmap.heuristics.wafer.bounds.elimination import ROWS, SIZE, Elimination
+from chipmap.heuristics.wafer.bounds.packing import Packing, Ranges, Strip
+from chipmap.heuristics.wafer.bounds.states import States
 from chipmap.instances.wafer import Weights
 from chipmap.instances.wafer.problem import WaferProblem, wafer_problem
 from tests.wafer.test_bounds import make
@@ -59,7 +59,7 @@ def test_links_of_triangles_do_not_cost_more_than_the_wire() -> None:
         pieces = np.array(cut(random, (0, 0, width, height), random.choice((4, 12, width * height // n))))
         if len(pieces) < n:
             continue
-        program, plain = Elimination(problem, Tables(problem), False), Elimination(problem, Tables(problem), False)
+        program, plain = Elimination(problem, False), Elimination(problem, False)
         plain.plan = without_links(plain.plan)
         chosen = random.sample(range(len(pieces)), n)
         ranges = seed % 2 == 0
@@ -75,8 +75,8 @@ def test_links_of_triangles_do_not_cost_more_than_the_wire() -> None:
 
 
 def without_links(made: Plan) -> Plan:
-    clusters = [Cluster(c.members, SHAPES[len(c.members)], (-1,) * len(c.members)) for c in made.clusters]
-    return Plan(tuple(clusters), made.roots, made.loose)
+    clusters = [Cluster(c.members, SHAPES[len(c.members)], (-1,) * len(c.members), c.looped) for c in made.clusters]
+    return Plan(tuple(clusters), made.roots, made.loose, made.outside)
 
 
 def slack(program: Elimination, boxes: np.ndarray, ranges: bool) -> float:
@@ -84,12 +84,12 @@ def slack(program: Elimination, boxes: np.ndarray, ranges: bool) -> float:
     problem = program.problem
     centres = 2 * boxes[:, :2] + boxes[:, 2:]
     wire = int(np.abs(np.diff(centres[problem.edges], axis=1)).sum())
-    states = [States(np.array([w]), np.array([h]), np.zeros((1, 1), np.int64)) for w, h in boxes[:, 2:]]
-    across, up = np.ptp(centres, axis=0).tolist()
+    states = [States(np.array([w]), np.array([h]), np.zeros((1, 1), np.int64), 1) for w, h in boxes[:, 2:]]
+    across, up = np.ptp(centres[~program.plan.outside] if program.plan.core else centres, axis=0).tolist()
     exact = Ranges(Strip(across, across), Strip(up, up))
     most = [program.evaluate(states, program.packing.whole, np.zeros(SIZE), Deadline()).value]
     for discounts in ((0.0, 0.0), (0.0, 0.5), (0.7, 0.2), (1.0, 1.0)) if ranges else ():
-        multipliers = np.append(np.zeros(COUNT), np.array(discounts) * program.discount)
+        multipliers = np.append(np.zeros(ROWS), np.array(discounts) * program.discount)
         most.append(program.evaluate(states, exact, multipliers, Deadline()).value)
     return wire - max(most) / program.wire
 
@@ -101,8 +101,8 @@ def test_three_triangles_in_a_row_by_hand() -> None:
     a thin one.
     """
     edges = [(3 * t + i, 3 * t + j) for t in range(3) for i, j in ((0, 1), (1, 2), (0, 2))] + [(2, 3), (5, 6)]
-    program = Elimination(wired(Random(0), 9, edges, (24, 20)), Tables(wired(Random(0), 9, edges, (24, 20))), False)
-    states = [States(np.array([w]), np.array([20]), np.zeros((1, 1), np.int64)) for w in (2, 4, 2) * 3]
+    program = Elimination(wired(Random(0), 9, edges, (24, 20)), False)
+    states = [States(np.array([w]), np.array([20]), np.zeros((1, 1), np.int64), 1) for w in (2, 4, 2) * 3]
     values = []
     for made in (program.plan, without_links(program.plan)):
         program.plan = made

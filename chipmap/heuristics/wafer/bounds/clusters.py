@@ -45,9 +45,12 @@ from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
+from numpy.typing import NDArray
 
 from chipmap.instances.wafer.problem import IntArray, WaferProblem
 
+#: The least share of the kernels in a core.
+CORE = 0.8
 #: Coefficients (X, Y) of each member.
 Parts = list[tuple[int, int]]
 
@@ -92,21 +95,33 @@ class Shape(NamedTuple):
 class Cluster:
     """Members of a cluster; the last is its root. Clusters are listed so that the root comes up again later.
 
-    ``links``: the kernel at the other end of each member's link, -1 for none.
+    ``links``: the kernel at the other end of each member's link, -1 for none. ``looped``: it lies on cycles of the
+    kernel graph, and is no edge that is a link.
     """
 
     members: tuple[int, ...]
     shape: Shape
     links: tuple[int, ...]
+    looped: bool
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Clusters that form a forest over the kernels, its ``roots``, and the number of other edges at each kernel."""
+    """Clusters that form a forest over the kernels, its ``roots``, and the number of other edges at each kernel.
+
+    ``outside`` [n]: kernels outside the core, where the graph has one: a part that stays connected without any one of
+    its edges and holds most kernels.
+    """
 
     clusters: tuple[Cluster, ...]
     roots: tuple[int, ...]
     loose: IntArray
+    outside: NDArray[np.bool_]
+
+    @property
+    def core(self) -> bool:
+        """Whether the graph has a core."""
+        return not self.outside.all()
 
 
 def _both(cases: list[ClusterCase]) -> list[ClusterCase]:
@@ -208,17 +223,26 @@ def plan(problem: WaferProblem) -> Plan:
             trees.union(*vertices)
             chosen.append(vertices)
             loose[list(vertices)] -= 1 if len(vertices) == 2 else 2
-    return _rooted(problem.n, chosen, loose)
+    bridges = {(min(edge), max(edge)) for edge in nx.bridges(graph)}
+    outside = np.ones(problem.n, bool)
+    core: set[int] = max(nx.k_edge_components(graph, 2), key=len) if graph.edges else set()
+    if len(core) >= CORE * problem.n and len(bridges) < len(graph.edges):
+        outside[list(core)] = False
+    links = _links(problem.n, chosen) if outside.all() else [-1] * problem.n
+    made = _rooted(problem.n, chosen, bridges, links)
+    return Plan(*made, loose, outside)
 
 
-def _rooted(n: int, chosen: list[tuple[int, ...]], loose: IntArray) -> Plan:
+def _rooted(
+    n: int, chosen: list[tuple[int, ...]], bridges: set[tuple[int, int]], links: list[int]
+) -> tuple[tuple[Cluster, ...], tuple[int, ...]]:
+    """The clusters from the leaves on, and the roots."""
     at: list[list[int]] = [[] for _ in range(n)]
     for i, vertices in enumerate(chosen):
         for v in vertices:
             at[v].append(i)
     order: list[Cluster] = []
     roots = []
-    links = _links(n, chosen)
     seen = np.zeros(n, bool)
     done = np.zeros(len(chosen), bool)
     for first in range(n):
@@ -231,10 +255,10 @@ def _rooted(n: int, chosen: list[tuple[int, ...]], loose: IntArray) -> Plan:
                 if not done[i]:
                     done[i] = True
                     others = tuple(v for v in chosen[i] if v != root)
-                    order.append(_cluster((*others, root), links))
+                    order.append(_cluster((*others, root), links, chosen[i] not in bridges))
                     seen[list(others)] = True
                     queue.extend(others)
-    return Plan(tuple(reversed(order)), tuple(roots), loose)
+    return tuple(reversed(order)), tuple(roots)
 
 
 def _links(n: int, chosen: list[tuple[int, ...]]) -> list[int]:
@@ -249,10 +273,10 @@ def _links(n: int, chosen: list[tuple[int, ...]]) -> list[int]:
     return links
 
 
-def _cluster(members: tuple[int, ...], links: list[int]) -> Cluster:
+def _cluster(members: tuple[int, ...], links: list[int], looped: bool) -> Cluster:
     own = tuple(links[v] for v in members)
     if len(members) == 3:
-        return Cluster(members, LINKED[own[0] >= 0, own[1] >= 0, own[2] >= 0], own)
+        return Cluster(members, LINKED[own[0] >= 0, own[1] >= 0, own[2] >= 0], own, looped)
     if len(members) == 2 and (own[0] == members[1] or own[1] == members[0]):
-        return Cluster(members, LINK, own)
-    return Cluster(members, SHAPES[len(members)], own)
+        return Cluster(members, LINK, own, False)
+    return Cluster(members, SHAPES[len(members)], own, looped)

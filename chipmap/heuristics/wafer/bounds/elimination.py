@@ -12,9 +12,9 @@ Adapters on a cycle: an argument that differs anywhere on it differs on at least
 
 **Ranges.** Let the centres range over p half tiles in x and q in y. Then boxes meet the packing inequalities of smaller
 sides (:mod:`.packing`). In a connected graph the wires have at least q half tiles in y, as a path joins the outermost
-centres. A cycle that the path goes through has at least twice what the path has in it. So wires in y are at least d·q
-plus (1 - d) of their parts on edges and (1 - d / 2) of those on cycles, for any discount d in [0, 1]; the same holds in
-x with p and a discount of its own. Discounts are multipliers as the others are. What links add is discounted as edges
+centres. Where edges lie on cycles, at least two of them cross every line between two centres that they join. So wires in
+y are at least d·q plus (1 - d) of their parts on bridges and (1 - d / 2) of those on other edges, for any discount d in
+[0, 1]; the same holds in x with p and a discount of its own. Discounts are multipliers as the others are. What links add is discounted as edges
 are: all lines of the proof scale x and y. Where all cases have parts in x only, the wires in y cost q in full: tables
 per kernel and kind of parts so far carry this through the elimination.
 """
@@ -25,12 +25,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.bounds.clusters import Cases, Cluster, Plan, Shape, plan
 from chipmap.heuristics.wafer.bounds.kernel import INFINITE, message
 from chipmap.heuristics.wafer.bounds.packing import COUNT, FloatArray, Packing, Ranges
-from chipmap.heuristics.wafer.bounds.states import AGREE, States, Tables
+from chipmap.heuristics.wafer.bounds.states import AGREE, States, compares_c
 from chipmap.instances.wafer.holes import obstacles
 from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem
 from chipmap.records import kept
@@ -41,8 +42,10 @@ ONLY_UP, ONLY_ACROSS, SOME_UP, SOME_ACROSS = (0, UP), (0, ACROSS), (UP, BOTH), (
 ANY = (0, UP, ACROSS, BOTH)
 
 
+#: Number of packing inequalities: within the ranges, and on the whole fabric.
+ROWS = 2 * COUNT
 #: Number of multipliers: those of the packing inequalities, and the discounts in x and in y.
-SIZE = COUNT + 2
+SIZE = ROWS + 2
 
 
 class Relaxed(NamedTuple):
@@ -67,14 +70,14 @@ class _Sent(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Scale:
-    """What a half tile of parts costs: ``bridge`` [2] ticks in x and in y on an edge, ``cycle`` [2] on a cycle."""
+    """What a half tile of parts costs: ``bridge`` [2] ticks in x and in y on a bridge, ``cycle`` [2] elsewhere."""
 
     bridge: FloatArray
     cycle: FloatArray
 
-    def parts(self, coefficients: IntArray, members: int) -> FloatArray:
+    def parts(self, coefficients: IntArray, looped: bool) -> FloatArray:
         """[.., 2] ticks of coefficients [.., 4]."""
-        plain = self.bridge if members == 2 else self.cycle
+        plain = self.cycle if looped else self.bridge
         scaled: FloatArray = coefficients[..., :2] * plain + coefficients[..., 2:] * self.bridge
         return scaled
 
@@ -95,9 +98,8 @@ class _Sweep:
 class Elimination:
     """The program of this module for one problem, with adapters or (not ``arguments``) on the Pareto fronts without."""
 
-    def __init__(self, problem: WaferProblem, tables: Tables, arguments: bool):
+    def __init__(self, problem: WaferProblem, arguments: bool):
         self.problem, self.arguments = problem, arguments
-        self.groups = tables.groups if arguments else 1
         self.plan: Plan = plan(problem)
         fabric = problem.instance.fabric
         self.packing = Packing(problem.width, problem.height, kept(fabric, "_obstacles", obstacles))
@@ -120,7 +122,8 @@ class Elimination:
     def caps(self, ranges: Ranges) -> FloatArray:
         """[SIZE] the largest multipliers: discounts are at most 1, and 0 where nothing is paid for the range."""
         most = [self.discount if strip.low > 0 and self.wire and self.connected else 0.0 for strip in ranges]
-        return np.append(np.full(COUNT, np.inf), most)
+        twice = 0.0 if self._whole(ranges) else np.inf
+        return np.concatenate([np.full(COUNT, np.inf), np.full(COUNT, twice), most])
 
     def evaluate(self, states: list[States], ranges: Ranges, multipliers: FloatArray, deadline: Deadline) -> Relaxed:
         """The bound for these multipliers [SIZE] (it may be infinite); ``deadline`` is asked once per cluster."""
@@ -128,24 +131,43 @@ class Elimination:
         if any(len(s.x) == 0 for s in own):
             return Relaxed(INFINITE, np.zeros(SIZE))
         strips = max(ranges.across.low, ranges.up.low) > 0 and self.connected
-        less = np.minimum(multipliers[COUNT:], self.caps(ranges)[COUNT:]) / self.discount
-        scale = _Scale(self.wire * (1 - less), self.wire * (1 - less / 2))
+        less = np.minimum(multipliers[ROWS:], self.caps(ranges)[ROWS:]) / self.discount
+        core = self.plan.core
+        scale = _Scale(self.wire * (1 - (0 if core else 1) * less), self.wire * (1 - less / (1 if core else 2)))
+        whole, inside = self.packing.whole, self._inside(ranges)
         penalties = [self.packing.penalty(s.x, s.y, ranges, multipliers[:COUNT]) for s in states]
-        loose = self.wire * self.plan.loose
+        beside = [self.packing.penalty(s.x, s.y, whole, multipliers[COUNT:ROWS]) for s in states]
         types = self.problem.types.tolist()
         thin = np.array([min(scale.bridge[0] * s.x.min(), scale.bridge[1] * s.y.min()) for s in states])[types]
-        start = [{0: penalties[types[i]] + loose[i] * np.minimum(s.x, s.y)} for i, s in enumerate(own)]
+        loose = self.plan.loose
+        start = [
+            {
+                0: penalties[types[i]] * inside[i]
+                + beside[types[i]]
+                + loose[i] * np.minimum(scale.cycle[0] * s.x, scale.cycle[1] * s.y)
+            }
+            for i, s in enumerate(own)
+        ]
         sweep = _Sweep(own, scale, thin, start)
         for cluster in self.plan.clusters:
             deadline.check()
             self._send(sweep, cluster, strips)
-        pays = self.wire * np.array([ranges.across.low, ranges.up.low]) * strips
+        pays = self.wire * (2 if core else 1) * np.array([ranges.across.low, ranges.up.low]) * strips
         value, chosen, kinds = self._ends(sweep, pays, less)
         end = int(kinds[self.plan.roots[0]])
         gains = pays * [bool(end & ACROSS), bool(end & UP)] - self._trace(sweep, chosen, kinds)
         x, y = np.array([(s.x[c], s.y[c]) for s, c in zip(own, chosen.tolist(), strict=True)]).T
-        slope = self.packing.loads(x, y, ranges).sum(axis=1) - 1
-        return Relaxed(value - float(multipliers[:COUNT].sum()), np.append(slope, gains / self.discount))
+        loads = self.packing.loads(x, y, ranges) * inside, self.packing.loads(x, y, whole)
+        slope = np.concatenate(loads).sum(axis=1) - 1
+        return Relaxed(value - float(multipliers[:ROWS].sum()), np.append(slope, gains / self.discount))
+
+    def _whole(self, ranges: Ranges) -> bool:
+        """Whether the ranges leave the fabric as it is."""
+        return ranges.across.high >= self.problem.width and ranges.up.high >= self.problem.height
+
+    def _inside(self, ranges: Ranges) -> NDArray[np.bool_]:
+        """[n] which kernels the packing inequalities within the ranges count: where they cut the fabric, the core."""
+        return np.ones(self.problem.n, bool) if self._whole(ranges) or not self.plan.core else ~self.plan.outside
 
     def _ends(self, sweep: _Sweep, pays: FloatArray, less: FloatArray) -> tuple[float, IntArray, IntArray]:
         """The value, the state and kind of every root. Ranges are paid for in full where no parts lie along them."""
@@ -184,10 +206,9 @@ class Elimination:
         start = np.cumsum([0] + [len(s.x) for s in own])
         boxes = tuple(np.concatenate([getattr(s, name) for s in own]) for name in ("x", "y", "groups"))
         top = (sweep.own[root].x, sweep.own[root].y, sweep.own[root].groups)
-        # c is compared where all have one convolution, so that c_1 = c_n = c
-        single = all(len(self.problem.convs[v]) == 1 for v in cluster.members)
-        with_c = single and self.problem.instance.protocol == "c_n"
-        masks = (self._costs[cluster.shape.factor, with_c], self.groups - 1)
+        count = sweep.own[root].count
+        with_c = compares_c(self.problem, self.problem.types[list(cluster.members)].tolist())
+        masks = (self._costs[cluster.shape.factor, with_c], count - 1)
         best: _Sent | None = None
         for number, (cases, kinds) in enumerate(options):
             tables = [
@@ -199,14 +220,13 @@ class Elimination:
             values = np.concatenate([np.minimum.reduce(some) for some in tables])
             ends = sweep.thin[np.array(cluster.links)[cases.link]]
             constants = 4.0 * np.where(cases.link >= 0, ends, 0)
-            size = len(cluster.members)
             shape = (
-                sweep.scale.parts(cases.coefficients, size),
+                sweep.scale.parts(cases.coefficients, cluster.looped),
                 cases.chosen,
-                sweep.scale.parts(cases.root, size),
+                sweep.scale.parts(cases.root, cluster.looped),
                 constants,
             )
-            added, picks = message((values, *boxes, start), top, shape, masks, self.groups)
+            added, picks = message((values, *boxes, start), top, shape, masks, count)
             if best is None:
                 best = _Sent(options, added, np.full(len(added), number), picks)
             else:
@@ -229,13 +249,23 @@ class Elimination:
                 kinds[v] = min((k for k in allowed[j] if k in sweep.values[v]), key=lambda k: sweep.values[v][k][pick])
             case = part.picks[s, -1]
             lower += self._discounted(sweep, self.plan.clusters[number], cases, int(case), chosen)
+        return lower + self._loose(sweep, chosen)
+
+    def _loose(self, sweep: _Sweep, chosen: IntArray) -> FloatArray:
+        """[2] ticks of edges outside the clusters that a discount of 1 takes away."""
+        lower = np.zeros(2)
+        for v in np.flatnonzero(self.plan.loose).tolist():
+            sides = np.array([sweep.own[v].x[chosen[v]], sweep.own[v].y[chosen[v]]])
+            at = int(np.argmin(sweep.scale.cycle * sides))
+            lower[at] += self.wire * self.plan.loose[v] * sides[at] / (1 if self.plan.core else 2)
         return lower
 
     def _discounted(self, sweep: _Sweep, cluster: Cluster, cases: Cases, case: int, chosen: IntArray) -> FloatArray:
         """[2] ticks of a cluster's parts in x and in y that a discount of 1 takes away."""
         sides = np.array([(sweep.own[v].x[chosen[v]], sweep.own[v].y[chosen[v]]) for v in cluster.members])
         full = cases.full[case]
-        parts = full[:, :2] * (1.0 if len(cluster.members) == 2 else 0.5) + full[:, 2:]
+        factors = (0.0, 1.0) if self.plan.core else (1.0, 0.5)
+        parts = full[:, :2] * factors[cluster.looped] + full[:, 2:]
         taken: FloatArray = self.wire * (parts * sides).sum(axis=0)
         if cases.link[case] >= 0:
             other = sweep.own[cluster.links[cases.link[case]]]

@@ -77,8 +77,8 @@ class BoundSearch:
         self.weight, self.wire = weights.time, 2 * weights.wire
         self.unit = max(1, gcd(self.wire, TICKS * weights.adapter))
         self.tables = Tables(problem)
-        self.coarse = Elimination(problem, self.tables, arguments=False)
-        self.fine = Elimination(problem, self.tables, arguments=True) if self.tables.adapters else None
+        self.coarse = Elimination(problem, arguments=False)
+        self.fine = Elimination(problem, arguments=True) if self.tables.adapters else None
         self.whole = self.coarse.packing.whole
         self.square = problem.width == problem.height and problem.room is None
         self.best = 0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipmap.heuristics.wafer.bounds.kernel import NEVER, boxes, next_time
 from chipmap.instances.wafer.problem import IntArray, WaferProblem
@@ -23,18 +25,20 @@ class States:
     """All boxes of a kernel type that matter at a time: ``x``, ``y`` [s] tiles and ``groups`` [s, masks].
 
     Two states are in the same group of a mask where they agree on the arguments that the mask names; the numbers of the
-    groups of all masks run through.
+    groups of all masks run through, to ``count``, and those of the last mask are the last.
     """
 
     x: IntArray
     y: IntArray
     groups: IntArray
+    count: int
 
 
 class Tables:
-    """Makes the states of every type at a time. ``groups`` is the number of groups of all masks together.
+    """Makes the states of every type at a time.
 
     ``adapters`` says whether states with arguments make sense: adapters weigh something and triples aren't too many.
+    ``compares`` [types]: whether any adapter counts the c of such a kernel.
     """
 
     def __init__(self, problem: WaferProblem):
@@ -42,7 +46,8 @@ class Tables:
         self.limit = max(problem.width, problem.height)
         self.triples = triples(self.limit) if problem.instance.weights.adapter else np.zeros((0, 3), np.int64)
         self.adapters = 0 < len(self.triples) <= MAX_TRIPLES
-        self.numbers, self.groups = _groups(self.triples) if self.adapters else (np.zeros((1, 1), np.int64), 1)
+        self.compares = [compares_c(problem, (t,)) for t in range(len(problem.type_arrays))]
+        self._before = _predecessors(self.triples) if self.adapters else None
         self._steps = [[_steps(conv) for conv in convs] for convs in problem.type_arrays]
 
     def next_time(self, least: int) -> int:
@@ -55,31 +60,72 @@ class Tables:
 
     def fronts(self, tau: int) -> list[States]:
         """The Pareto front of every type at ``tau`` quarters, all in the one group of agreeing on nothing."""
-        return [_states(f[:, 0], f[:, 1], np.zeros((len(f), 1), np.int64)) for f in shapes(self.problem, tau)]
+        return [_states(f[:, 0], f[:, 1], np.zeros((len(f), 1), np.int64), 1) for f in shapes(self.problem, tau)]
 
     def states(self, tau: int) -> list[States]:
-        """Every box of every type at ``tau`` quarters, with its arguments."""
-        height = self.triples[:, 0] * self.triples[:, 1] * (self.triples[:, 2] + 1)
+        """The boxes of every type at ``tau`` quarters, with the arguments that a floorplan of least cost can need.
+
+        A value of h is left out where all types have the same width with the value before it, whatever w and c are: all
+        kernels with that value may take the one before. They agree as before, and no box is wider or higher. The same
+        holds for w and for c. A type whose c no adapter counts has c = 1 and keeps its Pareto-minimal boxes of h and w.
+        """
+        memory, limit = self.problem.memory, self.limit
+        widths = np.array([boxes(convs, self.triples, tau, memory, limit) for convs in self.problem.type_arrays])
+        kept = np.flatnonzero(self._needed(widths))
+        labels, widths = self.triples[kept], widths[:, kept]
+        numbers, count = _groups(labels)
         result = []
-        for convs in self.problem.type_arrays:
-            width = boxes(convs, self.triples, tau, self.problem.memory, self.limit)
-            some = width > 0
-            x, y, groups = width[some], height[some], self.numbers[some]
+        for width, compares in zip(widths, self.compares, strict=True):
+            some, own = width > 0, numbers
+            if not compares:
+                same = (labels[1:, :2] == labels[:-1, :2]).all(axis=1)
+                some[1:] &= ~same | (width[1:] < width[:-1]) | (width[:-1] == 0)
+                first = np.flatnonzero(np.append(True, ~same))
+                own = numbers[np.repeat(first, np.diff(np.append(first, len(labels))))]
+            x, y, groups = width[some], labels[some, 0] * labels[some, 1] * (labels[some, 2] + 1), own[some]
             both = np.concatenate([x, y]), np.concatenate([y, x]), np.concatenate([groups, groups])
             fits = self.problem.fits(both[0], both[1])
-            result.append(_states(both[0][fits], both[1][fits], both[2][fits]))
+            result.append(_states(both[0][fits], both[1][fits], both[2][fits], count))
         return result
 
+    def _needed(self, widths: IntArray) -> NDArray[np.bool_]:
+        """[triples] whether each of the three values is one at which some type's width changes; ``widths`` by type."""
+        assert self._before is not None
+        needed = np.ones(len(self.triples), dtype=bool)
+        for column, before in zip(self.triples.T, self._before, strict=True):
+            changes = (before < 0) | (widths != widths[:, before]).any(axis=0)
+            at = np.zeros(int(column.max()) + 1, dtype=bool)
+            at[column[changes]] = True
+            needed &= at[column]
+        return needed
 
-def _states(x: IntArray, y: IntArray, groups: IntArray) -> States:
-    return States(np.ascontiguousarray(x), np.ascontiguousarray(y), np.ascontiguousarray(groups))
+
+def compares_c(problem: WaferProblem, types: Iterable[int]) -> bool:
+    """Whether adapters between kernels of these types count c: all have one convolution, so that c_1 = c_n = c."""
+    return problem.instance.protocol == "c_n" and all(len(problem.type_arrays[t]) == 1 for t in types)
 
 
-def _groups(triples: IntArray) -> tuple[IntArray, int]:
+def _states(x: IntArray, y: IntArray, groups: IntArray, count: int) -> States:
+    return States(np.ascontiguousarray(x), np.ascontiguousarray(y), np.ascontiguousarray(groups), count)
+
+
+def _predecessors(every: IntArray) -> list[IntArray]:
+    """For h, w and c the place of the triple that has one less of it and is the same otherwise; -1 for none."""
+    scale = int(every.max()) + 1
+    codes = (every[:, 0] * scale + every[:, 1]) * scale + every[:, 2]  # ascending, as the triples are
+    found = []
+    for column, step in zip(every.T, (scale * scale, scale, 1), strict=True):
+        place = np.searchsorted(codes, codes - step)
+        found.append(np.where(column > 1, np.minimum(place, len(codes) - 1), -1))
+    return found
+
+
+def _groups(labels: IntArray) -> tuple[IntArray, int]:
     """The group of every triple in every mask, numbered through, and the number of groups."""
-    columns, first = [], 0
+    columns, first, scale = [], 0, int(labels.max()) + 1
     for mask in AGREE:
-        _, index = np.unique(triples * np.array(mask), axis=0, return_inverse=True)
+        h, w, c = (labels * np.array(mask)).T
+        _, index = np.unique((h * scale + w) * scale + c, return_inverse=True)
         columns.append(index.reshape(-1) + first)
         first += int(index.max()) + 1
     return np.column_stack(columns).astype(np.int64), first
