@@ -12,11 +12,13 @@ Adapters on a cycle: an argument that differs anywhere on it differs on at least
 
 **Ranges.** Let the centres range over p half tiles in x and q in y. Then boxes meet the packing inequalities of smaller
 sides (:mod:`.packing`). In a connected graph the wires have at least q half tiles in y, as a path joins the outermost
-centres. Where edges lie on cycles, at least two of them cross every line between two centres that they join. So wires in
-y are at least d·q plus (1 - d) of their parts on bridges and (1 - d / 2) of those on other edges, for any discount d in
-[0, 1]; the same holds in x with p and a discount of its own. Discounts are multipliers as the others are. What links add is discounted as edges
-are: all lines of the proof scale x and y. Where all cases have parts in x only, the wires in y cost q in full: tables
-per kernel and kind of parts so far carry this through the elimination.
+centres. Where edges lie on cycles, at least two of them cross every line between two centres that they join. So wires
+in y are at least d·q plus (1 - d) of their parts on bridges and (1 - d / 2) of those on other edges, for any discount d
+in [0, 1]; the same holds in x with p and a discount of its own. Discounts are multipliers as the others are. What links
+add is discounted as bridges are: all lines of the proof scale x and y. Where all cases have parts in x only, the wires
+in y cost q in full: tables per kernel and kind of parts so far carry this through the elimination. Of a graph with a
+core p and q are the ranges of the core's centres: its wires in y are at least 2·q, bridges aren't discounted, and its
+other edges keep (1 - d).
 """
 
 from __future__ import annotations
