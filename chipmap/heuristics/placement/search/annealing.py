@@ -253,6 +253,8 @@ def anneal(
             take(t, s.device, (w, other), moved, (row, size))
             over = excess_of(t, b, s.device, other)
         if over < 0 or over > s.value[1]:
+            if step >= 0 and row >= 0:  # its moments have been handed over: the next trial is from the beginning
+                w.kept.rows[0] = 0
             for i in range(size):
                 s.device[moved[i]] = old[i]
             if keyed >= 0:
