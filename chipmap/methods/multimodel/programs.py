@@ -8,6 +8,7 @@ that limit; other objectives have one weight.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 from chipmap.deadline import Stop
 from chipmap.heuristics.multimodel.columns.pricing import Pricing
@@ -24,8 +25,8 @@ from chipmap.methods.multimodel.whole_windows import sequences
 RATIOS = (0.05, 0.02, 0.01, 0.005)
 #: Signatures above which numbers of chiplets come first, if they are so many times fewer.
 MANY, FEWER = 100, 2
-#: Share of the time that their second tables may take; the paths' tables lead to schedules, too.
-SECOND = 0.1
+#: Share of the time that their second tables may take; the tables of paths lead to schedules, too.
+SECOND = 0.25
 #: Most entries of all tables.
 MOST_ENTRIES = 25_000_000
 #: Seconds of the search over boundaries after each tables, as a share of what these took; its descents where it isn't
@@ -52,6 +53,7 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
         run.note("search", "columns over windows: not for times of 2^53 ns")
         return
     bound = ColumnBound(problem, turn, paths)
+    proved = inf  # the width of cells that numbers of chiplets have gone through
     if (nodes := _first_counts(problem, paths)) is not None:
         bound.paths, most = nodes, SECOND * turn.deadline.seconds
         for k, ratio in enumerate(RATIOS[: 1 if run.options.deterministic else 2]):
@@ -59,6 +61,7 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
                 break
             program = bound.stage(ratio)
             bound.prove(program)
+            proved = ratio
             if k > 0:
                 sequences(bound, program, search)
         bound.paths, bound.entries = paths, 0
@@ -71,8 +74,9 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
         program = bound.stage(ratio)
         if k == 0 and search:  # schedules first, so that the proofs may leave more out
             boundaries(problem, turn, paths, program.pricing, AFTER * bound.spent[0])
-        bound.prove(program)
-        if k > 0:
+        if ratio < proved:
+            bound.prove(program)
+        if k > 0 and ratio < proved:
             sequences(bound, program, search)
         if k > 0 and search:
             boundaries(problem, turn, paths, program.pricing, AFTER * sum(bound.spent))
