@@ -26,7 +26,7 @@ RATIOS = (0.05, 0.02, 0.01, 0.005)
 #: Signatures above which numbers of chiplets come first, if they are so many times fewer.
 MANY, FEWER = 100, 2
 #: Share of the time that their second tables may take; the tables of paths lead to schedules, too.
-SECOND = 0.25
+SECOND = 0.4
 #: Most entries of all tables.
 MOST_ENTRIES = 25_000_000
 #: Seconds of the search over boundaries after each tables, as a share of what these took; its descents where it isn't
