@@ -125,7 +125,7 @@ def test_every_method_is_brute_force(block: int) -> None:
         optimum = by_the_page(instance)
         models: tuple[Any, ...] = (mip, cpsat) if LONG else ((mip, cpsat)[seed // 4 % 2],) if seed % 4 == 0 else ()
         for method in (auto, *models):
-            run = Run(instance, SolveOptions(time_limit=300.0, threads=1), check)
+            run = Run(instance, SolveOptions(time_limit=3000.0, threads=1), check)
             reason = method(instance, run).reason
             assert run.upper == optimum and not run.rejected, (seed, method, run.upper, optimum, run.rejected)
             assert reason == ("infeasible" if optimum is None else "optimal"), (seed, method, reason)
