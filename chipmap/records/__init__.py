@@ -10,13 +10,14 @@ import hashlib
 import io
 from collections.abc import Callable
 from decimal import Decimal
-from functools import cache, cached_property
+from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, ClassVar, Self, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, BinaryIO, ClassVar, Self, TypeVar
 
 import msgspec
 
+from chipmap.records.hashing import hashed
 from chipmap.records.mismatch import mismatch
 from chipmap.records.text import choices as choices
 from chipmap.records.text import counted as counted
@@ -266,55 +267,8 @@ class InTicks(Record, frozen=True, kw_only=True):
 
 
 def _sha256(record: Record) -> str:
-    canonical = msgspec.json.encode(_hashed(record.hashed_as()), order="sorted")
+    canonical = msgspec.json.encode(hashed(record.hashed_as()), order="sorted")
     return hashlib.sha256(canonical).hexdigest()
-
-
-def _hashed(value: Any) -> Any:
-    """What of ``value`` goes into a hash: all, but for the later fields of records at their defaults."""
-    if isinstance(value, Record) and _has_later(type(value)):
-        defaults = _defaults(type(value))
-        fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
-        return {k: _hashed(v) for k, v in fields if k not in value.LATER_FIELDS or v != defaults[k]}
-    if isinstance(value, tuple) and value and isinstance(value[0], Record):
-        kind = type(value[0])
-        if _has_later(kind) and any(type(one) is not kind for one in value):
-            return [_hashed(one) for one in value]
-        found, defaults = msgspec.to_builtins(value), _defaults(kind) if kind.LATER_FIELDS else {}
-        for name in kind.LATER_FIELDS:
-            usual = msgspec.to_builtins(defaults[name])
-            for fields in found:
-                if fields[name] == usual:
-                    del fields[name]
-        for name in _inside_with_later(kind):
-            for one, fields in zip(value, found, strict=True):
-                if name in fields and (inner := getattr(one, name)):
-                    fields[name] = _hashed(inner)
-        return found
-    return msgspec.to_builtins(value)
-
-
-@cache
-def _defaults(kind: type[Record]) -> dict[str, Any]:
-    """The default of each field (looked up once per kind: that takes longer than to hash a record)."""
-    fields = msgspec.structs.fields(kind)
-    made = {field.name: field.default_factory() for field in fields if callable(field.default_factory)}
-    return {field.name: field.default for field in fields} | made
-
-
-@cache
-def _has_later(kind: type[Record]) -> bool:
-    """Whether a record of this kind, or one inside it (alone or in a tuple), has later fields."""
-    return bool(kind.LATER_FIELDS) or bool(_inside_with_later(kind))
-
-
-@cache
-def _inside_with_later(kind: type[Record]) -> tuple[str, ...]:
-    """The fields of this kind with records that have later fields."""
-    hints = [(name, hint) for name, hint in get_type_hints(kind).items() if name in kind.__struct_fields__]
-    inner = [(name, one) for name, hint in hints for one in (hint, *get_args(hint))]
-    found = (name for name, one in inner if isinstance(one, type) and issubclass(one, Record) and _has_later(one))
-    return tuple(dict.fromkeys(found))
 
 
 def read_bytes(path: str | Path) -> bytes:
