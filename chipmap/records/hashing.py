@@ -10,8 +10,9 @@ import msgspec
 
 def hashed(value: Any) -> Any:
     """What of ``value`` goes into a hash: all, but for the later fields of records at their defaults."""
-    if _is_record(type(value)) and _has_later(type(value)):
-        defaults = _defaults(type(value))
+    kind: Any = type(value)
+    if _is_record(kind) and _has_later(kind):
+        defaults = _defaults(kind)
         fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
         return {k: hashed(v) for k, v in fields if k not in value.LATER_FIELDS or v != defaults[k]}
     if isinstance(value, tuple) and value and _is_record(type(value[0])):
