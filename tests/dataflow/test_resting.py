@@ -19,7 +19,10 @@ from chipmap.methods.dataflow.cases import least_demanding
 from chipmap.methods.dataflow.shortages import Questions
 from chipmap.result import Infeasibility
 from chipmap.run import Run, SolveOptions
+from chipmap.solve import solve
+from chipmap.validation.brute_force import brute_force
 from chipmap.validation.dataflow.checker import check
+from tests.dataflow.random_instances import made
 
 #: 16 bytes for each of 218,103,808 parameters of a layer, 32 layers, on 8 chips: weights, gradients, Adam's state.
 RESTS = 218_103_808 * 32 * 16 // 8
@@ -90,3 +93,29 @@ def test_a_search_for_more_counts_labels_where_a_sum_says_what_is_short(monkeypa
 def test_enough_dram_is_no_shortage() -> None:
     instance = training(RESTS)
     assert infeasibility.resting([dataflow_problem(instance, Degrees(tensor=8, dimensions=("tensor",)), 1)]) == []
+
+
+@pytest.mark.parametrize("tensor", [1, 2])
+def test_parameters_of_kernels_without_an_edge(tensor: int) -> None:
+    """A product and its backward product, side by side: with the least DRAM of all mappings the best of these is found,
+    with a byte less there is none. A chip alone has all weights, whatever their part is called, and once."""
+    kernel = {"kind": "gemm", "outer": 1, "M": 4, "K": 64, "N": 16, "weights": True}
+    kernels = {"a": kernel, "x": {**kernel, "phase": "backward", "parameters_of": "a"}}
+    degrees = {"tensor": tensor, "dimensions": ["tensor"]}
+    with_room = made(
+        kernels, "", carries="aa xx", mode="physical", sizes=[tensor], layers=2, fused=False, overlap=False,
+        dram_bytes=10**6, purpose="training", degrees=degrees,
+    )  # fmt: skip
+    memory = with_room.system.memory
+
+    def best(capacity: int) -> int | None:
+        limited = with_room.system.replace(memory=memory.replace(capacity_bytes=capacity))
+        instance = with_room.replace(system=limited)
+        optimum, _ = brute_force(instance, check)
+        found = solve(instance, options=SolveOptions(time_limit=60.0, threads=1), isolate=False)
+        assert (found.status, found.objective) == ("infeasible" if optimum is None else "optimal", optimum)
+        assert found.status == "optimal" or found.infeasibility[0].label == "C6"
+        return optimum
+
+    least = 8192 if tensor == 1 else 4096
+    assert best(least) is not None and best(least - 1) is None and best(10**6) is not None

@@ -53,7 +53,8 @@ class Part(NamedTuple):
 
     def covers(self, other: Part, chips: int) -> bool:
         """Whether a chip with this part has the ``other``."""
-        return self.side == "whole" or (self.side == other.side and has(self.share, other.share, chips))
+        same = self.side == other.side and has(self.share, other.share, chips)
+        return self.side == "whole" or self.share == 1 or same
 
 
 def rest(instance: DataflowInstance, degrees: Degrees, owner: End) -> Part:

@@ -28,7 +28,9 @@ class Part(NamedTuple):
 
     def covers(self, other: Part, chips: int) -> bool:
         """Whether the other lies within this one."""
-        return self.kind == "whole" or (self.kind == other.kind and facts.covers(self.share, other.share, chips))
+        if self.kind == "whole" or self.share == 1:
+            return True
+        return self.kind == other.kind and facts.covers(self.share, other.share, chips)
 
 
 def resting(owner: End, instance: DataflowInstance, degrees: Degrees) -> Part:

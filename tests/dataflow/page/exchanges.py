@@ -120,7 +120,7 @@ class Part:
     share: Fraction
 
     def covers(self, other: Part, n: int) -> bool:
-        if self.kind == "whole":
+        if self.kind == "whole" or self.share == 1:
             return True
         return self.kind == other.kind and network.agree(self.share * n, other.share * n, n)
 

@@ -102,7 +102,7 @@ class Program(IdealGraph):
         """The mapping of least batch time where it counts where parameters rest: the best of all ways in which they
         can. All are searched below a limit that grows slowly until one has a mapping, then below what is as good."""
         whole, ways = self.graph, sorted(each_way(self.graph, self.exchanging), key=lambda g: int(g.rest[0].max()))
-        top, limit = min(below, self._all()), int(ways[0].rest[0].max()) + 1
+        top, limit = min(below, self._all()), int(ways[0].rest[0].max())
         best, step, labels, loose = None, limit // 8 + 1, 0, True
         try:
             while best is None and limit < top:
