@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -33,6 +37,8 @@ from chipmap.validation.placement.facts import Facts
 from chipmap.validation.placement.memory import Placed
 from tests.lanes import of_all
 from tests.placement.random_instances import tiny_instance
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def tight(name: str) -> PlacementInstance:
@@ -142,3 +148,22 @@ def test_what_no_schedule_can_hold_is_said_at_once() -> None:
     found = solve(instance, "auto", SolveOptions(threads=1))
     assert found.status == "infeasible" and found.infeasibility[0].labels == ("C2", "C3", "C6")
     assert "all devices together hold" in found.infeasibility[0].message
+
+
+#: ``placement/auto`` in plain Python, where reading beyond an array is an error.
+PLAIN = """
+from chipmap.run import SolveOptions
+from chipmap.solve import solve
+from tests.placement.random_instances import random_instance
+
+instance = random_instance(operations=8, devices=3, seed=61205, memory=0.5, task={"memory": "live"})
+for method in ("placement/auto", "placement/cpsat"):
+    print(solve(instance, method, SolveOptions.make(deterministic=True, threads=1), isolate=False).objective)
+"""
+
+
+def test_what_memory_refuses_leaves_nothing_behind() -> None:
+    """The search doesn't go on from moments that it kept of a candidate that memory refused."""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", PLAIN], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert "Error" not in done.stderr and done.stdout.split() == ["36", "36"]
