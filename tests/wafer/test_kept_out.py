@@ -31,7 +31,7 @@ from tests.wafer.test_pins import two
 EACH = 10
 
 
-@pytest.mark.parametrize("seed", range(of_all(20, few=3)))
+@pytest.mark.parametrize("seed", range(of_all(20, few=2)))
 def test_brute_force_from_the_page_the_models_and_auto_agree(seed: int) -> None:
     random = Random(500 + seed)
     for number in range(EACH):
