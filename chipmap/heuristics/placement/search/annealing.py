@@ -219,9 +219,8 @@ def anneal(
     count = len(s.device)
     chain = Chain(np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64))
     moved, old, done, judged = np.zeros(count, np.int64), np.zeros(count, np.int64), 0, 0
-    keys = narrow(s.key)
-    for v in range(count):
-        s.key[v] = keys[v]
+    for v, key in enumerate(narrow(s.key)):
+        s.key[v] = key
     length, key_share = -1, KEY if len(slack.late) > 0 else KEY_OF_ALL
     while done < moves and judged < JUDGED * moves:
         if length < 0:
