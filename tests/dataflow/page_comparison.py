@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from random import Random
 from typing import Any
@@ -15,6 +15,14 @@ from chipmap.validation.dataflow.times import held
 from tests.dataflow.page.cost import judged, mapping_of
 from tests.dataflow.page.mappings import best, mappings
 from tests.dataflow.page.memory import sram
+
+
+def none_differ(make: Callable[[Random], DataflowInstance], seeds: int) -> None:
+    """Labels, terms and objective of random mappings are those of the brute force that is written from the pages."""
+    for seed in range(seeds):
+        random = Random(seed)
+        wrong, _, _ = differences(make(random), random, 80, 8)
+        assert not wrong, (seed, wrong[:3])
 
 
 def differences(instance: DataflowInstance, random: Random, most: int, tried: int) -> tuple[list[str], int, bool]:
