@@ -170,7 +170,7 @@ def test_ideals_are_brute_force() -> None:
 
 def test_the_chain_of_links_proves_tiny_optima() -> None:
     """``placement/auto``, from the starts over ideals to the refutation: optimal, or proved infeasible."""
-    for instance, optimum in valid_instances(of_all(25, few=12), 4):
+    for instance, optimum in valid_instances(of_all(25, few=8), 4):
         result = solve(instance, options=SolveOptions(time_limit=60, threads=1), isolate=False)
         assert result.objective == optimum
         assert result.status == ("infeasible" if optimum is None else "optimal")

@@ -122,7 +122,7 @@ def solved(fused: bool) -> tuple[DataflowInstance, Result]:
         chip = instance.system.chip.replace(fused=True)
         system = instance.system.replace(chip=chip)
         instance = instance.replace(system=system, task=instance.task.replace(fused=True, partitions=12))
-    return instance, chipmap.solve(instance, time_limit=10)
+    return instance, chipmap.solve(instance, time_limit=4)
 
 
 @pytest.mark.parametrize("fused", [False, True])

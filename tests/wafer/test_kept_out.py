@@ -28,7 +28,7 @@ from tests.wafer.page_fabric import holed_instance, optimum
 from tests.wafer.page_pins import tiles
 from tests.wafer.test_pins import two
 
-EACH = 10
+EACH = of_all(10, few=6)
 
 
 @pytest.mark.parametrize("seed", range(of_all(20, few=2)))
