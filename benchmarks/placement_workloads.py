@@ -22,7 +22,7 @@ import math
 import os
 import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -118,10 +118,15 @@ def solved(instance: PlacementInstance, limit: float, threads: int = 1) -> Resul
     return solve(instance, "auto", SolveOptions(time_limit=limit, threads=threads))
 
 
-def row_of(name: str, limit: float, threads: int) -> Row:
-    """Everything about a workload: the baselines' step times in ns, and what the search found."""
+def shipped(name: str) -> PlacementInstance:
+    """The shipped instance of a workload."""
     instance = read(f"placement/{name}")
     assert isinstance(instance, PlacementInstance)
+    return instance
+
+
+def row_of(name: str, instance: PlacementInstance, limit: float, threads: int) -> Row:
+    """Everything about a workload: the baselines' step times in ns, and what the search found."""
     problem = placement_problem(instance)
     baselines = {one: list(found) for one, found in decoded(problem).items()}
     load = os.getloadavg()[0]
@@ -223,6 +228,29 @@ def _mean(values: list[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
+def table(
+    chosen: Iterable[str],
+    made: Callable[[str], PlacementInstance] | None,
+    file: Path | None,
+    limit: float,
+    threads: int,
+) -> None:
+    """Make the rows that FILE hasn't, by ``made``'s instance of each workload, and print the table of ``chosen``."""
+    rows = known_rows(file, limit, threads)
+    print(f"{limit:g} s each on {threads} thread(s), load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}\n")
+    print(f"| {' | '.join(HEADING)} |\n|{'---|' * len(HEADING)}", flush=True)
+    listed = list[Row]()
+    for name in chosen:
+        if name not in rows and made is not None:
+            rows[name] = row_of(name, made(name), limit, threads)
+            keep(file, rows[name])
+        if name in rows:
+            listed.append(rows[name])
+            print(f"| {' | '.join(cells(rows[name]))} |", flush=True)
+    whole = [row for row in listed if complete(row)]
+    print("", *(summary(whole, limit) if whole else ("no search has a schedule and a bound",)), sep="\n")
+
+
 def main() -> None:
     """Make the rows that are missing, then print the table of all that are asked for."""
     known = [Path(name).name for name in SHIPPED if "tiny" not in name and "50k" not in name]
@@ -234,21 +262,9 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, help="a file of rows, which is gone on with")
     parser.add_argument("--table", action="store_true", help="make nothing, print what FILE has")
     arguments = parser.parse_args()
-    limit, threads = arguments.limit, arguments.threads
     chosen = arguments.instances or [name for name in known if name.rpartition("-")[2] in arguments.links]
-    rows = known_rows(arguments.rows, limit, threads)
-    print(f"{limit:g} s each on {threads} thread(s), load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}\n")
-    print(f"| {' | '.join(HEADING)} |\n|{'---|' * len(HEADING)}", flush=True)
-    listed = list[Row]()
-    for name in known if arguments.table else chosen:
-        if name not in rows and not arguments.table:
-            rows[name] = row_of(name, limit, threads)
-            keep(arguments.rows, rows[name])
-        if name in rows:
-            listed.append(rows[name])
-            print(f"| {' | '.join(cells(rows[name]))} |", flush=True)
-    whole = [row for row in listed if complete(row)]
-    print("", *(summary(whole, limit) if whole else ("no search has a schedule and a bound",)), sep="\n")
+    names, made = (known, None) if arguments.table else (chosen, shipped)
+    table(names, made, arguments.rows, arguments.limit, arguments.threads)
 
 
 if __name__ == "__main__":
