@@ -37,9 +37,12 @@ def run(args: argparse.Namespace) -> int:
     """Print the points; 0, 2 if the instance is infeasible, 3 if nothing was found."""
     from chipmap.cli.progress import compile_first
     from chipmap.explaining.front import front
+    from chipmap.report.canvas import check_suffix
     from chipmap.report.front import draw, text
     from chipmap.run import SolveOptions
 
+    if args.out:
+        check_suffix(args.out)
     instance, pins = pin(read_instance(args.instance, args.set, args.family), args.pin)
     say(*filter(None, [pins]))
     if family_of(instance).front:

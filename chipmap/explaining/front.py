@@ -139,6 +139,8 @@ def front(
         raise InputError(what, "front", "`chipmap bench` solves an instance for several limits or weights.")
     options = options or SolveOptions()
     options.check()
+    if solves < 1:
+        raise InputError(f"is {solves}", "--solves", "Give 1 or more.")
     if options.deterministic:
         raise InputError("a front follows the clock", "--deterministic", "Leave it out.")
     found: Front = resolve(family.front)(instance, options, solves, told or (lambda _: None))

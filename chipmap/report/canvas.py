@@ -126,6 +126,12 @@ def blank(size: tuple[float, float], **options: Any) -> Figure:
     return Figure(figsize=size, facecolor="white", **options)
 
 
+def check_suffix(path: str | Path) -> None:
+    """Raise :class:`InputError` for a file of another kind than pictures are written as."""
+    if Path(path).suffix.lower() not in SUFFIXES:
+        raise InputError("no such plot format", str(path), f"Let the file name end in {', '.join(SUFFIXES)}.")
+
+
 @contextmanager
 def picture(path: str | Path, size: tuple[float, float], tight: bool = True, **options: Any) -> Iterator[Figure]:
     """An empty figure of ``size`` inches that is written to ``path`` when it is drawn (PNG, SVG or PDF by its suffix).
@@ -133,9 +139,7 @@ def picture(path: str | Path, size: tuple[float, float], tight: bool = True, **o
     ``options`` are the figure's own; ``tight`` cuts the margins. Raises :class:`InputError` for another suffix, and
     where the file can't be written.
     """
-    path = Path(path)
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError("no such plot format", str(path), f"Let the file name end in {', '.join(SUFFIXES)}.")
+    check_suffix(path := Path(path))
     with styled():
         figure = blank(size, **{"dpi": 120, **options})
         yield figure

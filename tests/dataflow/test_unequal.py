@@ -285,6 +285,17 @@ def test_the_page_example(method: Any) -> None:
         assert sorted((one.layers for one in solution.stage_groups), reverse=True) == layers
 
 
+def test_a_start_as_short_as_all_flop() -> None:
+    """A start that no micro-batch can beat leaves nothing to search, and is proved."""
+    instance = three_layers(1)
+    instance = instance.replace(workload=instance.workload.replace(layers=1))
+    known = run_of(instance).best
+    assert known is not None
+    run = Run(instance, SolveOptions(threads=1), check)
+    run.solution(known.solution, "start")
+    assert auto(instance, run).reason == "optimal"
+
+
 def test_stages_that_are_asked_for() -> None:
     """As they are asked for, or C8 says so."""
     stages = ({"group": "B"}, {"group": "A", "layers": 1})

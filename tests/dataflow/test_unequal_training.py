@@ -13,10 +13,13 @@ import pytest
 
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.instance import Degrees
+from chipmap.instances.dataflow.offers import NONE
 from chipmap.instances.dataflow.system import Group, Link
+from chipmap.instances.dataflow.unequal import kinds
 from chipmap.methods.dataflow.bounds import bounds
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip
+from chipmap.methods.dataflow.unequal import Layered, Table
 from chipmap.records import InputError
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force
@@ -223,6 +226,19 @@ def test_no_run_takes_longer(block: int) -> None:
         assert hop or took <= total + (rounds - 1) * both == surely
         shortest = min(shortest, took / (total + (rounds - 1) * both or 1))
     assert shortest < 1
+
+
+def test_a_stage_that_is_not_found_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no mapping of a stage that holds two micro-batches was found in time, no pipeline has such a stage."""
+    monkeypatch.setattr(Table, "most", 3)
+    instance = three_layers(4)
+    every = kinds(instance)
+    table = Table(instance, 1, every, Run(instance, SolveOptions(), check), auto)
+    found, late = Layered(100, 0, None), Layered(NONE, 0, None)
+    rows = [dict.fromkeys((1, 2, 3), found), dict.fromkeys((1, 2, 3), late)]
+    table.layered = [{1: rows[0], 2: rows[1], 3: rows[0]} for _ in every]
+    offer = table.offer(proved=False)
+    assert [int(offer.at(place)[0, 1]) for place in range(4)] == [100, NONE, 100, 100]
 
 
 @pytest.mark.parametrize(

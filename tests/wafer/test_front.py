@@ -67,7 +67,7 @@ def test_the_exact_front_is_that_of_enumeration(seed: int, weights: Weights) -> 
 def test_by_weights_every_point_is_a_floorplan_and_none_lies_below_a_plane(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "small", lambda _: False)
     one = cases.instance(TWO[0]).replace(weights=EVERY)
-    found, every = front(one, SolveOptions(time_limit=30.0), solves=3), enumerated(one)
+    found, every = front(one, SolveOptions(time_limit=600.0), solves=3), enumerated(one)
     problem = wafer_problem(one)
     assert found.points and len(found.planes) == 3
     for point in found.points:
@@ -98,8 +98,14 @@ def test_weights_and_instances_without_a_front(tmp_path: Path, capsys: pytest.Ca
         front(one.replace(weights=Weights(time=0, wire=0, adapter=0)))
     with pytest.raises(InputError, match="follows the clock"):
         front(one, SolveOptions(deterministic=True))
-    assert main(["front", "ring/tiny-skip"]) == 1
-    assert "has no front" in capsys.readouterr().err
+    for words, says in (
+        (["ring/tiny-skip"], "has no front"),
+        (["wafer/tiny-adapters", "--solves", "0"], "--solves: is 0"),
+        (["wafer/tiny-adapters", "--out", "front.txt"], "no such plot format"),
+    ):
+        assert main(["front", *words]) == 1
+        told = capsys.readouterr()
+        assert says in told.err and not told.out
     nothing = front(cases.instance(cases.IMPOSSIBLE[0]).replace(weights=EVERY))
     assert nothing.complete and not nothing.points and "no solution" in text(nothing, "tiny")
     with pytest.raises(InputError, match="has no point"):

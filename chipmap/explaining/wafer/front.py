@@ -135,8 +135,8 @@ class _Work:
     def point(self, amounts: Amounts, solution: WaferSolution) -> Point:
         """A point with what is proved of it."""
         sums = [(sum(t * a for t, a in zip(ticks, amounts, strict=True)), bound) for ticks, bound in self.planes]
-        gap = min((max(0.0, 1 - bound / total) if total else 0.0 for total, bound in sums), default=1.0)
-        proved = amounts in self.proved or gap == 0
+        gap = min((1 - bound / total for total, bound in sums if total > bound), default=1.0)
+        proved = amounts in self.proved or any(total <= bound for total, bound in sums)
         return Point(amounts, solution, proved, 0.0 if proved else gap)
 
 

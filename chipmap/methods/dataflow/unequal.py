@@ -73,7 +73,7 @@ class Table:
                 for count, one in row.items():
                     each = one.least if proved else one.ticks
                     ticks[held - 1, k, count] = min(NONE, count * each)
-        places = next(p for p in range(1, self.most + 1) if np.array_equal(ticks[p - 1], ticks[-1]))
+        places = next(p for p in range(1, self.most + 1) if (ticks[p - 1 :] == ticks[-1]).all())
         hops = [[hop_ticks(instance, a, b, self.samples) for b in self.kinds] for a in self.kinds]
         groups = instance.system.groups
         return Offer(
@@ -122,6 +122,7 @@ def solve(instance: DataflowInstance, run: Run, method: Method, choose: Chooser,
         lowers, refuted = list[int](), set[str]()
         for least, samples in sorted(_floors(instance)):
             if run.upper is not None and least >= run.upper:
+                lowers.append(run.upper)
                 break
             table = _table(instance, samples, run, method)
             refuted |= table.refuted
