@@ -6,14 +6,21 @@ from fractions import Fraction
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 
 from chipmap import solve
+from chipmap.heuristics.wafer.slicing.kernel import option_width
+from chipmap.heuristics.wafer.slicing.sizing import Sizing
 from chipmap.inputs.reading import Conversion, read
 from chipmap.instances.wafer import WaferInstance
+from chipmap.instances.wafer.fabric import Fabric
 from chipmap.instances.wafer.from_graph import from_graph
+from chipmap.instances.wafer.instance import Kernel
 from chipmap.instances.wafer.kgraph import write_kgraph
 from chipmap.instances.wafer.measured import equip_graph, work
+from chipmap.instances.wafer.problem import convolutions, least_k, wafer_problem
+from chipmap.instances.wafer.vectors import Arguments, _least_k
 from chipmap.networks.graph import Loops, Operation, OperationGraph, Tensor
 from chipmap.networks.importers.common import ImportedGraph
 from chipmap.records import InputError
@@ -91,3 +98,18 @@ def test_kernels_of_an_instance_have_times_by_name(tmp_path: Path) -> None:
         read(tmp_path / "net.json", conversion=Conversion(equipment={"system": "x"}))
     with pytest.raises(InputError, match="time_permille of conv 'a' is 0"):
         made.replace(kernels=(made.kernels[0].replace(time_permille=0),), edges=()).check()
+
+
+def test_long_times_of_kernels_with_a_large_stride() -> None:
+    """2^32 quarters times a stride of 2^16 squared is 0 in 64 bits, yet one tile is fast enough."""
+    arguments = {"H": 8, "W": 8, "R": 1, "S": 1, "C": 1, "K": 3, "T": 2**16, "U": 1}
+    for permille in (1000, 7):
+        kernel = Kernel(name="a", kind="conv", arguments=arguments, time_permille=permille)
+        (conv,) = (np.array(one, dtype=np.int64) for one in convolutions(kernel))
+        some = Arguments(*(np.ones(1, dtype=np.int64) for _ in range(4)))
+        problem = wafer_problem(WaferInstance(name="one", kernels=(kernel,), edges=(), fabric=Fabric(width=4, height=4)))
+        options = Sizing(problem).options
+        for tau in (2**32, 2**33, 5 * 2**40):
+            assert least_k(conv, 1, 1, 1, tau, 1000) == 1
+            assert _least_k(conv, some, tau, 1000).tolist() == [1]
+            assert all(option_width(options, 0, o, tau) == 3 for o in range(len(options.arguments)))

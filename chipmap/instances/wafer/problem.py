@@ -240,6 +240,13 @@ def conv_time(conv: IntArray, h: int, w: int, c: int, k: int) -> int:
 
 
 @njit(cache=True, nogil=True)
+def longest(conv: IntArray) -> int:
+    """Quarters within which one tile of a convolution runs all of it; no longer time need be told apart, and products
+    of this one stay within 64 bits."""
+    return ceil_div(4 * conv[0] * conv[1] * conv[2] * conv[3] * conv[4] * conv[5] * conv[7], conv[6] * conv[6] * conv[8])
+
+
+@njit(cache=True, nogil=True)
 def memory_k(conv: IntArray, h: int, w: int, c: int, memory: int) -> int:
     """The smallest k whose words fit: ⌈(C/c · RS + (W+S-1)/w · (H+R-1)/h) · K / memory⌉, exactly."""
     weights = conv[4] * conv[2] * conv[3] * w * h
@@ -254,7 +261,7 @@ def least_k(conv: IntArray, h: int, w: int, c: int, tau: int, memory: int) -> in
     k = max(⌈K / ⌊τ/A⌋⌉, memory) with A = ⌈H/h⌉⌈W/w⌉⌈C/c⌉RS/T² · num/den: exact, unlike the slides' rounded quotient.
     """
     steps = 4 * ceil_div(conv[0], h) * ceil_div(conv[1], w) * ceil_div(conv[4], c) * conv[2] * conv[3] * conv[7]
-    rounds = (tau * conv[6] * conv[6] * conv[8]) // steps
+    rounds = (min(tau, longest(conv)) * conv[6] * conv[6] * conv[8]) // steps
     if rounds == 0:
         return 0
     return max(ceil_div(conv[5], min(rounds, conv[5])), memory_k(conv, h, w, c, memory))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.instances.wafer.problem import IntArray, WaferProblem
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, longest
 
 
 class Arguments(NamedTuple):
@@ -80,7 +80,7 @@ def least_time(problem: WaferProblem, convs: IntArray, some: Arguments) -> int:
 def _least_k(conv: IntArray, some: Arguments, tau: int, memory: int) -> IntArray:
     """The least k within ``tau`` quarters that fits the memory; 0 where no k is fast enough."""
     steps = 4 * _up(conv[0], some.h) * _up(conv[1], some.w) * _up(conv[4], some.c) * conv[2] * conv[3] * conv[7]
-    rounds = (tau * conv[6] * conv[6] * conv[8]) // steps
+    rounds = (min(tau, int(longest(conv))) * conv[6] * conv[6] * conv[8]) // steps
     fast = _up(conv[5], np.clip(rounds, 1, conv[5]))
     found: IntArray = np.where(rounds > 0, np.maximum(fast, _memory_k(conv, some, memory)), 0)
     return found

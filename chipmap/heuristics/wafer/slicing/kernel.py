@@ -22,7 +22,8 @@ class Options(NamedTuple):
     """Execution arguments (h, w, c) worth a look, all types one after another.
 
     ``arguments`` [options, 4]: height, h, w, c; ``steps`` [options, 4]: 4·A of each convolution (0: it has fewer);
-    ``least`` [options, 4]: the k that its memory asks for; ``start`` [types + 1]; ``kernels`` [types, 4, 2]: K and T².
+    ``least`` [options, 4]: the k that its memory asks for; ``start`` [types + 1]; ``kernels`` [types, 4, 3]: K, T²
+    and the time on one tile.
     """
 
     arguments: NDArray[np.int64]
@@ -40,7 +41,7 @@ def option_width(options: Options, kind: int, o: int, tau: int) -> int:
         steps = options.steps[o, i]
         if steps == 0:
             break
-        rounds = tau * options.kernels[kind, i, 1] // steps
+        rounds = min(tau, options.kernels[kind, i, 2]) * options.kernels[kind, i, 1] // steps
         if rounds == 0:
             return 0
         whole = options.kernels[kind, i, 0]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from chipmap.heuristics.wafer.slicing.kernel import NONE, Options, SideArray, leaf_curve, option_width
-from chipmap.instances.wafer.problem import IntArray, WaferProblem, ceil_div, memory_k
+from chipmap.instances.wafer.problem import IntArray, WaferProblem, ceil_div, longest, memory_k
 from chipmap.instances.wafer.shapes import Shape
 from chipmap.kernels import njit
 
@@ -96,10 +96,11 @@ class Sizing:
         self.problem = problem
         self.limit = max(problem.width, problem.height)
         found = [_options(convs, problem.memory, self.limit, pair) for convs in problem.type_arrays]
-        kernels = np.ones((len(found), MOST, 2), np.int64)
+        kernels = np.ones((len(found), MOST, 3), np.int64)
         for kind, convs in enumerate(problem.type_arrays):
             kernels[kind, : len(convs), 0] = convs[:, 5]
             kernels[kind, : len(convs), 1] = convs[:, 6] ** 2 * convs[:, 8]
+            kernels[kind, : len(convs), 2] = [longest(conv) for conv in convs]
         entries = np.concatenate(found)
         self.options = Options(
             arguments=np.ascontiguousarray(entries[:, :4]),
