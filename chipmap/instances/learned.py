@@ -14,11 +14,13 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path, PurePath
 
 import numpy as np
 
 from chipmap.instances.learned_model import Model, cut, period
 from chipmap.networks.graph import OperationGraph
+from chipmap.networks.importers.common import MAX_NS
 from chipmap.networks.works import Work, canonical, works
 from chipmap.records import InputError, Source, counted, listed
 from chipmap.records.quantities import share
@@ -29,6 +31,8 @@ STAGES = (1, 2, 4, 8)
 TAIL = 0.05
 #: Graphs with so large a part of their modules in common are of one architecture.
 ALIKE = 0.5
+#: The most FLOP and bytes of an operation.
+MOST = 10**24
 _NEEDED = ("graph", "operator", "flop", "read", "weights", "written", "ns")
 _REMEDY = "Give a table of `chipmap measure`; an old one gets these columns when the same command is run again."
 
@@ -42,9 +46,23 @@ class Network:
     modules: set[str] = field(default_factory=set)
 
 
+def source_of(text: str) -> Source:
+    """The file that a value of ``--costs`` names, behind ``learned:`` too.
+
+    Raises :class:`InputError` for no name, and for the name of a preset.
+    """
+    name = text.removeprefix(PREFIX)
+    if not name:
+        raise InputError(f"{text!r} names no file", "--costs", "Name a table: --costs times.csv.")
+    if not PurePath(name).suffix and not Path(name).exists():
+        remedy = "Name a table of times. Presets such as roofline are for family 'multimodel' alone."
+        raise InputError(f"no file is called {name!r}", "--costs", remedy)
+    return Source(name)
+
+
 def networks(file: str) -> dict[str, dict[str, Network]]:
     """The measured networks of a table by class of devices and graph. Raises :class:`InputError`."""
-    source = Source(file)
+    source = source_of(file)
     table = csv.DictReader(io.StringIO(source.content().decode("utf-8-sig", "replace"), newline=""))
     lacking = [name for name in _NEEDED if name not in (table.fieldnames or ())]
     if lacking:
@@ -58,6 +76,9 @@ def networks(file: str) -> dict[str, dict[str, Network]]:
         except (TypeError, ValueError):
             what = "has a size or a time that is no number"
             raise InputError(what, f"{source.where}: line {table.line_num}", _REMEDY) from None
+        if not (0 <= network.ns[-1] <= MAX_NS and all(0 <= size <= MOST for size in sizes)):
+            what = f"has a time that isn't 0 to {MAX_NS:g} ns, or a size that isn't 0 to {MOST:g}"
+            raise InputError(what, f"{source.where}: line {table.line_num}", _REMEDY)
         network.works.append(Work(canonical(row["operator"]), *sizes))
         network.modules.add(re.sub(r"\d+", "#", row.get("module") or ""))
     if not found:

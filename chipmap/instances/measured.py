@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from chipmap.instances.learned import PREFIX, Learned, learned
+from chipmap.instances.learned import PREFIX, Learned, learned, source_of
 from chipmap.instances.measured_trace import is_trace, times_of
 from chipmap.networks.graph import OperationGraph
 from chipmap.networks.importers.common import nanoseconds
@@ -31,6 +31,8 @@ from chipmap.records import InputError, Source, choices, counted, listed, neares
 from chipmap.records.amounts import measured
 from chipmap.records.quantities import share
 
+#: Bytes within which a table's first line behind its remarks is looked for.
+HEAD = 65_536
 _HEADER = "Begin with a line such as operation,ns or module,operator,ns."
 _AGAIN = "Measure this one: chipmap measure MODEL --out FILE."
 
@@ -84,7 +86,8 @@ def _row(cells: dict[str, str], keys: tuple[str, ...], at: str) -> Row:
 
 def is_table(source: Source) -> bool:
     """Whether a file begins as a table of times of operations does."""
-    lines = source.head.decode("utf-8-sig", "replace").splitlines()
+    with source.open() as file:
+        lines = file.read(HEAD).decode("utf-8-sig", "replace").splitlines()
     first = next((line for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
     header = {name.strip().lower() for name in first.split(",")}
     return "ns" in header and ("operation" in header or "operator" in header)
@@ -116,7 +119,7 @@ def times(graph: OperationGraph, scopes: Sequence[str], files: Sequence[str], cl
     for file in files:
         if file.startswith(PREFIX):
             continue
-        source = Source(file)
+        source = source_of(file)
         table = _of_trace(source, graph) if is_trace(source) else _of_table(source, graph, scopes, classes)
         for row, v in table:
             found.setdefault(_class(row, classes), [None] * len(graph.operations))[v] = row.ns
@@ -133,7 +136,7 @@ def times(graph: OperationGraph, scopes: Sequence[str], files: Sequence[str], cl
         flop = sum(operation.flop for operation in graph.operations)
         part = share(sum(graph.operations[v].flop for v in lacking), flop) if flop else "0%"
         names = listed((graph.operations[v].name for v in sorted(lacking)), 3)
-        note += f"; by the roofline: {counted(len(lacking), 'operation')} with {part} of the FLOP ({names})"
+        note += f"; not measured: {counted(len(lacking), 'operation')} with {part} of the FLOP ({names})"
     spread = next((one.spread for one in reversed(predicted) if one.spread is not None), None)
     return Times({kind: tuple(given) for kind, given in found.items()}, note, spread)
 

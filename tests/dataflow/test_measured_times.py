@@ -58,7 +58,7 @@ def test_the_checker_charges_what_was_measured(tmp_path: Path, system: str, caps
     """On a system with shares of its peak as on one without; `b` has no time and takes that of its FLOP."""
     costs = file(tmp_path, "costs.csv", "operation,ns\na,300us\nc,50us\n")
     instance = given(tmp_path, [costs], system)
-    assert "by the roofline: 1 operation with 25% of the FLOP (b)" in instance.notes
+    assert "not measured: 1 operation with 25% of the FLOP (b)" in instance.notes
     assert "measured times stand as the FLOP that one" in instance.notes
     own = file(tmp_path, "instance.json", instance.to_json().decode())
     settings = ["--set", "system.memory.bytes_per_ns=1e9", "--set", "system.chip.launch_ns=0"]

@@ -149,6 +149,8 @@ def test_the_interval_stands_beside_the_objective(tmp_path: Path, capsys: pytest
         ("operation,ns\na,1\n", "has no columns graph, operator, flop"),
         (HEADER, "has no times to learn from"),
         (HEADER + "g,a,m,linear,,5,,,1,2,x,4\n", "line 2: has a size or a time that is no number"),
+        (HEADER + "g,a,m,linear,,nan,,,1,2,3,4\n", "line 2: has a time that isn't 0 to 1e+15 ns"),
+        (HEADER + "g,a,m,linear,,5,,,1,2,-3,4\n", "line 2: has a time that isn't 0 to 1e+15 ns, or a size that isn't"),
         (HEADER + "g,a,m,linear,x,5,,,1,2,3,4\ng,a,m,linear,y,5,,,1,2,3,4\n", "has times of the classes 'x', 'y'"),
     ],
 )

@@ -45,7 +45,7 @@ def test_names_and_modules_say_the_same(tmp_path: Path) -> None:
     by_name = given(tmp_path, "# here\noperation,ns,samples\na,7,1;2\nb,1.5us,\n\nd,9\nw,5\n")
     by_module = given(tmp_path, "Module,Operator,NS\nblock,linear,7\nhead,linear,9\nblock,linear,1500\n")
     assert by_name.by_class == by_module.by_class == {"": (None, 7.0, 1500.0, None, 9.0)}
-    assert by_name.note.endswith("by the roofline: 1 operation with 10% of the FLOP (c)")
+    assert by_name.note.endswith("not measured: 1 operation with 10% of the FLOP (c)")
 
 
 def test_a_later_table_counts(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_families_take_them(tmp_path: Path) -> None:
     ring, placed = (read(graph, (), family, equipped) for family in ("ring", "placement"))
     assert isinstance(ring, RingInstance) and ring.time_ns == (123_000.0, None)
     assert isinstance(placed, PlacementInstance) and list(placed.time_ns.values()) == [(123_000.0, None)]
-    assert "by the roofline: 1 operation with 66.7% of the FLOP (b)" in ring.notes
+    assert "not measured: 1 operation with 66.7% of the FLOP (b)" in ring.notes
     again = read(table(tmp_path, ring.to_json().decode(), "ring.json"), (), None, equipped)
     assert again.replace(notes="") == ring.replace(notes="")
 

@@ -71,7 +71,7 @@ def test_scales_are_those_of_the_page(tmp_path: Path) -> None:
     made = from_graph(imported, "net")
     found = equip_graph(made, imported, "", [costs(tmp_path, "operation,ns\na,1000\ngelu,2000\nb,1000\n")])
     assert scales(found) == [1500, 500, 1000]
-    assert "by the roofline: 1 operation with" in found.notes and "times of 2 kernels are scaled" in found.notes
+    assert "not measured: 1 operation with" in found.notes and "times of 2 kernels are scaled" in found.notes
     amount = [work(one) for one in found.kernels]
     assert sum(a * Fraction(one.time_permille, 1000) for a, one in zip(amount, found.kernels, strict=True)) == sum(
         amount
@@ -92,6 +92,13 @@ def test_kernels_of_an_instance_have_times_by_name(tmp_path: Path) -> None:
     for text, words in (("operation,graph,ns\na,0,1\n", "keeps only kernels"), ("operation,ns\nzz,1\n", "called 'zz'")):
         with pytest.raises(InputError, match=words):
             given(text)
+    for value, words in (
+        ("roofline", "no file is called 'roofline'"),
+        ("", "names no file"),
+        ("learned:", "names no file"),
+    ):
+        with pytest.raises(InputError, match=words):
+            read(tmp_path / "net.json", family="wafer", conversion=Conversion(equipment={"costs": [value]}))
     with pytest.raises(InputError, match="time_permille"):
         write_kgraph(found)
     with pytest.raises(InputError, match="has a fabric, no system"):
@@ -107,7 +114,9 @@ def test_long_times_of_kernels_with_a_large_stride() -> None:
         kernel = Kernel(name="a", kind="conv", arguments=arguments, time_permille=permille)
         (conv,) = (np.array(one, dtype=np.int64) for one in convolutions(kernel))
         some = Arguments(*(np.ones(1, dtype=np.int64) for _ in range(4)))
-        problem = wafer_problem(WaferInstance(name="one", kernels=(kernel,), edges=(), fabric=Fabric(width=4, height=4)))
+        problem = wafer_problem(
+            WaferInstance(name="one", kernels=(kernel,), edges=(), fabric=Fabric(width=4, height=4))
+        )
         options = Sizing(problem).options
         for tau in (2**32, 2**33, 5 * 2**40):
             assert least_k(conv, 1, 1, 1, tau, 1000) == 1

@@ -17,12 +17,12 @@ from chipmap.instances.dataflow.rates import best_block, of_attention, peak
 from chipmap.instances.dataflow.sizes import flop
 from chipmap.instances.dataflow.system import Chip
 from chipmap.instances.dataflow.workload import Kernel
-from chipmap.instances.learned import PREFIX
+from chipmap.instances.learned import PREFIX, source_of
 from chipmap.instances.measured import Times, rows, times
 from chipmap.instances.measured_trace import is_trace
 from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.networks.importers.common import ImportedGraph
-from chipmap.records import InputError, Source
+from chipmap.records import InputError
 from chipmap.records.decimals import exact
 
 _AGAIN = "Give --costs where the program is converted, or a table with a line operation,ns and the names of kernels."
@@ -58,7 +58,7 @@ def equip(instance: DataflowInstance, system: str = "", costs: Sequence[str] = (
     if not costs:
         return found
     for file in costs:
-        source = Source(file.removeprefix(PREFIX))
+        source = source_of(file)
         if file.startswith(PREFIX) or is_trace(source) or any(row.graph for row in rows(source)):
             raise InputError("has times of operations, of which an instance keeps only kernels", file, _AGAIN)
     kernels = instance.workload.kernels

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from chipmap.instances.learned import PREFIX
+from chipmap.instances.learned import PREFIX, source_of
 from chipmap.instances.measured import Times, rows, times
 from chipmap.instances.measured_trace import is_trace
 from chipmap.instances.products import hosts, works
@@ -19,7 +19,7 @@ from chipmap.instances.wafer.instance import MAX_PERMILLE, Kernel, WaferInstance
 from chipmap.instances.wafer.problem import convolutions
 from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.networks.importers.common import ImportedGraph
-from chipmap.records import InputError, Source, counted, listed
+from chipmap.records import InputError, counted, listed
 from chipmap.records.decimals import exact
 
 _AGAIN = "Give --costs where the network is converted, or a table with a line operation,ns and the names of kernels."
@@ -46,7 +46,7 @@ def equip(instance: WaferInstance, system: str = "", costs: Sequence[str] = ()) 
     """The instance with times of its kernels by their names."""
     _no_system(system)
     for file in costs:
-        source = Source(file.removeprefix(PREFIX))
+        source = source_of(file)
         if file.startswith(PREFIX) or is_trace(source) or any(row.graph for row in rows(source)):
             raise InputError("has times of operations, of which an instance keeps only kernels", file, _AGAIN)
     kernels = [kernel for kernel in instance.kernels if kernel.placed]
@@ -95,8 +95,7 @@ def _scaled(instance: WaferInstance, ns: Mapping[str, Fraction], given: Times) -
                 clipped.append(kernel.name)
             kernel = kernel.replace(time_permille=min(max(asked, 1), MAX_PERMILLE))
         kernels.append(kernel)
-    told = [f"times of {counted(len(some), 'kernel')} are scaled as measured, the sum of their work is kept"]
-    if clipped:
-        told.append(f"the scales of {listed(clipped, 3)} are cut to 0.001 to {MAX_PERMILLE // 1000}")
-    notes = "; ".join([*filter(None, [instance.notes, given.note]), *told])
+    told = f"times of {counted(len(some), 'kernel')} are scaled as measured"
+    told += f"; the scales of {listed(clipped, 3)} are cut to 0.001 to {MAX_PERMILLE // 1000}" if clipped else ""
+    notes = "; ".join([*filter(None, [instance.notes, given.note]), told])
     return instance.replace(kernels=tuple(kernels), notes=notes)

@@ -243,7 +243,9 @@ def conv_time(conv: IntArray, h: int, w: int, c: int, k: int) -> int:
 def longest(conv: IntArray) -> int:
     """Quarters within which one tile of a convolution runs all of it; no longer time need be told apart, and products
     of this one stay within 64 bits."""
-    return ceil_div(4 * conv[0] * conv[1] * conv[2] * conv[3] * conv[4] * conv[5] * conv[7], conv[6] * conv[6] * conv[8])
+    return ceil_div(
+        4 * conv[0] * conv[1] * conv[2] * conv[3] * conv[4] * conv[5] * conv[7], conv[6] * conv[6] * conv[8]
+    )
 
 
 @njit(cache=True, nogil=True)
