@@ -147,8 +147,9 @@ def test_transfers_by_hand() -> None:
     slow: dict[str, Any] = {"sizes": [2, 2], "layers": 2, "memory_gbps": 1.0}
     both = made({"a": LIGHT, "x": BACK}, "ax", carries="aa", **slow)
     back = made({"a": LIGHT, "x": BACK}, "ax", carries="aa xx", **slow)
-    assert mapping(both, (0, 1), degrees=STAGES).terms["T5"] == 2 * 1_200_000
-    assert mapping(back, (0, 1), degrees=STAGES).terms["T5"] == 1_200_000 + 600_000
+    # four micro-batches on two stages wait for 2 + 4 - 2 - 2 transfers there and back
+    assert mapping(both, (0, 1), degrees=STAGES).terms["T5"] == 2 * 2 * 1_200_000
+    assert mapping(back, (0, 1), degrees=STAGES).terms["T5"] == 2 * (1_200_000 + 600_000)
 
 
 def test_gradients_by_hand() -> None:

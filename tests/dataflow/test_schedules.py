@@ -18,6 +18,7 @@ from chipmap.instances.dataflow.batch_time import batch_factor
 from chipmap.instances.dataflow.instance import INTERLEAVED, BatchPlan, DataflowSolution, Degrees, Schedule
 from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.plans import allowed_plans, settled
+from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.methods.dataflow.bounds import bounds
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip
@@ -91,10 +92,17 @@ def order(stages: int, chunks: int, rounds: int, stage: int, ahead_of: int = 2) 
 
 
 def simulated(
-    stages: int, chunks: int, rounds: int, hop: float, ahead_of: int = 2, lengths: list[int] | None = None
+    stages: int,
+    chunks: int,
+    rounds: int,
+    hop: float,
+    ahead_of: int = 2,
+    lengths: list[int] | None = None,
+    back: float | None = None,
 ) -> tuple[float, list[int]]:
     """When all is done, and how many passes each stage holds at most: forward ones take 1, backward ones 2, or so many
-    times the ``lengths`` of chunks."""
+    times the ``lengths`` of chunks. A transfer takes ``hop``, or ``back`` to the stage before."""
+    sent = {True: hop, False: hop if back is None else back}
     todo = [order(stages, chunks, rounds, s, ahead_of) for s in range(stages)]
     clock, held, most = [0.0] * stages, [0] * stages, [0] * stages
     done: dict[tuple[bool, int, int], float] = {}
@@ -108,7 +116,7 @@ def simulated(
                 if place == (0 if forward else stages * chunks - 1):
                     ready = 0.0 if forward else done.get((True, place, micro), -1.0)
                 else:
-                    ready = done[needs] + hop if needs in done else -1.0
+                    ready = done[needs] + sent[forward] if needs in done else -1.0
                 if ready < 0:
                     break
                 took = (1 if forward else 2) * (lengths[place] if lengths else 1)
@@ -120,22 +128,42 @@ def simulated(
     return max(clock), most
 
 
+def pipeline_of(stages: int, chunks: int, rounds: int, schedule: str) -> tuple[DataflowProblem, Degrees]:
+    """A training step on ``stages`` chips whose chunks are a layer each, ``rounds`` samples one by one."""
+    degrees = Degrees(pipeline=stages, dimensions=("pipeline",))
+    given = {"sizes": [stages], "layers": stages * chunks, "batch": rounds, "degrees": degrees, "schedule": schedule}
+    kernels = {"a": ONE, "x": {**ONE, "phase": "backward"}}
+    return dataflow_problem(interleaved(kernels, "ax", purpose="training", **given), degrees, 1, chunks), degrees
+
+
 @pytest.mark.parametrize(
     ("stages", "chunks", "rounds"), [(2, 2, 4), (4, 2, 8), (4, 3, 12), (4, 3, 4), (3, 2, 3), (2, 3, 8)]
 )
 @pytest.mark.parametrize("schedule", ["interleaved", "interleaved-lean"])
 def test_the_schedule_itself(stages: int, chunks: int, rounds: int, schedule: str) -> None:
-    """The page's table is what an event-by-event run of the schedule takes, and holds on its first stage."""
-    degrees = Degrees(pipeline=stages, dimensions=("pipeline",))
-    given = {"sizes": [stages], "layers": stages * chunks, "batch": rounds, "degrees": degrees, "schedule": schedule}
-    problem = dataflow_problem(interleaved({"a": ONE}, "", **given), degrees, 1, chunks)
-    for hop in (0.0, 0.25, 0.5):
+    """The page's table is what an event-by-event run of the schedule takes, and holds on its first stage; for
+    ``interleaved`` as long as no transfer takes longer than the pass that it overlaps with."""
+    problem, degrees = pipeline_of(stages, chunks, rounds, schedule)
+    for hop in (0.0, 0.25, 0.5, 1.0, *((2.0, 8.0) if schedule == "interleaved-lean" else ())):
         span, held = simulated(stages, chunks, rounds, hop, 2 if schedule == "interleaved" else 1)
         assert held == [passes_held(problem.instance, degrees, s) for s in range(stages)]
         assert held[0] == chunks * in_flight(problem.instance, degrees)
         # a layer takes 3, a chunk is a layer; a transfer there and one back
         by_formula = 3 * batch_factor(problem) + Fraction(2 * hop) * waited_hops(problem.instance, degrees)
         assert span == by_formula, hop
+
+
+def test_one_pass_after_the_other() -> None:
+    """`1f1b` takes the page's time exactly: any number of stages and micro-batches, any transfers."""
+    for stages in range(1, of_all(9, few=6)):
+        for rounds in range(1, of_all(25, few=12)):
+            problem, degrees = pipeline_of(stages, 1, rounds, "1f1b")
+            waits = waited_hops(problem.instance, degrees)
+            for there, back in ((0.5, 0.5), (0.0, 3.0), (7.0, 7.0), (20.0, 1.0)):
+                span, held = simulated(stages, 1, rounds, there, 1, back=back)
+                assert held == [passes_held(problem.instance, degrees, s) for s in range(stages)]
+                assert span == 3 * batch_factor(problem) + Fraction(there + back) * waits
+    assert simulated(4, 1, 16, 0.5, 1)[0] == 71
 
 
 def test_what_a_mapping_may_say() -> None:

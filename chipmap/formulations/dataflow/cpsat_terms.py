@@ -212,8 +212,8 @@ def def_longest(builder: Builder, layer: Any) -> Any:
 
 
 def t5_transfers(builder: Builder, layer: Any, longest: Any = None) -> Any:
-    """T5: (PP·v-1) · hop + m · ``slower`` picoseconds, slower >= v · hop - a stage's layers (equation 7); v chunks per
-    stage."""
+    """T5: waits · hop + m · ``slower`` picoseconds, slower >= v · hop - a stage's layers (equation 7); waits are PP·v-1
+    for v chunks per stage. Where stages wait in turn there are more, and no ``slower``."""
     tables = builder.tables
     instance, degrees = tables.problem.instance, tables.problem.degrees
     hop = outside(builder, "hop")

@@ -205,8 +205,8 @@ def def_longest(block: pyo.Block, tables: Tables, unit: int) -> None:
 
 
 def t5_transfers(block: pyo.Block, tables: Tables, unit: int) -> None:
-    """T5: ``transfers`` = (PP·v-1) · hop + m · ``slower``, picoseconds; slower >= v · hop - a stage's layers
-    (equation 7); v chunks per stage."""
+    """T5: ``transfers`` = waits · hop + m · ``slower``, picoseconds; slower >= v · hop - a stage's layers (equation 7);
+    waits are PP·v-1 for v chunks per stage. Where stages wait in turn there are more, and no ``slower``."""
     instance, degrees = tables.problem.instance, tables.problem.degrees
     block.hop = pyo.Expression(expr=outside(block, tables, "hop"))
     block.transfers = pyo.Expression(expr=waited_hops(instance, degrees) * block.hop)

@@ -26,7 +26,7 @@ from chipmap.formulations.dataflow.tables_slots import (
 from chipmap.formulations.dataflow.tables_tensors import Tensor, stored_as, tensor_of
 from chipmap.instances.dataflow import batch_time
 from chipmap.instances.dataflow.alike import Alike, alike
-from chipmap.instances.dataflow.batch import runs, waited_hops
+from chipmap.instances.dataflow.batch import in_turn, runs, waited_hops
 from chipmap.instances.dataflow.batch_time import BESIDE, batch_factor, resident, stage_ticks, steps
 from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.instances.dataflow.layer_handover import handovers
@@ -270,7 +270,9 @@ class Tables:
 
     @cached_property
     def slower(self) -> bool:
-        """Whether a transfer between stages could take longer than a stage."""
+        """Whether a transfer between stages could take longer than a stage, and so make later micro-batches wait."""
+        if in_turn(self.problem.instance):
+            return False
         least, more = self.outside("hop")
         most = least + sum(amount for *_, amount in more)
         return self.problem.instance.task.parts * most > stage_ticks(self.problem, self.shortest)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from math import ceil
 from typing import NamedTuple
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
@@ -76,14 +77,26 @@ def in_flight(instance: DataflowInstance, degrees: Degrees) -> Fraction:
     return Fraction(passes_held(instance, degrees), instance.task.parts)
 
 
+def in_turn(instance: DataflowInstance) -> bool:
+    """Whether a stage waits for transfers again and again, for a forward pass after a backward one: where kernels run
+    backward in mode ``physical``, unless interleaved forward passes run so far ahead that transfers overlap."""
+    return kept(instance, "_in_turn", _in_turn)
+
+
+def _in_turn(instance: DataflowInstance) -> bool:
+    ahead = instance.task.schedule == "interleaved" and instance.task.parts > 1
+    backward = any(kernel.phase == "backward" for kernel in instance.workload.kernels)
+    return backward and instance.mode == "physical" and not ahead
+
+
 def waited_hops(instance: DataflowInstance, degrees: Degrees) -> int:
-    """Transfers that the batch waits for: over every border between chunks, PP · v - 1; where interleaved backward
-    passes begin early also (m - PP) · v · (PP-1)/PP + PP - 2."""
+    """Transfers, there and back counted once, that the batch waits for: over every border between chunks, PP · v - 1;
+    or :func:`in_turn` PP + v - 3 + n - ceil((n-1)/PP) for n = m · v passes."""
     stages, chunks = degrees.pipeline, instance.task.parts
-    borders = stages * chunks - 1
-    if instance.task.schedule != "interleaved-lean" or chunks == 1 or stages == 1:
-        return borders
-    return borders + int((micro_batches(instance, degrees) - stages) * chunks * (stages - 1) / stages) + stages - 2
+    if stages == 1 or not in_turn(instance):
+        return stages * chunks - 1
+    passes = micro_batches(instance, degrees) * chunks
+    return int(stages + chunks - 3 + passes) - ceil((passes - 1) / stages)
 
 
 class Roles(NamedTuple):

@@ -11,7 +11,7 @@ from fractions import Fraction
 from operator import add
 from typing import TYPE_CHECKING
 
-from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches, runs, waited_hops
+from chipmap.instances.dataflow.batch import in_turn, layers_per_stage, micro_batches, runs, waited_hops
 
 if TYPE_CHECKING:
     from chipmap.instances.dataflow.problem import DataflowProblem
@@ -72,10 +72,11 @@ def batch_ticks(problem: DataflowProblem, layer: int, hop: int, after: int, summ
     up, less what updates fill of the bubble.
 
     T5 = (PP·v-1) · hop + m · max(0, v · hop - layers per stage · T4): the first micro-batch waits for every transfer, a
-    later one only where transfers take longer than a stage, with its v chunks, computes (equation 7).
+    later one only where transfers take longer than a stage, with its v chunks, computes (equation 7). Where stages wait
+    for transfers in turn: :func:`~chipmap.instances.dataflow.batch.waited_hops` · hop.
     """
     instance, degrees = problem.instance, problem.degrees
-    slower = max(0, instance.task.parts * hop - stage_ticks(problem, layer))
+    slower = 0 if in_turn(instance) else max(0, instance.task.parts * hop - stage_ticks(problem, layer))
     transfers = waited_hops(instance, degrees) * hop + micro_batches(instance, degrees) * slower
     beside = after + exposed_ticks(problem, summed) - problem.filled + problem.ends_after + problem.passes
     return math.ceil(layers_ticks(problem, layer) + transfers) + beside
@@ -118,7 +119,7 @@ def layer_ticks(problem: DataflowProblem, batch: float, hop: int, after: int, su
     if problem.longest is not None:
         return _layer_within(problem, rest - problem.ends_after, rounds, hop)
     longest = rest / float(factor)
-    if degrees.pipeline == 1:
+    if degrees.pipeline == 1 or in_turn(instance):
         return longest
     return min(longest, (rest - float(rounds) * instance.task.parts * hop) / float(factor - rounds * layers))
 
@@ -128,7 +129,7 @@ def _layer_within(problem: DataflowProblem, rest: float, rounds: Fraction, hop: 
     assert problem.longest is not None
     factor, parts = float(chunk_factor(problem)), problem.instance.task.parts
     chunk = rest / factor
-    if problem.degrees.pipeline > 1:
+    if problem.degrees.pipeline > 1 and not in_turn(problem.instance):
         chunk = min(chunk, (rest - float(rounds) * parts * hop) / (factor - float(rounds) * parts))
     return min(((chunk - more) / count for count, more in problem.longest.pairs if count), default=0.0)
 

@@ -288,8 +288,9 @@ def t5_transfers(mapping: Mapping, times: Times) -> int:
     """Picoseconds of the batch that transfers between stages add.
 
     Stages of layers: the first micro-batch waits for all of them, between one chunk and the next, each micro-batch for
-    what its transfers take longer than a stage. Stages of kernels: each step waits for what the longest transfer takes
-    longer than the slowest stage.
+    what its transfers take longer than a stage. Where each forward pass follows a backward pass that it waits for, the
+    longest path through both has so many transfers, whatever they take. Stages of kernels: each step waits for what the
+    longest transfer takes longer than the slowest stage.
     """
     instance, degrees = mapping.instance, mapping.solution.degrees
     slowest = _slowest(mapping, times)
@@ -297,10 +298,12 @@ def t5_transfers(mapping: Mapping, times: Times) -> int:
         return steps(mapping) * max(0, longest_transfer(mapping) - slowest)
     sent, rounds = hop(mapping), instance.task.batch // (degrees.data * instance.task.samples)
     chunks, stages = instance.task.chunks or 1, degrees.pipeline
-    waits = stages * chunks - 1
-    if instance.task.schedule == "interleaved-lean" and min(chunks, stages) > 1:
-        waits += (rounds // stages - 1) * chunks * (stages - 1) + stages - 2
-    return waits * sent + rounds * max(0, chunks * sent - slowest)
+    backward = any(kernel.phase == "backward" for kernel in instance.workload.kernels)
+    ahead = instance.task.schedule == "interleaved" and chunks > 1
+    if stages > 1 and backward and instance.mode == "physical" and not ahead:
+        passes = rounds * chunks
+        return (stages + chunks - 3 + passes - -(-(passes - 1) // stages)) * sent
+    return (stages * chunks - 1) * sent + rounds * max(0, chunks * sent - slowest)
 
 
 def t6_gradients(mapping: Mapping) -> int:

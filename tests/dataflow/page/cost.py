@@ -337,6 +337,9 @@ def _transfers(mapped: Mapped, slowest: int) -> int:
     if case.staged:
         return (case.m + stages - 1) * max(0, _longest_transfer(mapped) - slowest)
     h, v = _hand_over(mapped) if stages > 1 else 0, case.chunks
+    backward = any(kernel.phase == "backward" for kernel in case.instance.workload.kernels)
+    if stages > 1 and case.physical and backward and v == 1:
+        return (stages + case.m - 2 - math.ceil(Fraction(case.m - 1, stages))) * h
     return (stages * v - 1) * h + case.m * max(0, v * h - slowest)
 
 

@@ -31,7 +31,7 @@ from chipmap.heuristics.dataflow.unfused.elimination import (
 )
 from chipmap.heuristics.dataflow.unfused.running_order import least_waiting, running_order
 from chipmap.heuristics.dataflow.unfused.tables import edges_of, extra, over, own_tables, scopes, stated
-from chipmap.instances.dataflow.batch import waited_hops
+from chipmap.instances.dataflow.batch import in_turn, waited_hops
 from chipmap.instances.dataflow.batch_time import BESIDE, batch_factor, batch_ticks, outside, stage_ticks, total_ticks
 from chipmap.instances.dataflow.dram import dram_bytes
 from chipmap.instances.dataflow.problem import DataflowProblem, IntArray
@@ -122,7 +122,7 @@ class UnfusedProgram:
         least = all(outside(self.problem, f, chosen) == outside(self.problem, f) for f in ("hop", "summed"))
         if weights[1]:  # no mapping takes less, as later micro-batches don't wait for transfers under this one
             hop = self.problem.instance.task.parts * outside(self.problem, "hop")
-            least = least and hop <= stage_ticks(self.problem, layer)
+            least = least and (in_turn(self.problem.instance) or hop <= stage_ticks(self.problem, layer))
         else:
             least = least and outside(self.problem, "after", chosen) == outside(self.problem, "after")
         return found if least else found._replace(bound=bound)
