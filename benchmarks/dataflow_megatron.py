@@ -134,13 +134,19 @@ def _joined(workload: Any, model: Model) -> Any:
 
 def as_published(row: Row, curve: Curve) -> DataflowInstance:
     """The row's degrees, micro-batch, chunks and recomputation. Without sequence parallelism what isn't attention or a
-    product is whole on each chip, and sums are all-reduces."""
+    product is whole on each chip, and sums are all-reduces. Such a tensor crosses to the next stage in eighths, one on
+    each chip's link, and is gathered over NVLink (Narayanan et al., *Efficient Large-Scale Language Model Training on
+    GPU Clusters*, 2021, section 4.1)."""
     from chipmap.instances.dataflow.instance import Degrees
 
     model, made = row.model, instance(row.model, curve)
     degrees = Degrees(tensor=8, dimensions=("tensor",))
     if len(model.chips) > 1:
         degrees = Degrees(tensor=8, pipeline=model.chips[1], dimensions=("tensor", "pipeline"))
+        if row.recompute == "full":
+            near, far = made.system.network
+            far = far.replace(bytes_per_ns=1 / (1 / (8 * INFINIBAND) + 7 / 8 / NVLINK))
+            made = made.replace(system=made.system.replace(network=(near, far)))
     kernels = made.workload.kernels
     if row.recompute == "full":
         kernels = tuple(one.replace(schemes=_whole(one, 4 * model.hidden)) for one in kernels)
