@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement
+from collections.abc import Callable
+from itertools import combinations_with_replacement, pairwise
 from random import Random
 
 import numpy as np
@@ -11,30 +12,37 @@ import pytest
 from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.multimodel.baselines import whole_models
 from chipmap.heuristics.multimodel.columns.pricing import Pricing
-from chipmap.heuristics.multimodel.tables.paths import module_paths
+from chipmap.heuristics.multimodel.tables.counts import Counts, module_counts
+from chipmap.heuristics.multimodel.tables.paths import Paths, module_paths
 from chipmap.heuristics.multimodel.tables.ranges import build
 from chipmap.heuristics.multimodel.tables.sets import places
 from chipmap.heuristics.multimodel.windows.boundaries import Boundaries, improve, shaken
+from chipmap.heuristics.multimodel.windows.counted import laid, over
 from chipmap.instances.multimodel.generators import random_instance
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, schedule, terms
 from chipmap.methods.multimodel.column_bound import grid
 from chipmap.validation.multimodel.checker import check
 
 
-def searched(seed: int, windows: int = 3, objective: str = "edp") -> tuple[MultiProblem, Boundaries, float]:
+def searched(
+    seed: int,
+    windows: int = 3,
+    objective: str = "edp",
+    of: Callable[[MultiProblem], Paths | Counts | None] = module_paths,
+) -> tuple[MultiProblem, Boundaries, float]:
     """A random problem of two or three models without limits, the search over its tables, and a weight of time."""
     random = Random(seed)
     layers = tuple(random.randint(1, 5) for _ in range(random.choice((2, 3))))
     task = {"windows": windows, "objective": objective}
     instance = random_instance(seed=seed, layers=layers, columns=2, rows=2, batch=4, task=task)
     problem = multi_problem(instance)
-    start, paths = whole_models(problem), module_paths(problem)
+    start, paths = whole_models(problem), of(problem)
     assert start is not None and paths is not None
     time, energy = terms(problem, start)
     edges, rate = grid(time, 3 * time, 0.05), energy / time
     rates = None if objective == "latency" else [rate]
     tables = [build(problem, m, paths, edges, rates, Deadline()) for m in range(len(problem.models))]
-    return problem, Boundaries(problem, paths, Pricing(tables, places(paths), edges), Deadline()), rate
+    return problem, over(problem, paths, Pricing(tables, places(paths), edges), Deadline()), rate
 
 
 def cost(program: Boundaries, nodes: list[list[int]], rate: float) -> float:
@@ -50,7 +58,7 @@ def cost(program: Boundaries, nodes: list[list[int]], rate: float) -> float:
 @pytest.mark.parametrize("seed", range(12))
 def test_one_model_finds_its_best_nodes(seed: int) -> None:
     """The program over one model's nodes equals the least over all of them, each window priced by itself."""
-    _, program, rate = searched(seed)
+    _, program, rate = searched(seed, of=module_counts if seed % 2 else module_paths)
     random = np.random.default_rng(seed)
     start = [[0] + [model.layers] * program.count for model in program.models]
     for m, model in enumerate(program.models):
@@ -62,10 +70,13 @@ def test_one_model_finds_its_best_nodes(seed: int) -> None:
         assert cost(program, [*nodes[:m], own, *nodes[m + 1 :]], rate) == pytest.approx(value)
 
 
+@pytest.mark.parametrize("of", [module_paths, module_counts])
 @pytest.mark.parametrize("seed", range(8))
-def test_descents_never_rise_and_real_windows_keep_the_nodes(seed: int) -> None:
+def test_descents_never_rise_and_real_windows_keep_the_nodes(
+    seed: int, of: Callable[[MultiProblem], Paths | Counts | None]
+) -> None:
     """A descent's cost is that of its nodes; what is decoded has these nodes and keeps C0 to C5."""
-    problem, program, rate = searched(seed)
+    problem, program, rate = searched(seed, of=of)
     start = shaken([[0] + [model.layers] * program.count for model in program.models], np.random.default_rng(seed))
     value, nodes = program.descend(start, rate)
     assert value <= cost(program, start, rate) * (1 + 1e-9)
@@ -83,7 +94,7 @@ def test_every_schedule_is_better_than_the_one_before(objective: str) -> None:
     """And valid; some are found."""
     count = 0
     for seed in range(4):
-        problem, program, _ = searched(seed, objective=objective)
+        problem, program, _ = searched(seed, objective=objective, of=module_counts if seed % 2 else module_paths)
         start = whole_models(problem)
         assert start is not None
         best = problem.objective(*terms(problem, start))
@@ -93,6 +104,26 @@ def test_every_schedule_is_better_than_the_one_before(objective: str) -> None:
             assert certificate.objective < best
             best, count = certificate.objective, count + 1
     assert count > 2
+
+
+def test_paths_are_laid_side_by_side() -> None:
+    """Linked, disjoint, of no more chiplets of each group than asked for; all of them where a snake holds them."""
+    whole = 0
+    for seed in range(20):
+        random = Random(seed)
+        instance = random_instance(seed=seed, layers=(9, 9, 9), columns=4, rows=4, pattern="checkerboard")
+        problem = multi_problem(instance)
+        kinds = [chiplet.kind for chiplet in instance.module.chiplets]
+        of = [sorted(set(kinds)).index(kind) for kind in kinds]
+        wanted = [(3, 2), (2, 3), (3, 3)]
+        ways = laid(problem, of, wanted, random)
+        assert ways is not None
+        assert len({c for way in ways for c in way}) == sum(map(len, ways))
+        for way, numbers in zip(ways, wanted, strict=True):
+            assert all(b in problem.neighbours[a] for a, b in pairwise(way))
+            assert all(sum(of[c] == k for c in way) <= number for k, number in enumerate(numbers))
+        whole += sum(map(len, ways)) == 16
+    assert whole >= 15
 
 
 def test_a_deadline_ends_it() -> None:

@@ -11,10 +11,12 @@ from dataclasses import replace
 from math import inf
 
 from chipmap.deadline import Stop
+from chipmap.heuristics.multimodel.columns.column_generation import WindowColumns
 from chipmap.heuristics.multimodel.columns.pricing import Pricing
 from chipmap.heuristics.multimodel.tables.counts import Counts, module_counts
 from chipmap.heuristics.multimodel.tables.paths import Paths, module_paths
-from chipmap.heuristics.multimodel.windows.boundaries import Boundaries, improve
+from chipmap.heuristics.multimodel.windows.boundaries import improve
+from chipmap.heuristics.multimodel.windows.counted import over
 from chipmap.instances.multimodel.instance import MultiSolution
 from chipmap.instances.multimodel.problem import MultiProblem, placed, schedule
 from chipmap.methods.chain import Turn
@@ -27,6 +29,9 @@ RATIOS = (0.05, 0.02, 0.01, 0.005)
 MANY, FEWER = 100, 2
 #: Share of the time that their second tables may take; the tables of paths lead to schedules, too.
 SECOND = 0.4
+#: Tables of paths take at least so many times as long for a signature as tables of numbers for a node (0.52 and 0.79 on
+#: two random instances). The coarse ones are to take at most this share of the time that is left.
+TABLES, PATHS = 0.5, 0.5
 #: Most entries of all tables.
 MOST_ENTRIES = 25_000_000
 #: Seconds of the search over boundaries after each tables, as a share of what these took; its descents where it isn't
@@ -52,38 +57,44 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
     if paths is None:
         run.note("search", "columns over windows: not for times of 2^53 ns")
         return
-    bound = ColumnBound(problem, turn, paths)
-    proved = inf  # the width of cells that numbers of chiplets have gone through
+    bound, proved, begin = ColumnBound(problem, turn, paths), inf, 0
     if (nodes := _first_counts(problem, paths)) is not None:
         bound.paths, most = nodes, SECOND * turn.deadline.seconds
-        for k, ratio in enumerate(RATIOS[: 1 if run.options.deterministic else 2]):
-            if k and bound.spent[0] * RATIOS[k - 1] / ratio + bound.spent[1] > most:
-                break
-            program = bound.stage(ratio)
-            bound.prove(program)
-            proved = ratio
-            if k > 0:
-                sequences(bound, program, search)
-        bound.paths, bound.entries = paths, 0
-    for k, ratio in enumerate(RATIOS):
-        more = RATIOS[k - 1] / ratio if k else 1.0
-        if bound.entries * more > MOST_ENTRIES:
+        program, coarse = _round(bound, 0, inf, search), bound.spent[0]
+        begin = 1
+        if not run.options.deterministic and _fits(bound, 1, most):
+            program, begin = _round(bound, 1, inf, search), 2
+        if TABLES * coarse * paths.signatures / nodes.signatures <= PATHS * turn.deadline.seconds:
+            bound.paths, bound.entries, proved, begin = paths, 0, RATIOS[begin - 1], 0
+    for k in range(begin, len(RATIOS)):
+        if not _fits(bound, k, turn.deadline.seconds):
             break
-        if k and not run.options.deterministic and bound.spent[0] * more + bound.spent[1] > turn.deadline.seconds:
-            break
-        program = bound.stage(ratio)
-        if k == 0 and search:  # schedules first, so that the proofs may leave more out
-            boundaries(problem, turn, paths, program.pricing, AFTER * bound.spent[0])
-        if ratio < proved:
-            bound.prove(program)
-        if k > 0 and ratio < proved:
-            sequences(bound, program, search)
-        if k > 0 and search:
-            boundaries(problem, turn, paths, program.pricing, AFTER * sum(bound.spent))
-        if run.options.deterministic and k == 1:
-            break
+        program = _round(bound, k, proved, search)
     if search:
-        boundaries(problem, turn, paths, program.pricing, turn.deadline.seconds)
+        boundaries(problem, turn, bound.paths, program.pricing, turn.deadline.seconds)
+
+
+def _round(bound: ColumnBound, k: int, proved: float, search: bool) -> WindowColumns:
+    """The tables of round k, schedules from them, and what they prove unless cells of width ``proved`` have."""
+    problem, turn, ratio = bound.problem, bound.turn, RATIOS[k]
+    program = bound.stage(ratio)
+    if k == 0 and search:  # schedules first, so that the proofs may leave more out
+        boundaries(problem, turn, bound.paths, program.pricing, AFTER * bound.spent[0])
+    if ratio < proved:
+        bound.prove(program)
+    if k > 0 and ratio < proved:
+        sequences(bound, program, search)
+    if k > 0 and search:
+        boundaries(problem, turn, bound.paths, program.pricing, AFTER * sum(bound.spent))
+    return program
+
+
+def _fits(bound: ColumnBound, k: int, seconds: float) -> bool:
+    """Whether round k's tables, and the columns over them, are likely to fit the memory and ``seconds``."""
+    more = RATIOS[k - 1] / RATIOS[k] if k else 1.0
+    if k == 0 or bound.entries * more > MOST_ENTRIES:
+        return k == 0
+    return k < 2 if bound.run.options.deterministic else bound.spent[0] * more + bound.spent[1] <= seconds
 
 
 def _first_counts(problem: MultiProblem, paths: Paths | Counts) -> Counts | None:
@@ -96,13 +107,13 @@ def boundaries(problem: MultiProblem, turn: Turn, paths: Paths | Counts, pricing
     """Better schedules from the tables: boundaries of windows move. For so many seconds where there is a time limit."""
     task, run, best = problem.instance.task, turn.run, turn.run.best
     limits = (task.latency_limit_ns, task.energy_limit_pj, *(model.deadline_ns for model in problem.instance.models))
-    if best is None or problem.windows == 1 or task.objective == "energy" or not isinstance(paths, Paths):
+    if best is None or problem.windows == 1 or task.objective == "energy":
         return
     if any(limit is not None for limit in limits):
         return
     assert isinstance(best.solution, MultiSolution)
     deadline = turn.deadline.within(seconds) if run.clocked else turn.deadline
-    program = Boundaries(problem, paths, pricing, deadline)
+    program = over(problem, paths, pricing, deadline)
     windows, most = placed(problem, best.solution), None if run.clocked else DESCENTS
     try:
         for found in improve(program, windows, run.options.seed, most):

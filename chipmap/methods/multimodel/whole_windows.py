@@ -11,9 +11,9 @@ from math import inf, prod, sqrt
 from chipmap.deadline import Stop
 from chipmap.heuristics.multimodel.columns.column_generation import WindowColumns
 from chipmap.heuristics.multimodel.columns.sequences import Found, Program, Sequences
-from chipmap.heuristics.multimodel.tables.paths import Paths
 from chipmap.heuristics.multimodel.windows.any_windows import SAFE, Line
-from chipmap.heuristics.multimodel.windows.boundaries import MOVES, Boundaries, annealed
+from chipmap.heuristics.multimodel.windows.boundaries import MOVES, annealed
+from chipmap.heuristics.multimodel.windows.counted import over
 from chipmap.instances.multimodel.problem import MultiProblem, schedule, watts
 from chipmap.methods.multimodel.column_bound import ColumnBound
 from chipmap.methods.multimodel.refutation import limited
@@ -97,12 +97,11 @@ def worth(bound: ColumnBound, rate: float, found: Found) -> float:
 
 
 def real(bound: ColumnBound, program: WindowColumns, listed: Sequences, found: list[Found]) -> None:
-    """Report real schedules whose windows stand between the same nodes; none where limits (C4) are in force, or
-    where paths are too many to list."""
+    """Report real schedules whose windows stand between the same nodes; none where limits (C4) are in force."""
     problem, run = bound.problem, bound.run
-    if limited(problem.instance) or not isinstance(bound.paths, Paths):
+    if limited(problem.instance):
         return
-    search = Boundaries(problem, bound.paths, program.pricing, bound.turn.deadline)
+    search = over(problem, bound.paths, program.pricing, bound.turn.deadline)
     for one in found:
         try:
             windows = search.windows(nodes_of(problem, listed, one), listed.rate)

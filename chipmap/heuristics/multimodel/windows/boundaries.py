@@ -22,9 +22,9 @@ import numpy as np
 from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.annealing.search import Annealing
 from chipmap.heuristics.multimodel.columns.pricing import Floats, Pricing
+from chipmap.heuristics.multimodel.tables.counts import Counts
 from chipmap.heuristics.multimodel.tables.paths import Paths
 from chipmap.heuristics.multimodel.tables.segmentation import Chain
-from chipmap.heuristics.multimodel.tables.sets import divide, side_by_side, together
 from chipmap.instances.multimodel.problem import MultiProblem, Segment, static_power, terms, watts
 from chipmap.kernels import njit
 from chipmap.kernels.arrays import float_table
@@ -66,7 +66,7 @@ def improve(
             seen.add(key)
             found = program.windows(nodes, rate)
             if found is not None:
-                found = annealed(problem, found, seed + number, MOVES, deadline)
+                found = annealed(problem, found, seed + number, MOVES, deadline, program.hot)
                 if problem.objective(*terms(problem, found)) < best:
                     found = annealed(problem, found, seed, LONGER * MOVES, deadline)
                 reached = terms(problem, found)
@@ -80,10 +80,10 @@ def improve(
 
 
 def annealed(
-    problem: MultiProblem, windows: list[list[Segment]], seed: int, moves: int, deadline: Deadline
+    problem: MultiProblem, windows: list[list[Segment]], seed: int, moves: int, deadline: Deadline, hot: float = HOT
 ) -> list[list[Segment]]:
     """The best schedule of a short and cold annealing."""
-    for better in Annealing(problem, windows, seed).run(moves, deadline, HOT, COLD):
+    for better in Annealing(problem, windows, seed).run(moves, deadline, hot, COLD):
         windows = better
     return windows
 
@@ -125,9 +125,12 @@ class Sets(NamedTuple):
 
 
 class Boundaries:
-    """The search for one problem over the tables of ``pricing``."""
+    """The search for one problem over the tables of ``pricing``; ``hot``: the first temperature of annealing from what
+    they say."""
 
-    def __init__(self, problem: MultiProblem, paths: Paths, pricing: Pricing, deadline: Deadline) -> None:
+    hot = HOT
+
+    def __init__(self, problem: MultiProblem, paths: Paths | Counts, pricing: Pricing, deadline: Deadline) -> None:
         self.problem, self.paths, self.pricing, self.deadline = problem, paths, pricing, deadline
         self.models, self.count = problem.models, problem.windows
         self._known: dict[tuple[int, int, int], Sets] = {}
@@ -190,7 +193,7 @@ class Boundaries:
         moved = [(k, own[w], own[w + 1]) for k, own in enumerate(nodes) if k != m and own[w] < own[w + 1]]
         if not moved:
             return np.zeros_like(self.pricing.sets[m])
-        return reduce(side_by_side, [self.range(*part).sets for part in moved])
+        return reduce(self.pricing.places.side_by_side, [self.range(*part).sets for part in moved])
 
     def range(self, m: int, low: int, high: int) -> Sets:
         """What the table says of the range of model m from node ``low`` to ``high``."""
@@ -215,11 +218,11 @@ class Boundaries:
 
     def _window(self, parts: list[tuple[int, int, int]], rate: float) -> list[Segment] | None:
         known = [self.range(*part) for part in parts]
-        sums = together([one.sets for one in known]) + rate * self.pricing.edges[1:]
+        sums = self.pricing.places.together([one.sets for one in known]) + rate * self.pricing.edges[1:]
         for t in np.argsort(sums)[:3]:
             if not np.isfinite(sums[t]):
                 return None
-            masks = divide(np.stack([np.ascontiguousarray(one.sets[:, t]) for one in known]))
+            masks = self.pricing.places.divide(np.stack([np.ascontiguousarray(one.sets[:, t]) for one in known]))
             window = self._cell(parts, known, int(t), [int(mask) for mask in masks], rate)
             if window is not None:
                 return window
@@ -228,6 +231,7 @@ class Boundaries:
     def _cell(
         self, parts: list[tuple[int, int, int]], known: list[Sets], t: int, masks: list[int], rate: float
     ) -> list[Segment] | None:
+        assert isinstance(self.paths, Paths)
         places, window = self.pricing.places, list[Segment]()
         for part, own, mask in zip(parts, known, masks, strict=True):
             for hoped, at in places.within(mask, own.values[:, t], 4):
@@ -245,6 +249,7 @@ class Boundaries:
     def _starts(self, part: tuple[int, int, int], s: int, t: int, hoped: float, rate: float) -> tuple[int, ...] | None:
         key = (*part, s, t)
         if key not in self._real:
+            assert isinstance(self.paths, Paths)
             m, low, high = part
             chain = Chain(self.problem, (m, low, high - 1), self.paths, [share * rate for share in RATES])
             found = chain.best(s, int(self.pricing.edges[t + 1]), hoped)
@@ -259,7 +264,7 @@ def rests(mask, signature, others, times, signatures):  # type: ignore[no-untype
     top = others.shape[0] - 1
     found = float_table(signatures, cells, np.inf)
     for i in range(len(mask)):
-        rest, s = top ^ mask[i], signature[i]
+        rest, s = top - mask[i], signature[i]
         for t in range(cells):
             found[s, t] = min(found[s, t], others[rest, t] + times[t])
     for s in range(signatures):
