@@ -172,20 +172,22 @@ def search_one_window(problem: MultiProblem, turn: Turn) -> Windows | None:
 def search_and_proof(problem: MultiProblem, turn: Turn) -> None:
     """Annealing, and the exact programs: side by side where there are two threads and a time limit, else in turns.
 
-    On a small module the CP-SAT model takes part, which has both threads: before the columns where it is tiny.
+    On a small module the CP-SAT model takes part, which has both threads: before all others where it is tiny.
     """
     windows, last = Link("one window", ONE_WINDOW, one_window), Link("search", 1.0, search)
     few, tiny = _places(problem) <= SMALL, _places(problem) <= TINY
     model = (Link("cpsat", MODEL, model_by_cpsat),) if few else ()
-    proofs = (*(model if tiny else ()), Link("columns", COLUMNS, columns), *(() if tiny else model))
+    early, prove = Link("first search", FIRST, first_search), Link("columns", COLUMNS, columns)
+    # a tiny module is mostly proved before the annealing is compiled
+    links = (*model, early, windows, prove, last) if tiny else (early, windows, prove, *model, last)
     if small(problem.instance):  # the model proves it before the annealing is compiled
         follow((windows._replace(share=1.0),), problem, turn)
     elif problem.instance.task.windows == 1 and problem.chiplets > MOST_CHIPLETS:
-        follow((Link("first search", FIRST, first_search), windows._replace(share=0.5), *model, last), problem, turn)
+        follow((early, windows._replace(share=0.5), *model, last), problem, turn)
     elif problem.instance.task.windows == 1:
         follow((windows._replace(share=1.0), *model, last), problem, turn)
     elif few or not turn.run.clocked or turn.run.options.threads == 1 or problem.allowed is not None:
-        follow((Link("first search", FIRST, first_search), windows, *proofs, last), problem, turn)
+        follow(links, problem, turn)
     else:
         side_by_side(turn.run, problem, ((last,), (windows, Link("columns", 1.0, columns))))
 

@@ -86,7 +86,7 @@ def laid(
     longest ones; None where a model finds no chiplet. ``of`` [chiplet]: its group."""
     best, most, total = None, 0, sum(map(sum, wanted))
     for _ in range(TRIES):
-        free, ways = set(range(problem.chiplets)), [()] * len(wanted)
+        free, ways = set(range(problem.chiplets)), list[tuple[int, ...]]([()] * len(wanted))
         for m in sorted(range(len(wanted)), key=lambda m: -sum(wanted[m]) * (0.5 + random.random())):
             ways[m] = _way(problem, of, wanted[m], free, random)
             free -= set(ways[m])
@@ -110,7 +110,7 @@ def _way(
         return sorted(some, key=lambda c: -open_to[c])
 
     best: tuple[int, ...] = ()
-    stack = [(c,) for c in wide_first([c for c in sorted(free) if wanted[of[c]]], ())]
+    stack: list[tuple[int, ...]] = [(c,) for c in wide_first([c for c in sorted(free) if wanted[of[c]]], ())]
     for _ in range(PATHS):
         if not stack:
             break
