@@ -90,11 +90,13 @@ def _round(bound: ColumnBound, k: int, proved: float, search: bool) -> WindowCol
 
 
 def _fits(bound: ColumnBound, k: int, seconds: float) -> bool:
-    """Whether round k's tables, and the columns over them, are likely to fit the memory and ``seconds``."""
+    """Whether round k's tables are likely to fit the memory, and ``seconds`` with the columns over them, or with as many
+    seconds for columns: if these are cut short, they still prove something."""
     more = RATIOS[k - 1] / RATIOS[k] if k else 1.0
     if k == 0 or bound.entries * more > MOST_ENTRIES:
         return k == 0
-    return k < 2 if bound.run.options.deterministic else bound.spent[0] * more + bound.spent[1] <= seconds
+    tables, columns_then = bound.spent[0] * more, bound.spent[1]
+    return k < 2 if bound.run.options.deterministic else tables + min(tables, columns_then) <= seconds
 
 
 def _first_counts(problem: MultiProblem, paths: Paths | Counts) -> Counts | None:
