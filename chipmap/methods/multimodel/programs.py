@@ -90,8 +90,8 @@ def _round(bound: ColumnBound, k: int, proved: float, search: bool) -> WindowCol
 
 
 def _fits(bound: ColumnBound, k: int, seconds: float) -> bool:
-    """Whether round k's tables are likely to fit the memory, and ``seconds`` with the columns over them, or with as many
-    seconds for columns: if these are cut short, they still prove something."""
+    """Whether round k's tables are likely to fit the memory, and ``seconds`` with the columns over them, or with as
+    many seconds for columns: if these are cut short, they still prove something."""
     more = RATIOS[k - 1] / RATIOS[k] if k else 1.0
     if k == 0 or bound.entries * more > MOST_ENTRIES:
         return k == 0
