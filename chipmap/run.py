@@ -125,8 +125,12 @@ class Run:
         return Deadline(min(own, self.outer.until), self._ended, self._passed)
 
     def inner(self, instance: Record, seconds: float, **options: Any) -> Run:
-        """A run on another instance within ``seconds`` of this one's time (infinite: all of it), with its checker."""
-        limit = min(seconds, self.deadline.seconds)
+        """A run on another instance within ``seconds`` of this one's time (infinite: all of it), with its checker.
+
+        The time limit of a deterministic run, which stands for work, doesn't depend on what the clock has left.
+        """
+        own = self.options.time_limit
+        limit = min(seconds, self.deadline.seconds if self.clocked or own is None else own)
         changed = self.options.replace(time_limit=None if limit == float("inf") else limit, warm_start=None, **options)
         changed = changed.replace(evaluator=None, evaluations=None)
         return Run(instance, changed, self.check, outer=self.deadline, used=self.used)

@@ -158,6 +158,17 @@ def test_a_run_stops_at_the_deadline_and_when_interrupted() -> None:
     assert new_run().remaining == float("inf")
 
 
+@pytest.mark.parametrize(("deterministic", "expected"), [(True, 60.0), (False, 20.0)])
+def test_a_part_of_a_deterministic_run_has_its_time_whatever_the_clock_has_left(
+    deterministic: bool, expected: float
+) -> None:
+    run = new_run(time_limit=100.0, deterministic=deterministic)
+    run.started -= 80.0
+    inner = run.inner(Answer(value=0), 60.0)
+    assert inner.options.time_limit == pytest.approx(expected, abs=15.0)
+    assert inner.deadline.seconds <= 20.0
+
+
 def test_the_listener_hears_every_improvement_with_both_sides() -> None:
     heard: list[tuple[str, int, int | None, int | None]] = []
     run = new_run()

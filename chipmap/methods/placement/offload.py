@@ -160,7 +160,7 @@ class _Search:
         low, high, found = 0, PARTS, None
         while high - low > 1:
             middle = (low + high) // 2
-            inner = self.run.inner(in_part(self.instance, middle / PARTS), self.run.remaining)
+            inner = self.run.inner(in_part(self.instance, middle / PARTS), _seconds(self.run, 1.0))
             first(inner.instance, inner)  # type: ignore[arg-type]
             low, high, found = (middle, high, inner) if inner.best is not None else (low, middle, found)
         if found is None or found.best is None:
