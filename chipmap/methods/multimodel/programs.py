@@ -8,7 +8,7 @@ that limit; other objectives have one weight.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
+from math import inf, prod
 
 from chipmap.deadline import Stop
 from chipmap.heuristics.multimodel.columns.column_generation import WindowColumns
@@ -32,6 +32,8 @@ SECOND = 0.4
 #: Tables of paths take at least so many times as long for a signature as tables of numbers for a node (0.52 and 0.79 on
 #: two random instances). The coarse ones are to take at most this share of the time that is left.
 TABLES, PATHS = 0.5, 0.5
+#: Sums above which boundaries don't move by numbers of chiplets: about a second for each model's turn.
+MOST_SUMS = 5e8
 #: Most entries of all tables.
 MOST_ENTRIES = 25_000_000
 #: Seconds of the search over boundaries after each tables, as a share of what these took; its descents where it isn't
@@ -64,14 +66,15 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
         begin = 1
         if not run.options.deterministic and _fits(bound, 1, most):
             program, begin = _round(bound, 1, inf, search), 2
-        if TABLES * coarse * paths.signatures / nodes.signatures <= PATHS * turn.deadline.seconds:
+        likely = TABLES * coarse * paths.signatures / nodes.signatures  # seconds of the coarse tables of paths
+        if run.options.deterministic or likely <= PATHS * turn.deadline.seconds:
             bound.paths, bound.entries, proved, begin = paths, 0, RATIOS[begin - 1], 0
     for k in range(begin, len(RATIOS)):
         if not _fits(bound, k, turn.deadline.seconds):
             break
         program = _round(bound, k, proved, search)
     if search:
-        boundaries(problem, turn, bound.paths, program.pricing, turn.deadline.seconds)
+        boundaries(problem, turn, bound.paths, program.pricing, turn.deadline.seconds, last=True)
 
 
 def _round(bound: ColumnBound, k: int, proved: float, search: bool) -> WindowColumns:
@@ -105,13 +108,24 @@ def _first_counts(problem: MultiProblem, paths: Paths | Counts) -> Counts | None
     return nodes if nodes is not None and FEWER * nodes.signatures < paths.signatures else None
 
 
-def boundaries(problem: MultiProblem, turn: Turn, paths: Paths | Counts, pricing: Pricing, seconds: float) -> None:
-    """Better schedules from the tables: boundaries of windows move. For so many seconds where there is a time limit."""
+def _sums(problem: MultiProblem, counts: Counts, pricing: Pricing) -> float:
+    """Sums of two numbers when each model in turn finds its nodes beside the others, side by side by numbers."""
+    merged = problem.windows * len(problem.models) * max(0, len(problem.models) - 2)
+    return merged * pricing.cells * prod((len(group) + 1) * (len(group) + 2) / 2 for group in counts.groups)
+
+
+def boundaries(
+    problem: MultiProblem, turn: Turn, paths: Paths | Counts, pricing: Pricing, seconds: float, last: bool = False
+) -> None:
+    """Better schedules from the tables: boundaries of windows move. For so many seconds where there is a time limit;
+    else numbers of chiplets lead to schedules in the ``last`` search alone."""
     task, run, best = problem.instance.task, turn.run, turn.run.best
     limits = (task.latency_limit_ns, task.energy_limit_pj, *(model.deadline_ns for model in problem.instance.models))
     if best is None or problem.windows == 1 or task.objective == "energy":
         return
     if any(limit is not None for limit in limits):
+        return
+    if isinstance(paths, Counts) and (not (run.clocked or last) or _sums(problem, paths, pricing) > MOST_SUMS):
         return
     assert isinstance(best.solution, MultiSolution)
     deadline = turn.deadline.within(seconds) if run.clocked else turn.deadline

@@ -190,6 +190,7 @@ class Boundaries:
 
     def _others(self, m: int, w: int, nodes: Nodes) -> Floats:
         """The least energy of the models other than m in window w, by set of chiplets and cell."""
+        self.deadline.check()
         moved = [(k, own[w], own[w + 1]) for k, own in enumerate(nodes) if k != m and own[w] < own[w + 1]]
         if not moved:
             return np.zeros_like(self.pricing.sets[m])
