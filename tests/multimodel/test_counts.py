@@ -63,12 +63,17 @@ def test_no_bound_exceeds_the_optimum(groups: str, monkeypatch: pytest.MonkeyPat
     assert near >= compared / 3, (near, compared)
 
 
-def test_numbers_come_before_paths_and_prove_no_more_than_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines and prices of numbers of chiplets go on to the paths' tables; so do whole sequences of windows."""
+@pytest.mark.parametrize("dear", [False, True])
+def test_numbers_come_before_paths_and_prove_no_more_than_the_optimum(
+    dear: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines and prices of numbers of chiplets go on to the paths' tables; so do whole sequences of windows. Where the
+    paths' tables would take too long, those of numbers become finer."""
+    monkeypatch.setattr(programs, "PATHS", -1.0 if dear else 1.0)
     monkeypatch.setattr(programs, "MANY", 0)
     monkeypatch.setattr(programs, "FEWER", 0)
     random, compared, told = Random(45), 0, 0
-    while compared < of_all(60, few=6):
+    while compared < of_all(60, few=3):
         base = varied_instance(random)
         if combinations(base) > MOST or base.task.windows == 1:
             continue
@@ -76,11 +81,11 @@ def test_numbers_come_before_paths_and_prove_no_more_than_the_optimum(monkeypatc
         if known.optimum is None:
             continue
         compared += 1
-        run = Run(known.instance, SolveOptions(deterministic=True), check)
+        run = Run(known.instance, SolveOptions(deterministic=not dear), check)
         programs.columns(multi_problem(known.instance), Turn(run, Deadline()))
         assert all(bound.value <= known.optimum for bound in run.bounds)
         told += bool(run.bounds)
-    assert told > compared / 2
+    assert told >= compared / 2
 
 
 def test_large_modules_have_bounds_that_know_of_segments() -> None:
