@@ -21,8 +21,8 @@ from chipmap.kernels import njit
 
 #: Thresholds on heads, and on ``far``.
 CELLS = 40
-#: Positions before v that are looked at, times N.
-LOOKS = 100_000_000
+#: Operations up to which all positions before v are looked at; above it, positions times N.
+WHOLE, LOOKS = 16_000, 100_000_000
 #: Operations per call of compiled code, after which the clock is looked at.
 CHUNK = 500
 #: More than any time.
@@ -53,7 +53,7 @@ def raised(problem: PlacementProblem, w: HeadsAndTails, deadline: Deadline) -> H
     for (order, place, waits), given in zip(directions(problem), (w.head, w.tail), strict=True):
         paths = Paths(np.full(count, -1, np.int64), *(np.zeros(count, np.int64) for _ in range(3)))
         cells = Cells(*(np.zeros((CELLS + 1, CELLS + 1), np.int64) for _ in range(4)))
-        head, reach = given.copy(), LOOKS // max(1, count)
+        head, reach = given.copy(), count if count <= WHOLE else LOOKS // count
         for low in range(0, count, CHUNK):
             if not deadline.keep_going():
                 break
