@@ -37,6 +37,13 @@ class Extras(NamedTuple):
     statistics: int = RMS_NORM
 
 
+class Beside(NamedTuple):
+    """Samples that decode one token each beside a piece of a prompt, each after ``context`` tokens of its own."""
+
+    samples: int = 0
+    context: int = 0
+
+
 #: Dubey et al., *The Llama 3 Herd of Models*, table 3; the draft is the 68M model of SpecInfer (Miao et al., 2024).
 LLAMA = {
     "llama-68m": Llama(768, 12, 12, 3072, 2, 32_000),
@@ -69,9 +76,13 @@ def llama_network(
     split_samples: bool = False,
     split_context: bool = False,
     split_weights: bool = False,
+    beside: Annotated[int, Meta(ge=0, le=1_000_000)] = 0,
+    beside_context: Annotated[int, Meta(ge=0, le=10_000_000)] = 4096,
 ) -> Workload:
     """Llama layers: ``forward`` and ``prefill`` of ``tokens`` tokens, ``decode`` of as many after ``context`` others.
-    Without ``tokens`` a decode step has one, the others 2,048.
+    Without ``tokens`` a decode step has one, the others 2,048. So a piece of a prompt is a decode step with its tokens,
+    and ``context`` those of the pieces before it. With ``beside`` as many samples decode a token each in the same step,
+    after ``beside_context`` tokens of their own (page, "Prefill in pieces").
 
     The sizes are those of ``model``, of which those that are given replace its own. In a decode step the attention
     fetches kv_heads · head size · context words of keys, and as many of values, from DRAM. ``gated`` is the FFN with a
@@ -96,11 +107,16 @@ def llama_network(
     if cache_kernels and backward:
         raise InputError("have no backward kernels", "cache_kernels", "Leave out one of the two.")
     tokens = tokens or usual_tokens(step)
+    if beside and (step != "decode" or cache_kernels or split_tokens or split_samples or split_context):
+        what = "needs step=decode, without cache_kernels, split_tokens, split_samples and split_context"
+        raise InputError(what, "beside", "Leave it out, or change these.")
+    tokens += beside
     if ends and staged_ends:
         raise InputError("are asked for in every layer, too", "staged_ends", "Leave out ends.")
     layer = Layer(tokens)
     extras = Extras(dropout, cache_kernels, rotary)
-    attention(layer, size, context if step == "decode" else 0, word_bytes, extras=extras)
+    others = Beside(beside, beside_context)
+    attention(layer, size, context if step == "decode" else 0, word_bytes, extras=extras, beside=others)
     feed_forward(layer, size.hidden, size.ffn, gated, extras)
     carries = around(layer, step, size.words if ends else 0, size.layers, backward, word_bytes)
     kernels = by_tokens(layer.kernels, layer.edges) if split_tokens else tuple(layer.kernels)
@@ -149,12 +165,20 @@ def refuse_backward(step: str) -> None:
 
 
 def attention(
-    layer: Layer, size: Llama, cached: int, word_bytes: int, head: int = 0, extras: Extras | None = None
+    layer: Layer,
+    size: Llama,
+    cached: int,
+    word_bytes: int,
+    head: int = 0,
+    extras: Extras | None = None,
+    beside: Beside | None = None,
 ) -> None:
     """New tokens attend to ``cached`` ones and to themselves: gemms of two activations per query head, of ``head``
-    numbers (0: hidden / heads). A rotation is two products and a sum per number."""
-    extras = extras or Extras()
-    hidden, heads, head, seen = size.hidden, size.heads, head or size.hidden // size.heads, cached + layer.tokens
+    numbers (0: hidden / heads). A rotation is two products and a sum per number. Of the layer's tokens those of samples
+    ``beside`` attend to their own contexts instead."""
+    extras, beside = extras or Extras(), beside or Beside()
+    hidden, heads, head, new = size.hidden, size.heads, head or size.hidden // size.heads, layer.tokens - beside.samples
+    seen = cached + new
     words = size.kv_heads * head * word_bytes
     layer.element("Add_Prev", hidden)
     _norm(layer, "Norm1", hidden, "Add_Prev", extras)
@@ -178,14 +202,35 @@ def attention(
         for name, made in (("K", keys), ("V", values)):
             layer.element(f"{name}_cache", head, made, fetch_bytes=fetch, **fields)
         keys, values, fetch = "K_cache", "V_cache", 0
-    cache = {"fetch_bytes": fetch, "fetch_outer": size.kv_heads if fetch and size.kv_heads < heads else 0}
-    layer.gemm("MHA1", seen, head, queries, keys, outer=heads, **cache)
-    layer.element("Softmax", seen, "MHA1", outer=heads, statistics=SOFTMAX)
-    if extras.dropout:
-        layer.element("Dropout1", seen, "Softmax", outer=heads)
-    layer.gemm("MHA2", head, seen, "Dropout1" if extras.dropout else "Softmax", values, outer=heads, **cache)
-    layer.linear("Proj", hidden, heads * head, "MHA2")
+    made = queries, keys, values
+    read = [_attend(layer, size, head, made, "", (new, seen, fetch), extras)]
+    if beside.samples:
+        own = beside.samples, beside.context + 1, words * beside.context * beside.samples
+        read.append(_attend(layer, size, head, made, "_Beside", own, extras))
+    layer.linear("Proj", hidden, heads * head, *read)
     _added(layer, 1, hidden, "Proj", "Add_Prev", extras)
+
+
+def _attend(
+    layer: Layer,
+    size: Llama,
+    head: int,
+    reads: tuple[str, str, str],
+    suffix: str,
+    counts: tuple[int, int, int],
+    extras: Extras,
+) -> str:
+    """The attention of (new tokens, tokens that each attends to, bytes of cached keys, and as many of values); the name
+    of its last kernel. ``reads`` make queries, keys and values."""
+    heads, (queries, keys, values), (new, seen, fetch) = size.heads, reads, counts
+    cache = {"fetch_bytes": fetch, "fetch_outer": size.kv_heads if fetch and size.kv_heads < heads else 0}
+    names = [f"{name}{suffix}" for name in ("MHA1", "Softmax", "Dropout1", "MHA2")]
+    layer.gemm(names[0], seen, head, queries, keys, outer=heads, N=new, **cache)
+    layer.element(names[1], seen, names[0], outer=heads, N=new, statistics=SOFTMAX)
+    if extras.dropout:
+        layer.element(names[2], seen, names[1], outer=heads, N=new)
+    layer.gemm(names[3], head, seen, names[2 if extras.dropout else 1], values, outer=heads, N=new, **cache)
+    return names[3]
 
 
 def feed_forward(layer: Layer, hidden: int, ffn: int, gated: bool, extras: Extras | None = None) -> None:
