@@ -54,7 +54,7 @@ def page() -> str:
         "# Prefill in pieces\n",
         f"`python -m benchmarks.dataflow_pieces`, {head}, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores, "
         f"{took:.1f} CPU seconds. Llama3 70B on eight H100, a prompt of {PROMPT:,} tokens, {BESIDE} samples that "
-        f"decode after {CONTEXT:,} tokens each. A decode step of these samples alone takes {alone.latency_us / 1000:,.3f} ms. "
+        f"decode after {CONTEXT:,} tokens each. A decode step of these alone takes {alone.latency_us / 1000:,.3f} ms. "
         "[What is counted](../../docs/families/dataflow-serving.md#prefill-in-pieces).\n",
     ]
     return "\n".join([*text, *lines]) + "\n"

@@ -202,11 +202,11 @@ def attention(
         for name, made in (("K", keys), ("V", values)):
             layer.element(f"{name}_cache", head, made, fetch_bytes=fetch, **fields)
         keys, values, fetch = "K_cache", "V_cache", 0
-    made = queries, keys, values
-    read = [_attend(layer, size, head, made, "", (new, seen, fetch), extras)]
+    reads = queries, keys, values
+    read = [_attend(layer, size, head, reads, "", (new, seen, fetch), extras)]
     if beside.samples:
         own = beside.samples, beside.context + 1, words * beside.context * beside.samples
-        read.append(_attend(layer, size, head, made, "_Beside", own, extras))
+        read.append(_attend(layer, size, head, reads, "_Beside", own, extras))
     layer.linear("Proj", hidden, heads * head, *read)
     _added(layer, 1, hidden, "Proj", "Add_Prev", extras)
 
