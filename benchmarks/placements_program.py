@@ -117,7 +117,7 @@ class Program:
         self.tables, self.sizes = tables, [len(own) for own in tables.node]
         self.start = np.cumsum([0, *self.sizes])
         self.rows, self.lower, self.upper = list[dict[int, float]](), list[float](), list[float]()
-        self.columns = int(self.start[-1])
+        self.columns, self.fine = int(self.start[-1]), 1e4
         self.cost = [float(x) for own in tables.node for x in own]
         for v, size in enumerate(self.sizes):
             self._row({int(self.start[v]) + s: 1.0 for s in range(size)}, 1.0, 1.0)
@@ -163,7 +163,7 @@ class Program:
     def solve(self, limit: float) -> Solved:
         """The optimum and the relaxation's; raises ``RuntimeError`` where HiGHS proves none in ``limit`` seconds."""
         found, took = [], []
-        scale = max(self.cost)
+        scale = max(self.cost) / self.fine  # HiGHS stops at an absolute gap of 1e-6, too
         entries = [(i, j, x) for i, row in enumerate(self.rows) for j, x in row.items()]
         at, to, values = zip(*entries, strict=True)
         matrix = coo_array((values, (at, to)), shape=(len(self.rows), self.columns)).tocsr()
@@ -190,7 +190,7 @@ class Program:
         """Bytes of DRAM that some choice manages with: the fewest, but for HiGHS's tolerance."""
         other = Program(self.tables._replace(pair={k: v * 0 for k, v in self.tables.pair.items()}), PLENTY)
         other.cost = [0.0] * other.columns + [1.0]
-        other.columns += 1
+        other.columns, other.fine = other.columns + 1, 1.0
         before, places = len(other.rows), range(len(self.sizes))
         for p in places:
             other.at_most(dict(enumerate(self.tables.dram(p))), 1.0, self.tables.beside.get(p, {}))
