@@ -25,7 +25,7 @@ PARAMETERS = 12
 LONG: dict[str, int] = {}
 #: Functions with more parameters, each with their number now. Generators named in a family's record aren't counted.
 MANY: dict[str, int] = {
-    "chipmap.instances.dataflow.workloads.llama:llama_network": 22,
+    "chipmap.instances.dataflow.workloads.llama:llama_network": 24,
     "chipmap.instances.dataflow.workloads.moe:moe_network": 20,
     "chipmap.solve:solve": 13,
 }

@@ -39,16 +39,6 @@ class InPieces(NamedTuple):
         return self.ttft_us / len(self.pieces)
 
     @property
-    def slowest_us(self) -> float:
-        """Microseconds of the longest step: the longest wait for such a token."""
-        return max(one.step_us for one in self.pieces)
-
-    @property
-    def decoded_per_s(self) -> float:
-        """Tokens per second that are decoded beside the pieces."""
-        return self.beside * len(self.pieces) * 1e6 / self.ttft_us
-
-    @property
     def optimal(self) -> bool:
         """Whether every mapping is proved optimal."""
         return all(one.optimal for one in self.pieces)
