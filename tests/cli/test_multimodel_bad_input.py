@@ -97,7 +97,7 @@ def test_what_names_no_file_and_no_system(chipmap: Command, tmp_path: Path) -> N
     kernels = tmp_path / "kernels.kgraph"
     assert chipmap("convert", "wafer/tiny-chain", "--out", kernels).code == 0
     said = refused(chipmap, "convert", kernels, "--costs", "roofline", "--out", out)
-    assert "roofline: can't be read" in said and "Check the path" in said
+    assert "no file is called 'roofline'" in said and "are for family 'multimodel' alone" in said
 
 
 def module_text(**changes: Any) -> bytes:
