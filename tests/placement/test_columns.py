@@ -29,7 +29,7 @@ from tests.placement.test_throughput import valid_instances
 
 
 def priced(graph: LoadGraph, target: int) -> tuple[Devices, Columns]:
-    """The devices for loads below a target, with tables for the best prices, and these prices."""
+    """The devices for loads below a target, labelled with the best prices, and these prices."""
     devices = Devices(sweep(graph, target), Deadline())
     found = columns(devices, np.ones(graph.units), [], Deadline(), UnitPrices)
     devices.label(found.prices, Deadline(), FINEST)
@@ -57,7 +57,7 @@ def test_the_most_that_a_device_holds_is_that_of_all_sets() -> None:
             loads, values = pricing.best()
             able = np.flatnonzero(graph.allowed[:, k]).tolist()
             sets = [some for size in range(len(able) + 1) for some in combinations(able, size)]
-            assert int(prices[pricing.units()[1]].sum()) == values[-1]
+            assert int(prices[pricing.units()].sum()) == values[-1]
             for most in (0, 5, 12, 30, 3 * total):
                 value = max((int(prices[list(some)].sum()) for some in sets if load(graph, k, some) <= most), default=0)
                 at = int(np.searchsorted(loads, most, side="right")) - 1

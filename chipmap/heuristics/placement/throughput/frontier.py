@@ -76,9 +76,9 @@ class _Trail:
 def placed(
     devices: Devices, prices: IntArray | None, width: int, merge: bool, trail: bool, deadline: Deadline
 ) -> Found:
-    """Place the units of ``devices``, whose tables are for ``prices``, with about ``width`` states at a time.
+    """Place the units of ``devices``, labelled for ``prices``, with about ``width`` states at a time.
 
-    Without prices there are no tables, and only the budget refutes states. Raises ``Stop`` at the deadline.
+    Without prices nothing is labelled, and only the budget refutes states. Raises ``Stop`` at the deadline.
     """
     swept, graph = devices.sweep, devices.sweep.graph
     way, whole, peak, target = _Trail() if trail else None, True, 0, swept.target

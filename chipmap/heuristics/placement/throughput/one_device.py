@@ -1,46 +1,32 @@
 """All sets of units that one device can hold below a target load, and the most that such a set is worth.
 
 Units are met one after the other (:mod:`sweep`). What a set costs later depends on a *pattern* alone: for each open
-net, whether the device has a unit of it, and whether another device has one. A row is a pattern at a position. For
-each row a table says what the units from there on are worth at most, by what they load the device with. Where there
-are too many loads, times and costs are rounded down to a grain: then the value is an upper bound.
+net, whether the device has a unit of it, and whether another device has one. A row is a pattern at a position. A row
+has *labels* (load, value): some set of the units from there on loads the device with so much, and is worth so much.
+Labels of a larger load and no larger value are left out. Where a row has too many, those of about the same load become
+one, with the least load and the largest value: then the value is an upper bound.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.placement.throughput.columns_kernel import Labels, Steps, label_back
 from chipmap.heuristics.placement.throughput.sweep import Sweep, TooWideError
 from chipmap.instances.placement.problem import IntArray
 
-#: Rows in all, loads of a row at most, and entries in all (4 bytes each).
-MOST_ROWS, FINEST, MOST_CELLS = 400_000, 2**16, 60_000_000
+#: Rows in all, labels in all (20 bytes each) and of a row at most.
+MOST_ROWS, MOST_LABELS, FINEST = 400_000, 12_000_000, 4_096
 #: More than any cost, and twice that is a number still.
 NEVER = np.int64(2**61)
 #: Rows from the rows of a position without and with its unit (-1: not possible), and what either costs.
 Part = tuple[IntArray, IntArray, IntArray, IntArray]
-#: Worth less than nothing: no set fits, whatever it is worth beside that.
-NONE = np.int32(-(2**31))
-#: Rows of a position, those of the next one that they lead to, and what that loads the device by.
-_Group = tuple[IntArray, IntArray, int]
-
-
-@dataclass(frozen=True, eq=False)
-class Steps:
-    """The rows of position i are ``first[i]`` to ``first[i + 1]``. From row r the unit leaves for row ``off[r]`` of the
-    next position, or is taken for ``on[r]`` (-1: not possible), which loads the device by ``off_load``, ``on_load``.
-    """
-
-    first: IntArray
-    off: IntArray
-    on: IntArray
-    off_load: IntArray
-    on_load: IntArray
+#: Labels between two looks at the clock (some 0.05 s).
+CHUNK = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,86 +123,60 @@ def _kept(part: Part, here: IntArray, after: IntArray, rows: int, time: int) -> 
 
 
 class Pricing:
-    """The most that a set of one device is worth, for prices of units (whole numbers, below 2**30 together).
-
-    ``worth`` [rows, loads]: in column l what the units from a row on are worth at most where they load the device by
-    less than (l + 1) · ``grain``; below 0 where they load it by more in any case. Each load is rounded down to grains,
-    so no set is left out, and with a grain of 1 no set is there that doesn't fit.
-    """
+    """The most that a set of one device is worth, for prices of units (whole numbers)."""
 
     def __init__(self, device: OneDevice) -> None:
-        self.device, self.grain = device, 1
-        self._room = np.empty(min(MOST_CELLS, device.rows * min(FINEST, device.sweep.target)), dtype=np.int32)
-        self.worth = self._room[:0].reshape(device.rows, 0)
-        steps, self._groups = device.steps, list[tuple[list[_Group], list[_Group]]]()
-        for begin, end in pairwise(steps.first[:-1].tolist()):
-            span = slice(begin, end)
-            off = _grouped(steps.off[span], steps.off_load[span])
-            self._groups.append((off, _grouped(steps.on[span], steps.on_load[span])))
-        graph, kind = device.sweep.graph, device.kind
-        self._common = int(np.gcd.reduce(graph.time[graph.allowed[:, kind], kind]))
+        self.device, self.finest = device, FINEST
+        room = min(MOST_LABELS, device.rows * (FINEST + 1))
+        row, label, some = (np.empty(size, dtype=np.int64) for size in (device.rows, room, 4 * FINEST))
+        behind = np.empty(room, dtype=np.int32)
+        self.labels = Labels(row, row.copy(), label, np.empty_like(label), behind, some, some.copy(), some.copy())
 
     def label(self, prices: IntArray, deadline: Deadline, most: int = FINEST) -> None:
-        """Fill ``worth`` for ``prices`` [U], with ``most`` loads at the most. Raises ``Stop`` at the deadline."""
-        device, target = self.device, self.device.sweep.target
+        """Label all rows for ``prices`` [U], with about ``most`` labels each. Raises ``Stop`` at the deadline."""
+        device, target, labels = self.device, self.device.sweep.target, self.labels
         first, positions = device.steps.first, len(device.sweep.order)
-        most = max(1, min(most, target, len(self._room) // device.rows))
-        self.grain = _grain(-(-target // most), self._common)
-        loads = (target - 1) // self.grain + 1
-        self.worth = self._room[: device.rows * loads].reshape(device.rows, loads)
-        self.worth[first[positions] :] = 0
-        for i in reversed(range(positions)):
-            deadline.check()
-            here, after = self.worth[first[i] : first[i + 1]], self.worth[first[i + 1] : first[i + 2]]
-            here[:] = NONE
-            off, on = self._groups[i]
-            for rows, to, load in off:
-                shift = min(load // self.grain, loads)
-                here[rows, shift:] = after[to, : loads - shift]
-            for rows, to, load in on:
-                shift = min(load // self.grain, loads)
-                taken = after[to, : loads - shift] + np.int32(prices[device.sweep.order[i]])
-                here[rows, shift:] = np.maximum(here[rows, shift:], taken)
+        worth, most = prices[list(device.sweep.order)], min(most, self.finest)
+        while True:
+            last = np.arange(first[positions], first[positions + 1])  # one row: all nets are closed
+            labels.begin[last], labels.count[last], made, position = 0, 1, 1, positions - 1
+            labels.load[0] = labels.value[0] = 0
+            labels.next[0] = -1
+            while position >= 0:
+                deadline.check()
+                position, made = label_back(device.steps, labels, worth, target, most, position, made, CHUNK)
+            if position == -1:
+                return
+            most = self.finest = most // 2
 
     def best(self) -> tuple[IntArray, IntArray]:
-        """(loads, values) of all units, by rising load: what a set of each load or less is worth at most."""
-        worth = self.worth[0].astype(np.int64)
-        risen = np.flatnonzero(np.diff(worth, prepend=-1) > 0)
-        return risen * self.grain, worth[risen]
+        """(loads, values) of the labels of all units: what a set of each load or less is worth at most."""
+        count = int(self.labels.count[0])
+        begin = int(self.labels.begin[0])
+        return self.labels.load[begin : begin + count], self.labels.value[begin : begin + count]
 
-    def units(self) -> tuple[int, IntArray]:
-        """The load and the units of the set that is worth most; where loads are rounded, it may not fit."""
-        steps, row, taken, load = self.device.steps, 0, [], 0
-        at = int(self.best()[0][-1]) // self.grain
-        for i, u in enumerate(self.device.sweep.order):
-            here = int(steps.first[i]) + row
-            without = at - int(steps.off_load[here]) // self.grain
-            row, after = int(steps.off[here]), int(steps.first[i + 1])
-            if row >= 0 and without >= 0 and self.worth[after + row, without] == self.worth[here, at]:
-                load, at = load + int(steps.off_load[here]), without
-                continue
-            taken.append(u)
-            row, at = int(steps.on[here]), at - int(steps.on_load[here]) // self.grain
-            load += int(steps.on_load[here])
-        return load, np.array(taken, dtype=np.int64)
+    def units(self) -> IntArray:
+        """The units of the set that is worth most."""
+        label, taken = int(self.labels.begin[0] + self.labels.count[0]) - 1, []
+        for u in self.device.sweep.order:
+            behind = int(self.labels.next[label])
+            if behind & 1:
+                taken.append(u)
+            label = behind >> 1
+        return np.array(taken, dtype=np.int64)
 
     def at_most(self, position: int, row: IntArray, room: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
         """(value, whether there is any) of the units from a position on, of sets that load the device by ``room`` or
         less, from rows of the position."""
-        value = self.worth[self.device.steps.first[position] + row, np.maximum(room, 0) // self.grain].astype(np.int64)
-        some = (value >= 0) & (room >= 0)
-        return np.where(some, value, 0), some
-
-
-def _grouped(to: IntArray, load: IntArray) -> list[_Group]:
-    """The possible steps (``to`` isn't -1) of the rows of a position, by what they load the device by."""
-    possible = np.flatnonzero(to >= 0)
-    loads = np.unique(load[possible]).tolist()
-    of_load = [possible[load[possible] == one] for one in loads]
-    return [(rows, to[rows], one) for rows, one in zip(of_load, loads, strict=True)]
-
-
-def _grain(least: int, common: int) -> int:
-    """``least``, or a grain up to four times as large by which all times can be divided, as ``common`` can."""
-    parts = range(common // least, common // (4 * least), -1)
-    return next((common // part for part in parts if common % part == 0), least)
+        begin, end = self.device.steps.first[position], self.device.steps.first[position + 1]
+        count, low = self.labels.count[begin:end], int(self.labels.begin[begin:end].min())
+        number = np.repeat(np.arange(end - begin), count)
+        high = low + len(number)
+        span = self.device.sweep.target
+        known = number * span + self.labels.load[low:high]
+        label = np.searchsorted(known, row * span + np.maximum(room, -1), side="right") - 1
+        some = (label >= 0) & (room >= 0)
+        label = np.maximum(label, 0)
+        some &= number[label] == row
+        value: IntArray = np.where(some, self.labels.value[low:high][label], 0)
+        return value, some
