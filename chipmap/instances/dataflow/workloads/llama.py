@@ -94,16 +94,8 @@ def llama_network(
     attention, with ``split_context`` the tokens of its context, with ``split_weights`` rows and terms of the FFN over
     different dimensions (page, "Tensor parallelism over several dimensions").
     """
-    own = LLAMA.get(model)
-    given = (hidden, heads, kv_heads, ffn, layers, words if words is not None or ends or staged_ends or own else 0)
-    if own is None and None in given:
-        missing = Llama._fields[given.index(None)]
-        raise InputError("is missing", missing, "Give it, or the name of a model.")
-    size = Llama(*(new if new is not None else old for new, old in zip(given, own or given, strict=True)))  # type: ignore[arg-type]
-    for many, few in (("hidden", "heads"), ("heads", "kv_heads")):
-        if getattr(size, many) % getattr(size, few):
-            what = f"is {getattr(size, many)}, not a multiple of {few} = {getattr(size, few)}"
-            raise InputError(what, many, "Give a multiple.")
+    unread = not (ends or staged_ends or model in LLAMA)
+    size = sized(model, (hidden, heads, kv_heads, ffn, layers, 0 if words is None and unread else words))
     if cache_kernels and backward:
         raise InputError("have no backward kernels", "cache_kernels", "Leave out one of the two.")
     tokens = tokens or usual_tokens(step)
@@ -132,6 +124,23 @@ def llama_network(
         tokens=tokens,
     )
     return with_staged_ends(made, size.hidden, size.words) if staged_ends else made
+
+
+def sized(model: str, given: tuple[int | None, ...]) -> Llama:
+    """The sizes of ``model``, of which those that are ``given`` replace its own.
+
+    Raises :class:`InputError` for a size that neither has, and for heads that don't share out evenly.
+    """
+    own = LLAMA.get(model)
+    if own is None and None in given:
+        missing = Llama._fields[given.index(None)]
+        raise InputError("is missing", missing, "Give it, or the name of a model.")
+    size = Llama(*(new if new is not None else old for new, old in zip(given, own or given, strict=True)))  # type: ignore[arg-type]
+    for many, few in (("hidden", "heads"), ("heads", "kv_heads")):
+        if getattr(size, many) % getattr(size, few):
+            what = f"is {getattr(size, many)}, not a multiple of {few} = {getattr(size, few)}"
+            raise InputError(what, many, "Give a multiple.")
+    return size
 
 
 def around(
