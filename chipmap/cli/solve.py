@@ -64,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
     options = solve_options(args)
     if args.plot and len(args.instances) > 1:
         raise InputError("is for one instance", "--plot", "Use --out, then `chipmap plot` on each archive.")
+    if args.plot:
+        _check_picture(args.plot)
     codes, rows, taken = [0], list[Row](), set[str]()
     conversion = Conversion(equipment={} if args.costs is None else {"costs": args.costs})
     with Interrupts(eager=True) as interrupts, closing(Progress(args.quiet)) as progress:
@@ -140,8 +142,7 @@ def _solved(
     beside, impossible = standing(result)
     headline = [result.certificate.headline] if result.certificate is not None and result.certificate.headline else []
     say(*(f"{result.instance}: {line}" for line in (*remarks(result), *beside, *headline)))
-    if args.plot:
-        _plot(instance, result, args.plot)
+    kept = (not args.plot or _plot(instance, result, args.plot)) and kept
     code = 4 if impossible else exit_code(result)
     return shown, code if kept else max(1, code)
 
@@ -236,10 +237,25 @@ def _print_table(style: str, rows: list[Row]) -> None:
         print(json.dumps(solution))
 
 
-def _plot(instance: Record, result: Result, path: str) -> None:
+def _check_picture(path: str) -> None:
+    """Refuse, before the solve, a picture that can't be written after it."""
+    from chipmap.report.canvas import check_suffix
+
+    check_suffix(path)
+    if not Path(path).absolute().parent.is_dir():
+        raise InputError("can't be written: its folder doesn't exist", path, "Make the folder first.")
+
+
+def _plot(instance: Record, result: Result, path: str) -> bool:
+    """Draw the solution; says why, and returns False, where that fails: the result is told all the same."""
     family = family_of(instance)
     if result.solution is None:
         say(f"no solution, so {path} is not drawn")
-        return
-    family.draw(path, instance, resolve(family.solution).make(**result.solution), bound=result.bound)
+        return True
+    try:
+        family.draw(path, instance, resolve(family.solution).make(**result.solution), bound=result.bound)
+    except ChipmapError as error:
+        say(f"chipmap: {error}")
+        return False
     say(f"wrote {path}")
+    return True

@@ -177,6 +177,19 @@ class OperationGraph(Record, frozen=True, kw_only=True):
         pairs = ((reader, tensor.producer) for tensor in self.tensors for reader in tensor.readers)
         return neighbours(len(self.operations), pairs)
 
+    def needed(self) -> list[bool]:
+        """Whether each operation has a path to an output; all have where no tensor is marked as one."""
+        if not any(tensor.output for tensor in self.tensors):
+            return [True] * len(self.operations)
+        found, reads = [False] * len(self.operations), self.reads()
+        left = [tensor.producer for tensor in self.tensors if tensor.output]
+        while left:
+            v = left.pop()
+            if not found[v]:
+                found[v] = True
+                left += reads[v]
+        return found
+
     def constants_read(self) -> list[tuple[int, ...]]:
         """For each computing operation the tensors of constants that it reads, directly or through views."""
         made: list[list[int]] = [[] for _ in self.operations]

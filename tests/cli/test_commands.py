@@ -344,6 +344,17 @@ def test_plot(chipmap: Command, put: Put, tmp_path: Path) -> None:
     assert out.read_text().lstrip().startswith("<?xml")
 
 
+def test_a_picture_that_cannot_be_written_loses_no_result(chipmap: Command, put: Put, tmp_path: Path) -> None:
+    """What can be known before the solve is refused before it; what fails after it leaves the row of the result."""
+    pytest.importorskip("matplotlib")
+    for path, said in ((tmp_path / "plot.xyz", "no such plot format"), (tmp_path / "no" / "a.png", "doesn't exist")):
+        done = chipmap("solve", put(CHAIN), "--plot", path)
+        assert done.code == 1 and said in done.err and "incumbent" not in done.err
+    (folder := tmp_path / "folder.png").mkdir()
+    done = chipmap("solve", put(CHAIN), "--plot", folder, "--quiet")
+    assert done.code == 1 and "folder.png" in done.err and "optimal" in done.out
+
+
 def test_output_to_a_closed_pipe(put: Put) -> None:
     """``chipmap info | head -1`` ends without a word."""
     read, write = os.pipe()

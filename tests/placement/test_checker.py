@@ -20,6 +20,7 @@ from chipmap.instances.placement import (
     Transfer,
 )
 from chipmap.instances.placement.system import LinkKind, routes_of
+from chipmap.networks.graph import OperationGraph, Tensor
 from chipmap.records import InputError
 from chipmap.validation.placement.checker import check
 from tests.placement.random_instances import CHAIN, FORK, made, throughput
@@ -186,3 +187,18 @@ def test_bad_input_is_named_with_place_and_remedy(what: str, make: Callable[[], 
     with pytest.raises(InputError) as raised:
         make()
     assert what in raised.value.what and raised.value.where and raised.value.remedy
+
+
+def test_an_operation_that_is_left_out_needs_no_device() -> None:
+    """No output depends on v1 of kind debug, so it isn't placed, and no class needs to support it."""
+    made_of = made(ROWS, FORK)
+    tensors = (Tensor(producer=0, readers=(2,), bytes=4), Tensor(producer=2, bytes=4, output=True))
+    operations = [one.replace(kind="debug") if one.name == "v1" else one for one in made_of.graph.operations]
+    graph = OperationGraph.checked("left out", operations, tensors)
+    kind = DeviceClass(name="gpu", supports=("op",))
+    instance = made_of.replace(graph=graph, system=made_of.system.replace(classes=(kind,)), together=(("v0", "v1"),))
+    instance.check()
+    placed = PlacementSolution(devices={"v0": "d0", "v2": "d0"}, start={"v0": 0, "v2": ROWS[0][0]})
+    assert check(instance, placed).feasible
+    with pytest.raises(InputError, match="no device can run 'v1'"):
+        instance.replace(graph=graph.replace(tensors=tensors[:1])).check()

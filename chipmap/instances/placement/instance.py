@@ -217,6 +217,10 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
                 what = f"{pin.operation!r} is pinned to {pinned[pin.operation]!r} already"
                 raise InputError(what, f"pins[{i}]", "Leave out one of the two pins.")
         allowed = allowed_devices(self)
+        if self.together or not all(allowed.values()):  # what no output depends on is left out, and needs no device
+            devices, needed = {device.name for device in self.system.devices}, self.graph.needed()
+            left_out = (one.name for one, is_needed in zip(self.graph.operations, needed, strict=True) if not is_needed)
+            allowed |= {name: devices for name in left_out if name in allowed}
         for i, operation in enumerate(self.graph.operations):
             if operation.name in allowed and not allowed[operation.name]:
                 what = f"no device can run {operation.name!r} (kind {operation.kind!r}), by classes, pins and forbidden"

@@ -243,7 +243,7 @@ def placement_problem(instance: PlacementInstance) -> PlacementProblem:
 
 def _build(instance: PlacementInstance) -> PlacementProblem:
     graph = instance.graph
-    needed, variable = live(graph), instance.task.weights == "variable"
+    needed, variable = graph.needed(), instance.task.weights == "variable"
     roles = ("compute", "constant") if variable else ("compute",)
     placed = [v for v, one in enumerate(graph.operations) if needed[v] and one.role in roles]
     index = {v: i for i, v in enumerate(placed)}
@@ -288,20 +288,6 @@ def _allowed(instance: PlacementInstance, placed: list[int]) -> NDArray[np.bool_
         if id(some) not in rows:
             rows[id(some)] = np.array([name in some for name in names], dtype=bool)
         found[i] = rows[id(some)]
-    return found
-
-
-def live(graph: OperationGraph) -> list[bool]:
-    """Whether each operation has a path to an output; all have where no tensor is marked as one."""
-    if not any(tensor.output for tensor in graph.tensors):
-        return [True] * len(graph.operations)
-    found, reads = [False] * len(graph.operations), graph.reads()
-    left = [tensor.producer for tensor in graph.tensors if tensor.output]
-    while left:
-        v = left.pop()
-        if not found[v]:
-            found[v] = True
-            left += reads[v]
     return found
 
 
