@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import product
 from random import Random
 
 import numpy as np
@@ -88,8 +89,9 @@ def slack(program: Elimination, boxes: np.ndarray, ranges: bool) -> float:
     across, up = np.ptp(centres[~program.plan.outside] if program.plan.core else centres, axis=0).tolist()
     exact = Ranges(Strip(across, across), Strip(up, up))
     most = [program.evaluate(states, program.packing.whole, np.zeros(SIZE), Deadline()).value]
-    for discounts in ((0.0, 0.0), (0.0, 0.5), (0.7, 0.2), (1.0, 1.0)) if ranges else ():
-        multipliers = np.append(np.zeros(ROWS), np.array(discounts) * program.discount)
+    discounts = ((0.0, 0.0), (0.0, 0.5), (0.7, 0.2), (1.0, 1.0)) if ranges else ()
+    for shares in product(discounts, (0.0, 0.6, 1.0) if program.stars else (0.0,)):
+        multipliers = np.append(np.zeros(ROWS), np.array([*shares[0], shares[1]]) * program.discount)
         most.append(program.evaluate(states, exact, multipliers, Deadline()).value)
     return wire - max(most) / program.wire
 

@@ -150,7 +150,7 @@ def no_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def no_discounts(monkeypatch: pytest.MonkeyPatch) -> None:
     caps = Elimination.caps
-    free = np.append(np.ones(ROWS), np.zeros(2))
+    free = np.append(np.ones(ROWS), [0, 0, 1])
     monkeypatch.setattr(Elimination, "caps", lambda program, ranges: np.where(free > 0, caps(program, ranges), 0.0))
 
 

@@ -19,6 +19,10 @@ add is discounted as bridges are: all lines of the proof scale x and y. Where al
 in y cost q in full: tables per kernel and kind of parts so far carry this through the elimination. Of a graph with a
 core p and q are the ranges of the core's centres: its wires in y are at least 2·q, bridges aren't discounted, and its
 other edges keep (1 - d).
+
+**Stars.** The edges of a kernel with many neighbours cost at least what :mod:`.stars` says, a sum over their boxes, as
+well as what they cost one by one. So a share z of the former and (1 - z) of the latter hold, for any z in [0, 1]: one
+more multiplier. The former has parts in x and y, so it keeps (1 - d) for the larger of both discounts.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.bounds.clusters import Cases, Cluster, Plan, Shape, plan
 from chipmap.heuristics.wafer.bounds.kernel import INFINITE, message
 from chipmap.heuristics.wafer.bounds.packing import COUNT, FloatArray, Packing, Ranges
+from chipmap.heuristics.wafer.bounds.stars import Shared, StarCosts, star_costs, stars
 from chipmap.heuristics.wafer.bounds.states import AGREE, States, compares_c
 from chipmap.instances.wafer.holes import obstacles
 from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem
@@ -46,8 +51,10 @@ ANY = (0, UP, ACROSS, BOTH)
 
 #: Number of packing inequalities: within the ranges, and on the whole fabric.
 ROWS = 2 * COUNT
-#: Number of multipliers: those of the packing inequalities, and the discounts in x and in y.
-SIZE = ROWS + 2
+#: Number of multipliers: those of the packing inequalities, the discounts in x and in y, and the share of stars.
+SIZE = ROWS + 3
+#: The discounts among the multipliers, and the share of stars.
+DISCOUNTS, STARS = slice(ROWS, ROWS + 2), ROWS + 2
 
 
 class Relaxed(NamedTuple):
@@ -91,6 +98,7 @@ class _Sweep:
 
     own: list[States]
     scale: _Scale
+    stars: Shared
     thin: FloatArray
     values: list[dict[int, FloatArray]]
     sent: list[dict[int, _Sent]] = field(default_factory=list)
@@ -103,6 +111,9 @@ class Elimination:
     def __init__(self, problem: WaferProblem, arguments: bool):
         self.problem, self.arguments = problem, arguments
         self.plan: Plan = plan(problem)
+        self.stars = stars(self.plan.clusters) if problem.instance.weights.wire else ()
+        self._starred = frozenset(number for star in self.stars for number in star.clusters)
+        self._star_costs: tuple[list[States], list[StarCosts]] = ([], [])
         fabric = problem.instance.fabric
         self.packing = Packing(problem.width, problem.height, kept(fabric, "_obstacles", obstacles))
         self.wire = 2 * problem.instance.weights.wire
@@ -122,10 +133,12 @@ class Elimination:
         return np.array([adapter * ((not h) + (not w) + with_c * (not c)) for h, w, c in AGREE], dtype=np.float64)
 
     def caps(self, ranges: Ranges) -> FloatArray:
-        """[SIZE] the largest multipliers: discounts are at most 1, and 0 where nothing is paid for the range."""
+        """[SIZE] the largest multipliers: discounts are at most 1, and 0 where nothing is paid for the range; so is the
+        share of stars, and 0 without stars."""
         most = [self.discount if strip.low > 0 and self.wire and self.connected else 0.0 for strip in ranges]
         twice = 0.0 if self._whole(ranges) else np.inf
-        return np.concatenate([np.full(COUNT, np.inf), np.full(COUNT, twice), most])
+        share = self.discount if self.stars else 0.0
+        return np.concatenate([np.full(COUNT, np.inf), np.full(COUNT, twice), most, [share]])
 
     def evaluate(self, states: list[States], ranges: Ranges, multipliers: FloatArray, deadline: Deadline) -> Relaxed:
         """The bound for these multipliers [SIZE] (it may be infinite); ``deadline`` is asked once per cluster."""
@@ -133,7 +146,8 @@ class Elimination:
         if any(len(s.x) == 0 for s in own):
             return Relaxed(INFINITE, np.zeros(SIZE))
         strips = max(ranges.across.low, ranges.up.low) > 0 and self.connected
-        less = np.minimum(multipliers[ROWS:], self.caps(ranges)[ROWS:]) / self.discount
+        shares = np.minimum(multipliers[ROWS:], self.caps(ranges)[ROWS:]) / self.discount
+        less = shares[:2]
         core = self.plan.core
         scale = _Scale(self.wire * (1 - (0 if core else 1) * less), self.wire * (1 - less / (1 if core else 2)))
         whole, inside = self.packing.whole, self._inside(ranges)
@@ -150,18 +164,34 @@ class Elimination:
             }
             for i, s in enumerate(own)
         ]
-        sweep = _Sweep(own, scale, thin, start)
-        for cluster in self.plan.clusters:
+        shared = Shared(
+            self.stars, self._of_stars(states), types, float(shares[2]), self.wire * (1 - float(less.max()))
+        )
+        for v, cost in shared.boxes():
+            start[v][0] += cost
+        sweep = _Sweep(own, scale, shared, thin, start)
+        for number in range(len(self.plan.clusters)):
             deadline.check()
-            self._send(sweep, cluster, strips)
+            self._send(sweep, number, strips)
         pays = self.wire * (2 if core else 1) * np.array([ranges.across.low, ranges.up.low]) * strips
         value, chosen, kinds = self._ends(sweep, pays, less)
         end = int(kinds[self.plan.roots[0]])
-        gains = pays * [bool(end & ACROSS), bool(end & UP)] - self._trace(sweep, chosen, kinds)
+        lower, apart = self._trace(sweep, chosen, kinds)
+        wire = shared.wire(chosen)
+        lower[int(np.argmax(less))] += shared.share * self.wire * wire
+        gains = np.append(pays * [bool(end & ACROSS), bool(end & UP)] - lower, shared.tick * wire - apart)
         x, y = np.array([(s.x[c], s.y[c]) for s, c in zip(own, chosen.tolist(), strict=True)]).T
         loads = self.packing.loads(x, y, ranges) * inside, self.packing.loads(x, y, whole)
         slope = np.concatenate(loads).sum(axis=1) - 1
-        return Relaxed(value - float(multipliers[:ROWS].sum()), np.append(slope, gains / self.discount))
+        value -= float(multipliers[:ROWS].sum()) + shared.constant
+        return Relaxed(value, np.append(slope, gains / self.discount))
+
+    def _of_stars(self, states: list[States]) -> list[StarCosts]:
+        """The costs of all stars for these states, as long as the next states are the same ones."""
+        if self._star_costs[0] is not states:
+            width, height, types = self.problem.width, self.problem.height, self.problem.types.tolist()
+            self._star_costs = states, [star_costs(star, types, states, width, height) for star in self.stars]
+        return self._star_costs[1]
 
     def _whole(self, ranges: Ranges) -> bool:
         """Whether the ranges leave the fabric as it is."""
@@ -185,12 +215,13 @@ class Elimination:
             value += best
         return value, chosen, kinds
 
-    def _send(self, sweep: _Sweep, cluster: Cluster, strips: bool) -> None:
+    def _send(self, sweep: _Sweep, number: int, strips: bool) -> None:
         """Eliminate the members of a cluster but its root."""
+        cluster, less = self.plan.clusters[number], sweep.stars.share if number in self._starred else 0.0
         root = cluster.members[-1]
         sent = {}
-        for kind, options in _options(cluster.shape, strips).items():
-            if (part := self._message(sweep, cluster, options)) is not None:
+        for kind, options in _options(cluster.shape, strips, less > 0).items():
+            if (part := self._message(sweep, cluster, options, 1 - less)) is not None:
                 sent[kind] = part
         before, after = sweep.values[root], dict[int, FloatArray]()
         for kind, table in before.items():
@@ -201,8 +232,9 @@ class Elimination:
         sweep.before.append(before)
         sweep.sent.append(sent)
 
-    def _message(self, sweep: _Sweep, cluster: Cluster, options: list[Option]) -> _Sent | None:
-        """The best of the options for every state of the root; None if their tables are missing."""
+    def _message(self, sweep: _Sweep, cluster: Cluster, options: list[Option], share: float) -> _Sent | None:
+        """The best of the options for every state of the root, with a share of the parts (not of what links add); None
+        if their tables are missing."""
         *others, root = cluster.members
         own = [sweep.own[v] for v in others]
         start = np.cumsum([0] + [len(s.x) for s in own])
@@ -223,9 +255,9 @@ class Elimination:
             ends = sweep.thin[np.array(cluster.links)[cases.link]]
             constants = 4.0 * np.where(cases.link >= 0, ends, 0)
             shape = (
-                sweep.scale.parts(cases.coefficients, cluster.looped),
+                share * sweep.scale.parts(cases.coefficients, cluster.looped),
                 cases.chosen,
-                sweep.scale.parts(cases.root, cluster.looped),
+                share * sweep.scale.parts(cases.root, cluster.looped),
                 constants,
             )
             added, picks = message((values, *boxes, start), top, shape, masks, count)
@@ -236,9 +268,12 @@ class Elimination:
                 best.added[better], best.picks[better], best.option[better] = added[better], picks[better], number
         return best
 
-    def _trace(self, sweep: _Sweep, chosen: IntArray, kinds: IntArray) -> FloatArray:
-        """Fill in the states that give the value, from the roots. Returns [2] by how much a discount of 1 lowers it."""
-        lower = np.zeros(2)
+    def _trace(self, sweep: _Sweep, chosen: IntArray, kinds: IntArray) -> tuple[FloatArray, float]:
+        """Fill in the states that give the value, from the roots.
+
+        Returns [2] by how much a discount of 1 lowers it, and what the edges of stars cost one by one.
+        """
+        lower, apart = np.zeros(2), 0.0
         for number in range(len(self.plan.clusters) - 1, -1, -1):
             *others, root = self.plan.clusters[number].members
             sent, before, s = sweep.sent[number], sweep.before[number], chosen[root]
@@ -249,9 +284,14 @@ class Elimination:
             for j, v in enumerate(others):
                 chosen[v] = pick = part.picks[s, j]
                 kinds[v] = min((k for k in allowed[j] if k in sweep.values[v]), key=lambda k: sweep.values[v][k][pick])
-            case = part.picks[s, -1]
-            lower += self._discounted(sweep, self.plan.clusters[number], cases, int(case), chosen)
-        return lower + self._loose(sweep, chosen)
+            cluster, case = self.plan.clusters[number], int(part.picks[s, -1])
+            taken = self._discounted(sweep, cluster, cases, case, chosen)
+            if number in self._starred:
+                taken *= 1 - sweep.stars.share
+                sides = np.array([(sweep.own[v].x[chosen[v]], sweep.own[v].y[chosen[v]]) for v in cluster.members])
+                apart += float((sweep.scale.parts(cases.full[case], cluster.looped) * sides).sum())
+            lower += taken
+        return lower + self._loose(sweep, chosen), apart
 
     def _loose(self, sweep: _Sweep, chosen: IntArray) -> FloatArray:
         """[2] ticks of edges outside the clusters that a discount of 1 takes away."""
@@ -276,11 +316,14 @@ class Elimination:
         return taken
 
 
-def _options(shape: Shape, strips: bool) -> dict[int, list[Option]]:
-    """By the kind of what is sent: the cases and the kinds of the members' tables."""
+def _options(shape: Shape, strips: bool, mixed_parts: bool) -> dict[int, list[Option]]:
+    """By the kind of what is sent: the cases and the kinds of the members' tables; ``mixed_parts``: with parts in both
+    directions, whatever the case."""
     count = shape.every.chosen.shape[1]
     if not strips:
         return {0: [(shape.every, [(0,)] * count)]}
+    if mixed_parts:
+        return {BOTH: [(shape.every, [ANY] * count)]}
     mixed: list[Option] = [(shape.both, [ANY] * count)] if shape.both else []
     for j in range(count):
         for cases, some in ((shape.across, SOME_UP), (shape.up, SOME_ACROSS)):
