@@ -6,7 +6,8 @@
 
 make and read: read, generate, from_edges, from_networkx, from_pandas, read_solution, load
 solve and judge: solve, bound, check, explain, adopt; each has a help of its own: help(chipmap.solve)
-what comes back: Result, Certificate, Adoption, Violation, Bound, Infeasibility, Explanation, Archive, TraceEvent
+what comes back: Result, Certificate, Prediction, Adoption, Violation, Bound, Infeasibility, Explanation, Archive,
+  TraceEvent
 errors: ChipmapError, InputError, SolverUnavailableError, ContradictionError
 """
 
@@ -38,7 +39,7 @@ if "chipmap" in (_os.path.basename("".join(_sys.argv[:1])), *(_sys.orig_argv if 
             _signal.signal(_signal.SIGINT, _interrupted)
 
 from chipmap.archive import Archive as Archive
-from chipmap.certificate import Certificate as Certificate, Violation as Violation
+from chipmap.certificate import Certificate as Certificate, Prediction as Prediction, Violation as Violation
 from chipmap.deadline import Stop as Stop
 from chipmap.explain import explain as explain
 from chipmap.explanation import (

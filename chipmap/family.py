@@ -242,6 +242,7 @@ class Family:
     ``called``        what people call the objective, and what operations are placed on, where it has a name of its own
     ``rounding``      (instance, objective, terms) -> ticks of the objective that are due to rounding up at most; 0
                       where these are less than a thousandth of 10⁴ or more
+    ``predict``       (instance, solution) -> Prediction or None: by a measured profile, beside the objective
     ================  =================================================================================================
     """
 
@@ -294,6 +295,7 @@ class Family:
     in_force: str = ""
     units: str = ""
     rounding: str = ""
+    predict: str = ""
     called: Mapping[Literal["objective", "place"], str] = field(default_factory=dict)
     older: tuple[str, ...] = ()
 

@@ -183,7 +183,14 @@ def check(
     family = family_of(instance)
     solution = solution_of(solution, family, instance)
     found = checker(family, load_oracle(oracle, family))(instance, solution)
-    return found.told_in(family.units_of(instance))
+    return with_prediction(found, family, instance, solution).told_in(family.units_of(instance))
+
+
+def with_prediction(certificate: Certificate, family: Family, instance: Record, solution: Record) -> Certificate:
+    """A valid solution's certificate with what a profile of the machine predicts, where the family has one."""
+    if not family.predict or not certificate.feasible:
+        return certificate
+    return certificate.replace(prediction=resolve(family.predict)(instance, solution))
 
 
 def disagreements(result: Result, instance: Record, certificate: Certificate | None) -> list[str]:
@@ -260,6 +267,8 @@ def result_of(run: Run, family: Family, chosen: Method, termination: Termination
         notes = (*notes, coarse)
     if run.best is not None and (spread := spread_note(run.best.certificate, family, run.instance)) is not None:
         notes = (*notes, spread)
+    best = run.best
+    certificate = None if best is None else with_prediction(best.certificate, family, run.instance, best.solution)
     run.timings["total"] = round(run.seconds, 6)
     return Result(
         instance=str(getattr(run.instance, "name", "")),
@@ -275,7 +284,7 @@ def result_of(run: Run, family: Family, chosen: Method, termination: Termination
         claimed_objective=run.best.claimed if run.best else None,
         incumbent_source=run.best.source if run.best else "",
         solution=solution_json(run.best.solution) if run.best else None,
-        certificate=run.best.certificate if run.best else None,
+        certificate=certificate,
         bounds=tuple(run.bounds),
         infeasibility=tuple(run.infeasibility),
         termination=_agreeing(termination, status),

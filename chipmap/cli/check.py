@@ -59,7 +59,7 @@ def natural_certificate(certificate: Certificate, instance: Record) -> dict[str,
     import msgspec
 
     from chipmap.family import family_of
-    from chipmap.report.rows import in_units, term_units
+    from chipmap.report.rows import in_units, predicted_row, term_units
 
     family = family_of(instance)
     units = family.units_of(instance)
@@ -75,6 +75,7 @@ def natural_certificate(certificate: Certificate, instance: Record) -> dict[str,
         "figures": certificate.figures,
         "headline": certificate.headline,
         "oracle": certificate.oracle,
+        "prediction": predicted_row(certificate, units),
         "violations": msgspec.to_builtins(certificate.violations),
         "instance_hash": certificate.instance_hash,
         "solution_hash": certificate.solution_hash,
@@ -101,6 +102,7 @@ def certificate_text(shown: dict[str, Any], title: str) -> str:
         facts += [(name, number(value)) for name, value in shown["figures"].items()]
         facts += [(name, shown[key]) for name, key in (("memory grade", "grade"), ("oracle", "oracle")) if shown[key]]
         text += columns(facts)
+    text += f"  {shown['prediction']['text']}\n" if shown["prediction"] else ""
     text += columns((item["label"], item["where"], item["message"]) for item in violations[:SHOWN])
     if len(violations) > SHOWN:
         text += f"  and {len(violations) - SHOWN} more (--format json prints all)\n"

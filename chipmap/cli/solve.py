@@ -140,8 +140,8 @@ def _solved(
     if args.format == "json":
         print(json.dumps(shown, allow_nan=False), flush=True)
     beside, impossible = standing(result)
-    headline = [result.certificate.headline] if result.certificate is not None and result.certificate.headline else []
-    say(*(f"{result.instance}: {line}" for line in (*remarks(result), *beside, *headline)))
+    told = (result.certificate.headline, result.certificate.outlook) if result.certificate is not None else ()
+    say(*(f"{result.instance}: {line}" for line in (*remarks(result), *beside, *filter(None, told))))
     kept = (not args.plot or _plot(instance, result, args.plot)) and kept
     code = 4 if impossible else exit_code(result)
     return shown, code if kept else max(1, code)

@@ -17,6 +17,7 @@ FAMILY = Family(
     solution="chipmap.instances.dataflow:DataflowSolution",
     check="chipmap.validation.dataflow.checker:check",
     candidates="chipmap.validation.dataflow.candidates:candidates",
+    predict="chipmap.validation.dataflow.prediction:predict",
     tick="1 ps",
     unit="s",
     unit_per_tick=1e-12,

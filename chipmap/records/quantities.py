@@ -29,15 +29,16 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:,.7g}"
 
 
-def smaller(value: float | None, name: str) -> tuple[int, str]:
-    """(n, unit): ``value`` of unit ``name`` is ``value · 1000 ** n`` of that unit, where it is no longer below 0.001.
+def smaller(value: float | None, name: str, least: float = _SMALL) -> tuple[int, str]:
+    """(n, unit): ``value`` of unit ``name`` is ``value · 1000 ** n`` of that unit, where it is no longer below 1; only
+    values below ``least`` get another unit.
 
     >>> smaller(1.5e-05, "ms"), smaller(4e-8, "J·s"), smaller(3.0, "ms"), smaller(1e-9, "chips")
     ((2, 'ns'), (3, 'nJ·s'), (0, 'ms'), (0, 'chips'))
     """
     written = name.replace("\N{GREEK SMALL LETTER MU}", "u").replace("\N{MICRO SIGN}", "u")
     base = next((one for one in _SCALED if written.removesuffix(one) in _PREFIXES and written.endswith(one)), None)
-    if base is None or not value or abs(value) >= _SMALL:
+    if base is None or not value or abs(value) >= least:
         return 0, name
     first = place = _PREFIXES.index(written.removesuffix(base))
     while abs(value) * 1000.0 ** (place - first) < 1 and place + 1 < len(_PREFIXES):

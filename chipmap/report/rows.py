@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
+from chipmap.certificate import Certificate
 from chipmap.family import get_family
 from chipmap.known.compare import compared, told
 from chipmap.records import Unit, Units
@@ -53,13 +56,22 @@ def term_units(terms: Mapping[str, Any], units: Units) -> dict[str, str]:
     return {name: units.of(name).name for name in terms}
 
 
+def predicted_row(certificate: Certificate | None, units: Units) -> dict[str, Any] | None:
+    """What a profile predicts, its objective in natural units, with all of it as ``text``; None where none applies."""
+    if certificate is None or certificate.prediction is None:
+        return None
+    shown = msgspec.structs.asdict(certificate.prediction)
+    return {**in_units(shown, units), "text": certificate.outlook}
+
+
 def row(result: Result) -> dict[str, Any]:
     """The result in the unit that ``unit`` names; ``gap`` is a share, None where a side is missing;
     ``measured`` the cost by the user's evaluator, in its unit.
 
     ``terms`` are the objective's parts in ``term_units``, ``feasible`` is the checker's word (False where there is no
     solution), and ``figures`` holds the sources of objective and bound, why the run stopped, and the certificate's own
-    figures. ``best_known`` and ``best_known_bound`` are the registry's (:mod:`chipmap.known`), None where it has none;
+    figures. ``prediction`` is what a profile of the machine says (None: none applies). ``best_known`` and
+    ``best_known_bound`` are the registry's (:mod:`chipmap.known`), None where it has none;
     ``above_best_known`` is how much worse the objective is, as a share. ``registered``: whether it holds the instance.
     ``progress`` says how fast the run came near: seconds to gaps of 5%, 1% and 0.1%, and the primal integral.
     """
@@ -80,6 +92,7 @@ def row(result: Result) -> dict[str, Any]:
         "term_units": term_units(terms, units),
         "feasible": certificate is not None and certificate.feasible,
         "figures": _figures(result),
+        "prediction": predicted_row(certificate, units),
         "failure": result.failure,
         "changes": list(result.changes),
         "registered": beside is not None,

@@ -20,7 +20,7 @@ _COLUMNS = ("instance", "method", "status", "objective", "bound", "unit", "gap",
 _NUMBERS = frozenset({"objective", "bound", "gap", "measured", "seconds", "above known"})
 #: Columns of text are narrowed to so many characters.
 _LEAST = 12
-_NESTED = ("terms", "figures", "progress")
+_NESTED = ("terms", "figures", "prediction", "progress")
 
 
 def cells(row: Row) -> dict[str, str]:
@@ -166,7 +166,7 @@ def _flat(row: Row) -> Row:
         if name == "term_units":
             flat.update({f"{name}.{key}": unit for key, unit in value.items()})
         elif name in _NESTED:
-            flat.update({f"{name}.{key}": inner for key, inner in value.items()})
+            flat.update({f"{name}.{key}": inner for key, inner in (value or {}).items()})
         elif isinstance(value, list):
             flat[name] = "; ".join(map(str, value))
         else:

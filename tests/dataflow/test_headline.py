@@ -75,7 +75,7 @@ def test_images_are_not_tokens() -> None:
 
     result = solve("dataflow/resnet50-8", None, isolate=False)
     assert result.certificate is not None
-    assert result.certificate.headline.endswith(" images/s by the data sheet, an upper limit")
+    assert result.certificate.headline.endswith(" images/s by the data sheet, an upper limit of speed")
     assert not {"tokens_per_s", "ttft_us"} & set(result.certificate.figures)
     assert "latency_us" in result.certificate.figures
 
@@ -90,4 +90,4 @@ def test_steps_of_gpt(step: str, name: str) -> None:
     assert fetched == ([2 * 2048 * 256] * 2 if step == "decode" else [])
     result = solve(instance, None, isolate=False)
     assert result.certificate is not None and result.certificate.headline.startswith(name)
-    assert result.certificate.headline.endswith(" tokens/s by the data sheet, an upper limit")
+    assert result.certificate.headline.endswith(" tokens/s by the data sheet, an upper limit of speed")

@@ -18,9 +18,11 @@ from chipmap.explaining.dataflow.solved import solve, without_bubble
 from chipmap.explaining.dataflow.statements import BATCH, otherwise, time_of
 from chipmap.explaining.driver import Explaining, Solved, above, explainer, outcome
 from chipmap.explanation import Change, Difference, Statement
+from chipmap.family import get_family
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.records.quantities import share
 from chipmap.run import Run
+from chipmap.validation.dataflow.prediction import predict
 
 #: Times the instance's own seconds to its proof that a change gets if there is so much.
 PATIENCE = 3.0
@@ -73,7 +75,15 @@ class _Work(Explaining[DataflowTrial]):
         rates = f" ({certificate.headline})" if certificate.headline else ""
         text = f"The {self.batch} of {self.instance.task.batch:,} takes {time_of(objective)}{rates}, {proof}"
         self.say("verdict", text, ps=objective, bound_ps=least)
+        self._predicted(own, certificate)
         self.said += statements.mapping(self.instance, own, certificate)
+
+    def _predicted(self, own: DataflowSolution, certificate: Certificate) -> None:
+        """What a profile of the machine says of the mapping, where one applies."""
+        found = predict(self.instance, own)
+        if found is not None and certificate.objective:
+            text = found.told_in(get_family("dataflow").units_of(self.instance)).told(certificate.objective)
+            self.say("prediction", text[0].upper() + text[1:], ps=found.objective)
 
     def attempt(self, trial: DataflowTrial, left: int) -> None:
         """Solve a changed instance, from the best mapping; ``left`` changes are to be tried, this one among them."""

@@ -44,10 +44,17 @@ def _tiles(result: Result, unit: Unit) -> Table:
     detail = f"{why}: {result.termination.detail}" if result.termination.detail else why
     return [
         ("Objective", with_unit(result.objective, unit), by),
+        *_predicted(result),
         ("Lower bound", with_unit(result.bound, unit), f"by {lower.source}" if lower else ""),
         ("Gap", percent(result.gap), "(objective - bound) / objective"),
         ("Seconds", f"{result.seconds:,.2f}", detail),
     ]
+
+
+def _predicted(result: Result) -> Table:
+    """What a profile of the machine predicts; nothing where none applies."""
+    found = result.certificate.prediction if result.certificate else None
+    return [] if found is None else [("Predicted", f"about {found.amount}", f"by {found.profile}, in no bound")]
 
 
 def with_unit(ticks: int | None, unit: Unit) -> str:
@@ -98,6 +105,8 @@ def _certificate(result: Result, family: Family) -> Table:
     lines: Table = [("verdict", "valid" if certificate.feasible else "refused")]
     if certificate.headline:
         lines.append(("headline", certificate.headline))
+    if certificate.outlook:
+        lines.append(("prediction", certificate.outlook.removeprefix("predicted: ")))
     for name, ticks in certificate.terms.items():
         lines.append((f"{name}: {family.terms.get(name, name)}", with_unit(ticks, units_of(result).of(name))))
     lines += [(name.replace("_", " "), number(figure)) for name, figure in certificate.figures.items()]
