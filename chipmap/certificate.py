@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Callable
+from typing import Any, Self
 
 from chipmap.records import InTicks, Record, Units, counted, html_row
 from chipmap.records.quantities import number, smaller
@@ -119,3 +120,27 @@ class Certificate(InTicks, frozen=True, kw_only=True):
         cells = {"verdict": self._verdict(), "objective": self._amount(), "figures": self.headline}
         cells |= {"prediction": self.outlook} if self.outlook else {}
         return html_row({**cells, "violations": "; ".join(one.message for one in self.violations[:5])})
+
+
+def with_prediction(
+    certificate: Certificate,
+    instance: Any,
+    solution: Any,
+    predict: Callable[[Any], Any],
+    check: Callable[[Any, Any], Certificate],
+) -> Certificate:
+    """A valid solution's certificate with what a profile of the machine predicts: ``check`` judges the same solution
+    on the profiled machine.
+
+    ``predict``: (instance) -> the profiled ``instance`` with ``facts``, which are the prediction's other fields, or why
+    there is none, in words that the headline then says ("": nothing to say).
+    """
+    found = predict(instance) if certificate.feasible else ""
+    if isinstance(found, str):
+        said = certificate.headline and found
+        return certificate.replace(headline=f"{certificate.headline}; {found}") if said else certificate
+    judged = check(found.instance, solution)
+    if judged.objective is None:
+        return certificate
+    headline = judged.headline.partition(" predicted")[0]
+    return certificate.replace(prediction=Prediction(objective=judged.objective, headline=headline, **found.facts))

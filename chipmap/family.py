@@ -242,7 +242,7 @@ class Family:
     ``called``        what people call the objective, and what operations are placed on, where it has a name of its own
     ``rounding``      (instance, objective, terms) -> ticks of the objective that are due to rounding up at most; 0
                       where these are less than a thousandth of 10⁴ or more
-    ``predict``       (instance, solution) -> Prediction or None: by a measured profile, beside the objective
+    ``predict``       (instance) -> what :func:`chipmap.certificate.with_prediction` takes: it by a measured profile
     ================  =================================================================================================
     """
 

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, NamedTuple, Unpack
 
 import msgspec
 
-from chipmap.certificate import Certificate
+from chipmap.certificate import Certificate, with_prediction
 from chipmap.evaluator import CALLS, Evaluator, load_evaluator
 from chipmap.family import Family, Method, family_of, resolve
 from chipmap.inputs.pinning import GivenPins, pinned
@@ -183,14 +183,14 @@ def check(
     family = family_of(instance)
     solution = solution_of(solution, family, instance)
     found = checker(family, load_oracle(oracle, family))(instance, solution)
-    return with_prediction(found, family, instance, solution).told_in(family.units_of(instance))
+    return _foretold(found, family, instance, solution).told_in(family.units_of(instance))
 
 
-def with_prediction(certificate: Certificate, family: Family, instance: Record, solution: Record) -> Certificate:
-    """A valid solution's certificate with what a profile of the machine predicts, where the family has one."""
-    if not family.predict or not certificate.feasible:
+def _foretold(certificate: Certificate, family: Family, instance: Record, solution: Record) -> Certificate:
+    """A certificate with what a profile of the machine predicts, where the family has such."""
+    if not family.predict:
         return certificate
-    return certificate.replace(prediction=resolve(family.predict)(instance, solution))
+    return with_prediction(certificate, instance, solution, resolve(family.predict), resolve(family.check))
 
 
 def disagreements(result: Result, instance: Record, certificate: Certificate | None) -> list[str]:
@@ -268,7 +268,7 @@ def result_of(run: Run, family: Family, chosen: Method, termination: Termination
     if run.best is not None and (spread := spread_note(run.best.certificate, family, run.instance)) is not None:
         notes = (*notes, spread)
     best = run.best
-    certificate = None if best is None else with_prediction(best.certificate, family, run.instance, best.solution)
+    certificate = None if best is None else _foretold(best.certificate, family, run.instance, best.solution)
     run.timings["total"] = round(run.seconds, 6)
     return Result(
         instance=str(getattr(run.instance, "name", "")),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from chipmap.certificate import Certificate
+from chipmap.certificate import Certificate, with_prediction
 from chipmap.explaining.dataflow import statements
 from chipmap.explaining.dataflow.changes import DataflowTrial, changes
 from chipmap.explaining.dataflow.difference import difference
@@ -20,9 +20,9 @@ from chipmap.explaining.driver import Explaining, Solved, above, explainer, outc
 from chipmap.explanation import Change, Difference, Statement
 from chipmap.family import get_family
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.predicting import predicted
 from chipmap.records.quantities import share
 from chipmap.run import Run
-from chipmap.validation.dataflow.prediction import predict
 
 #: Times the instance's own seconds to its proof that a change gets if there is so much.
 PATIENCE = 3.0
@@ -80,10 +80,10 @@ class _Work(Explaining[DataflowTrial]):
 
     def _predicted(self, own: DataflowSolution, certificate: Certificate) -> None:
         """What a profile of the machine says of the mapping, where one applies."""
-        found = predict(self.instance, own)
-        if found is not None and certificate.objective:
-            text = found.told_in(get_family("dataflow").units_of(self.instance)).told(certificate.objective)
-            self.say("prediction", text[0].upper() + text[1:], ps=found.objective)
+        told = with_prediction(certificate, self.instance, own, predicted, self.check)
+        if told.prediction is not None:
+            text = told.told_in(get_family("dataflow").units_of(self.instance)).outlook
+            self.say("prediction", text[0].upper() + text[1:], ps=told.prediction.objective)
 
     def attempt(self, trial: DataflowTrial, left: int) -> None:
         """Solve a changed instance, from the best mapping; ``left`` changes are to be tried, this one among them."""

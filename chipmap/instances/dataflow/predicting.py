@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from chipmap.instances.dataflow.equipping import utilisation
 from chipmap.instances.dataflow.formats import BITS, Format
-from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.instance import DataflowInstance, Task
 from chipmap.instances.dataflow.machines import MACHINES
 from chipmap.instances.dataflow.profiles import ENDINGS, PROFILED
 from chipmap.instances.dataflow.system import System
@@ -17,8 +17,6 @@ from chipmap.records import InputError, kept, listed
 
 #: Most forward kernels of a layer in the rows that profiles are fitted to or judged by: engines fuse the others.
 FUSED_KERNELS = 11
-#: From this ``task.utilisation`` on a data sheet's time is a limit; a lower one was measured somewhere.
-USUAL = 0.9
 _TENSORRT = (
     "https://github.com/NVIDIA/TensorRT-LLM/blob/77d24b5fa178f11ed7fafdd9833b7245e075f721/docs/source/performance.md"
 )
@@ -67,12 +65,19 @@ class Predicted(NamedTuple):
     judged: Judged
     beyond: str
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The fields of :class:`chipmap.certificate.Prediction` that no time is needed for."""
+        engine, _, _, *errors, source = self.judged
+        named = dict(zip(("rows", "median_error", "worst_error"), errors, strict=True))
+        return {"profile": self.profile, "fitted_to": engine, "beyond": self.beyond, "source": source, **named}
+
 
 def is_limit(instance: DataflowInstance) -> bool:
     """Whether the data sheet's time of an instance is a limit: in mode ``physical`` with at least the usual
-    utilisation; mode ``dfmodel`` has the costs of a paper."""
+    utilisation, as a lower one was measured somewhere; mode ``dfmodel`` has the costs of a paper."""
     share = instance.task.utilisation
-    return instance.mode == "physical" and (share is None or share >= USUAL)
+    return instance.mode == "physical" and (share is None or share >= (Task().utilisation or 0))
 
 
 def origin(system: System) -> str:

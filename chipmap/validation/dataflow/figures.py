@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from chipmap.instances.dataflow.instance import DataflowInstance
-from chipmap.instances.dataflow.predicting import is_limit, predicted
 from chipmap.validation.dataflow import ends, facts, rates, tiles
 from chipmap.validation.dataflow.dram import in_dram
 from chipmap.validation.dataflow.mapping import Mapping
@@ -18,6 +17,8 @@ from chipmap.validation.dataflow.times import inside, steps
 
 #: Kernels whose FLOP are those of a model: products, and what states its FLOP itself.
 PRODUCTS = ("gemm", "opaque")
+#: The share of the peak of instances that name none.
+USUAL = 0.9
 
 
 def hop(mapping: Mapping) -> int:
@@ -57,21 +58,17 @@ def figures_of(mapping: Mapping, objective: int, terms: dict[str, int]) -> dict[
 def headline(instance: DataflowInstance, figures: dict[str, float]) -> str:
     """The figures that the purpose is about, in a line; of a machine with measured costs the data sheet's limit too.
 
-    Of any other machine they are such a limit (:func:`~chipmap.instances.dataflow.predicting.is_limit`). If it has a
-    profile that doesn't apply, the line says why.
+    Of any other machine they are such a limit, but in mode ``dfmodel``, whose costs are those of a paper, and with a
+    utilisation below :data:`USUAL`, which was measured somewhere.
     """
-    said = measures(instance, figures)
+    said, share = _headline(instance, figures), instance.task.utilisation
     if said and "limit_us" in figures:
         return f"{said} predicted (limit by the data sheet: {_said(figures['limit_us'] / 1000)} ms for the batch)"
-    if not said or not is_limit(instance):
-        return said
-    found = predicted(instance)
-    why = f"; {found}" if isinstance(found, str) and found else ""
-    return f"{said} by the data sheet, an upper limit of speed{why}"
+    sheet = instance.mode == "physical" and (share is None or share >= USUAL)
+    return f"{said} by the data sheet, an upper limit of speed" if said and sheet else said
 
 
-def measures(instance: DataflowInstance, figures: dict[str, float]) -> str:
-    """The figures that the purpose is about, in words: latency and rate, or shares of the peak."""
+def _headline(instance: DataflowInstance, figures: dict[str, float]) -> str:
     rate = f"{_said(figures['samples_per_s'])} {instance.workload.counted}/s"
     if "mfu" in figures:
         if not any(one.phase == "backward" for one in instance.workload.kernels):
