@@ -13,6 +13,7 @@ from chipmap.heuristics.multimodel.windows.any_windows import AnyWindows, ratios
 from chipmap.instances.multimodel import MultiInstance
 from chipmap.instances.multimodel.instance import Chiplet, Layer, Model, Module, Task
 from chipmap.instances.multimodel.problem import multi_problem
+from tests.lanes import of_all
 from tests.multimodel.enumeration import combinations, schedules
 from tests.multimodel.random_instances import made, varied_instance
 
@@ -57,6 +58,27 @@ def test_lines_hold_for_all_schedules_of_pipelined_models(seed: int) -> None:
             assert value <= least
             shares.append(value / max(1.0, least))
     assert compared > 27 and sum(shares) / len(shares) > 0.9
+
+
+@pytest.mark.parametrize("seed", range(of_all(8, few=1)))
+def test_lines_hold_for_all_schedules_within_deadlines(seed: int) -> None:
+    """Deadlines of some models at 50 to 150% of the least latency: lines hold, and often lie above those without."""
+    random, compared, above = Random(100 + seed), 0, 0
+    for base in islice(instances(seed), 24):
+        fastest = int(schedules(base).time.min(initial=10**9))
+        dues = [random.choice((None, round(fastest * random.uniform(0.5, 1.5)))) for _ in base.models]
+        models = tuple(model.replace(deadline_ns=due) for model, due in zip(base.models, dues, strict=True))
+        tight = base.replace(models=models)
+        known, program, plain = schedules(tight), AnyWindows(multi_problem(tight)), AnyWindows(multi_problem(base))
+        if not len(known.time):
+            continue
+        compared += 1
+        rates = [factor * int(known.energy.min()) / max(1, int(known.time.min())) for factor in (0.0, 0.3, 1.0, 30.0)]
+        values = [program.line(rate).value for rate in rates]
+        for rate, value in zip(rates, values, strict=True):
+            assert value <= float((rate * known.time + known.energy).min())
+        above += any(value > 1.001 * plain.line(rate).value for rate, value in zip(rates, values, strict=True))
+    assert compared > 9 and above >= 1
 
 
 def even(number: int, layers: int, q: int, time: int) -> MultiInstance:

@@ -19,6 +19,9 @@ their lengths T, times S and chiplet times n · T are summed over the windows of
 - (q − 1) · S(k) <= b · (chiplet times of class k), which are at most n(k) · (lengths);
 - the chiplet times of all models and cells are at most n(k) · T1, in place of the busy times above.
 
+A model with a deadline D (C4) is done by then. So its lengths, the last one up to its own end, sum to at most D, as the
+row with its slowest segments does. The chiplet times of all models with deadlines up to D are at most n(k) · D.
+
 The least λ · T1 + T2 under these is a bound for each λ >= 0. The product T1 · T2 over the polyhedron that such lines
 leave is smallest at one of its corners, as it is concave along every edge (a quasi-concave function).
 """
@@ -27,7 +30,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 
 import numpy as np
 from scipy.optimize import OptimizeResult, linprog
@@ -63,6 +66,7 @@ class AnyWindows:
         self.units = tuple(max(1, amount) for amount in self.least)
         #: Static energy in units, per unit of time.
         self.static = static_power(problem.instance) / 1000 * self.units[0] / self.units[1]
+        self.due = [model.deadline_ns for model in problem.instance.models]
         self._rows: list[tuple[list[tuple[int, float]], float]] = []
         #: Ends of the cells of ratios by model; none where it has a single mini-batch.
         self.cells = [ratios(model.q, min(problem.chiplets, model.layers)) for model in problem.models]
@@ -117,7 +121,7 @@ class AnyWindows:
         """The rows, in units: variables x by layer and class, T1, then s of each model."""
         problem, time, energy = self.problem, *self.units
         total, first, own = self.count, 0, self.count + 1 + len(self.problem.models)
-        busy: list[list[tuple[int, float]]] = [[] for _ in self.classes]
+        busy: list[list[list[tuple[int, float]]]] = [[] for _ in self.classes]
         for m, model in enumerate(problem.models):
             slow, sums = total + 1 + m, []
             work: list[list[tuple[int, float]]] = [[] for _ in self.classes]
@@ -137,6 +141,8 @@ class AnyWindows:
             segments = min(problem.chiplets, model.layers)
             self._rows.append(([*((j, a / segments) for j, a in sums), (slow, -1.0)], -ends / segments))
             self._rows.append(([*sums, (slow, model.q - 1.0), (total, -1.0)], -ends - weights))
+            if (due := self.due[m]) is not None:
+                self._rows.append(([*sums, (slow, model.q - 1.0)], due / time - ends - weights))
             self.fixed += float(model.read_energy[0].min() + model.write_energy[-1].min()) / energy
             first += model.layers
             if len(self.cells[m]):
@@ -145,9 +151,12 @@ class AnyWindows:
             else:
                 held = work
             for row, more in zip(busy, held, strict=True):
-                row += more
+                row.append(more)
         for row, chiplets in zip(busy, self.classes, strict=True):
-            self._rows.append(([*row, (total, -float(len(chiplets)))], 0.0))
+            self._rows.append(([*chain(*row), (total, -float(len(chiplets)))], 0.0))
+            for last in sorted({due for due in self.due if due is not None}):
+                early = chain(*(own for own, due in zip(row, self.due, strict=True) if due is not None and due <= last))
+                self._rows.append(([*early], len(chiplets) * last / time))
         self._matrices()
 
     def _matrices(self) -> None:
@@ -187,6 +196,8 @@ class AnyWindows:
             lengths.append(length)
             extras.append(part)
         rows.append(([*((j, 1.0) for j in lengths), (self.count, -1.0)], 0.0))
+        if (due := self.due[m]) is not None:
+            rows.append(([(j, 1.0) for j in lengths], due / self.units[0]))
         rows.append(([(j, -1.0) for j in extras], -extra))
         slow = (self.count + 1 + m, model.q - 1.0)
         rows.append(([slow, *((j, -high) for j, high in zip(lengths, ends[1:], strict=True))], 0.0))
@@ -215,7 +226,8 @@ def bound(program: AnyWindows, lines: list[Line], rate: float) -> int:
         if (limit := problem.instance.task.latency_limit_ns) is not None:
             lines.append(program.line(program.rate_within(limit)))
             return energy_within(lines, energy, limit)
-        return max(energy, int(program.line(0.0).value)) if program.static else energy
+        alone = not program.static and all(due is None for due in program.due)
+        return energy if alone else max(energy, int(program.line(0.0).value))
     if objective == "weighted":
         lines.append(program.line(watts(problem.instance) / 1000))
         return max(problem.objective(time, energy), int(lines[-1].value))
