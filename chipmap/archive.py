@@ -160,7 +160,8 @@ def require_whole(directory: Path) -> None:
     if is_partial(directory):
         raise InputError("is the unfinished archive of a run", where, _finishing(directory))
     if not any(_is_plain(directory / name) for name in (ENVIRONMENT, "result.json", "solution.json")):
-        raise InputError("is a directory, and no archive of a run", where, "Name a file or a directory of --out.")
+        what = "is a directory, and no archive of a run" if directory.is_dir() else "there is no such archive"
+        raise InputError(what, where, "Name a file or a directory of --out.")
     if not _is_plain(directory / ENVIRONMENT):
         # a run writes nowhere but into archives: this may be a folder of the user's own
         remedy = "Run `chipmap solve --out` again, with a new directory."

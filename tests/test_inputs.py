@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from chipmap import archive
@@ -13,7 +14,7 @@ from chipmap.family import get_family
 from chipmap.inputs import settings
 from chipmap.inputs.by_name import segments
 from chipmap.inputs.graphs import from_networkx
-from chipmap.inputs.plain import solution_of
+from chipmap.inputs.plain import instance_of, solution_of
 from chipmap.inputs.reading import decode, read
 from chipmap.inputs.solutions import read_solution
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, Piece
@@ -66,6 +67,18 @@ def test_settings_of_lists() -> None:
     ):
         with pytest.raises(InputError, match=said):
             settings.apply(plain, RingInstance, [setting])
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_plain_data_with_what_is_no_number_is_refused(value: float) -> None:
+    """JSON would have null there: links without a rate, or times by the roofline."""
+    plain = msgspec.to_builtins(read("ring/tiny-skip"))
+    plain["package"]["link_bytes_per_ns"] = value
+    with pytest.raises(InputError, match=r"package\.link_bytes_per_ns: is (nan|inf)"):
+        instance_of(plain)
+    plain["package"]["link_bytes_per_ns"], plain["time_ns"] = None, [1.0, value, 1.0, 1.0, 1.0]
+    with pytest.raises(InputError, match=r"time_ns\[1\]: is (nan|inf)"):
+        instance_of(plain)
 
 
 def test_mappings_by_name_name_every_operation_once() -> None:

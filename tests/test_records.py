@@ -100,6 +100,9 @@ def test_a_missing_field_is_named() -> None:
 def test_what_is_no_number_is_refused(value: float) -> None:
     with pytest.raises(InputError):
         Package.make(hop_ns=value)
+    if value != value:  # null in JSON, which would mean that links are free
+        with pytest.raises(InputError, match="link_bytes_per_ns: is nan"):
+            Package().replace(link_bytes_per_ns=value)
     for word in (b"NaN", b"Infinity", b"1e999"):
         with pytest.raises(InputError):
             Package.from_json(b'{"hop_ns": ' + word + b"}")

@@ -21,6 +21,8 @@ GivenPins = str | Path | Mapping[str, Any] | PinFields | Sequence[str | Path | M
 #: What a column of things, or of their places, may be called.
 THINGS = ("name", "operation", "kernel", "layer")
 PLACES = ("place", "chip", "device", "chiplet", "partition")
+#: Columns that tell a place by its parts.
+COORDINATES = ("x", "y", "width", "height")
 _REMEDY = "Give a table with the columns name and place, JSON with pins, forbidden, together and apart, or a plan."
 
 
@@ -150,7 +152,7 @@ def _pairs(given: Any, where: str) -> list[tuple[str, Any]]:
     if isinstance(given, Mapping):
         return [(str(name), place) for name, place in given.items()]
     found = []
-    for one in given if isinstance(given, list | tuple) else [None]:
+    for one in given if isinstance(given, list | tuple) else [given]:
         one = msgspec.to_builtins(one) if isinstance(one, Record) else one
         one = one if isinstance(one, Mapping) else {"": one}
         key = next((name for name in THINGS if isinstance(one.get(name), str)), None)
@@ -179,6 +181,8 @@ def _in_table(data: bytes, where: str) -> PinFields:
         columns = [one.strip() for one in next(rows)]
         thing = next(columns.index(name) for name in THINGS if name in columns)
         place = next((columns.index(name) for name in PLACES if name in columns), None)
+        if place is None and not any(name in columns for name in COORDINATES):
+            raise InputError("has no column of places", f"{where}: line 1", _REMEDY)
         pins = []
         for row in rows:
             if row and len(row) < len(columns):

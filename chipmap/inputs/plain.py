@@ -11,7 +11,7 @@ import msgspec
 from chipmap.family import Family, get_family, resolve
 from chipmap.inputs.reading import checked, decode, read
 from chipmap.inputs.solutions import decode_solution, read_solution
-from chipmap.records import InputError, Record, choices
+from chipmap.records import InputError, Record, choices, refuse_nan
 from chipmap.result import Result
 
 #: An instance as users have it: a record, its JSON as a dict, a file, an archive, a shipped name.
@@ -90,6 +90,7 @@ def _listed(given: Any) -> list[Any]:
 
 
 def _json(given: Any, where: str) -> bytes:
+    refuse_nan(given, where, endless=True)
     try:
         return msgspec.json.encode(given, enc_hook=_scalar)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:

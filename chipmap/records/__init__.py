@@ -90,6 +90,25 @@ def _no_endless_number(data: bytes | str, where: str) -> None:
             raise InputError("is too large", place, f"Give a number of at most {MOST_DIGITS} digits.")
 
 
+def refuse_nan(given: Any, where: str, endless: bool = False) -> None:
+    """Refuse plain data with a number that is none (with ``endless``, or that is infinite): JSON would have null there,
+    which is something else, such as a link without a rate. Records in it aren't looked through: these are checked."""
+    left: list[tuple[str, Any]] = [("", given)]
+    while left:
+        path, value = left.pop()
+        value = value.tolist() if hasattr(value, "tolist") else value
+        if isinstance(value, float):
+            if value != value or (endless and value in (float("inf"), float("-inf"))):
+                place = ": ".join(part for part in (where, path) if part)
+                raise InputError(f"is {value}", place, "Give a finite number; leave it out, or give null, for none.")
+        elif isinstance(value, dict):
+            left += [(f"{path}.{key}" if path else str(key), inner) for key, inner in value.items()]
+        elif isinstance(value, list | tuple):
+            left += [
+                (f"{path}[{i}]", inner) for i, inner in enumerate(value) if not isinstance(inner, Record | int | str)
+            ]
+
+
 Owner = TypeVar("Owner")
 T = TypeVar("T")
 
@@ -133,6 +152,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
         Raises :class:`InputError` that names the field and what was expected.
         """
+        refuse_nan(fields, cls.__name__)
+        return cls._made(fields)
+
+    @classmethod
+    def _made(cls, fields: dict[str, Any]) -> Self:
         try:
             return cls.from_json(msgspec.json.encode(fields, enc_hook=_plain), where=cls.__name__)
         except NotImplementedError as error:
@@ -207,9 +231,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def replace(self, **changes: Any) -> Self:
         """A copy with ``changes``, checked again."""
+        refuse_nan(changes, type(self).__name__)
         fields = msgspec.to_builtins(self)
         fields.update({key: msgspec.to_builtins(value, enc_hook=_plain) for key, value in changes.items()})
-        return type(self).make(**fields)
+        return self._made(fields)
 
 
 def html_row(cells: dict[str, str]) -> str:

@@ -45,6 +45,7 @@ def test_several_files_add_up_and_nothing_is_repeated(skip: object) -> None:
         ({"forbiden": {"b": [0]}, "pins": {}}, ("no field of pins is called 'forbiden'", "forbidden")),
         ({"pins": [{"operation": "b", "chip": 0}, {"operation": "b", "chip": 1}]}, ("chip 0 and chip 1", "Leave one")),
         ({"together": ["ab", 3]}, ("Expected", "groups of names")),
+        ({"pins": 5}, ("5 names nothing", "{name: place}")),
     ],
 )
 def test_what_is_wrong_is_named(skip: object, given: dict[str, object], words: tuple[str, str]) -> None:
@@ -52,6 +53,13 @@ def test_what_is_wrong_is_named(skip: object, given: dict[str, object], words: t
     with pytest.raises(InputError) as refused:
         pinned(skip, given)  # type: ignore[arg-type]
     assert words[0] in str(refused.value) and words[1] in str(refused.value)
+
+
+def test_a_table_without_places_is_refused(skip: object, tmp_path: Path) -> None:
+    """A misspelt column isn't taken for a coordinate."""
+    (table := tmp_path / "pins.csv").write_text("name,plce\na,0\n")
+    with pytest.raises(InputError, match="line 1: has no column of places"):
+        pinned(skip, table)  # type: ignore[arg-type]
 
 
 def test_a_family_without_pins_says_which_have_them() -> None:

@@ -16,6 +16,7 @@ from chipmap.heuristics.placement.simulation.rules import decoded
 from chipmap.inputs.solutions import read_solution
 from chipmap.instances.placement import PlacementInstance, PlacementSolution, Route, System
 from chipmap.instances.placement.problem import placement_problem
+from chipmap.instances.placement.splits import named_in_table
 from chipmap.records import InputError
 from chipmap.report.placement.files import files
 from chipmap.validation.placement.checker import check
@@ -123,6 +124,14 @@ def test_python_takes_plans_as_mappings() -> None:
     for given in ({"v0": 0, "v1": 1, "v2": 1}, {"v0": "d0", "v1": "d1", "v2": "d1"}):
         certificate = judged(instance, given)
         assert certificate.feasible and "a plan of devices" in certificate.headline
+
+
+def test_a_table_may_number_devices_and_have_spaces() -> None:
+    problem = placement_problem(chain())
+    found = named_in_table(b"name, place\nv0, 0\n v1 ,1 \nv2, d1\n", "plan.csv", problem)
+    assert found == {"v0": "d0", "v1": "d1", "v2": "d1"}
+    with pytest.raises(InputError, match=r"2 is no device\n +Give 0 to 1"):
+        named_in_table(b"name,place\nv0,2\n", "plan.csv", problem)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,10 @@ import pytest
 from chipmap.cli import main
 from chipmap.explaining.front import Regions, front, matches, undominated
 from chipmap.explaining.wafer import front as work
+from chipmap.explaining.wafer.front import weightings
 from chipmap.instances.wafer import WaferInstance, WaferSolution, Weights
 from chipmap.instances.wafer.problem import wafer_problem
+from chipmap.instances.wafer.wires import MAX_TRAFFIC
 from chipmap.records import InputError
 from chipmap.report.front import draw, text
 from chipmap.run import SolveOptions
@@ -77,6 +79,14 @@ def test_by_weights_every_point_is_a_floorplan_and_none_lies_below_a_plane(monke
         assert not point.proved or point.amounts in every
     for ticks, bound in found.planes:
         assert bound <= min(sum(t * a for t, a in zip(ticks, known, strict=True)) for known in every)
+
+
+def test_no_weights_are_larger_than_an_instance_may_have() -> None:
+    one = cases.instance(TWO[0]).replace(weights=EVERY)
+    heavy = one.replace(traffic=[MAX_TRAFFIC // 50] * len(one.edges))
+    assert max(weights.wire for weights in weightings(one)) > 50
+    for weights in weightings(heavy):
+        heavy.replace(weights=weights).check()
 
 
 def test_regions_hold_exactly_what_no_point_matches() -> None:

@@ -22,6 +22,7 @@ from chipmap.family import family_of, resolve
 from chipmap.formulations.wafer.cpsat import build
 from chipmap.instances.wafer.instance import MAX_ARGUMENT, WaferInstance, WaferSolution, Weights
 from chipmap.instances.wafer.problem import TICKS, wafer_problem
+from chipmap.instances.wafer.wires import MAX_TRAFFIC
 from chipmap.methods.model_solve import Limits, solve_within
 from chipmap.methods.wafer.chain import auto
 from chipmap.methods.wafer.models import small
@@ -112,9 +113,7 @@ class _Work:
 
     def by_weights(self, solves: int) -> None:
         """Solves for so many weights, the instance's own first."""
-        every = (
-            list(islice(weightings(self.instance.weights), solves)) if len(self.axes) > 1 else [self.instance.weights]
-        )
+        every = list(islice(weightings(self.instance), solves)) if len(self.axes) > 1 else [self.instance.weights]
         for number, weights in enumerate(every):
             if not self.run.keep_going():
                 return
@@ -140,8 +139,12 @@ class _Work:
         return Point(amounts, solution, proved, 0.0 if proved else gap)
 
 
-def weightings(weights: Weights) -> Iterator[Weights]:
-    """Weights with time and with adapters made heavier and lighter, by growing factors, the given ones first."""
+def weightings(instance: WaferInstance) -> Iterator[Weights]:
+    """Weights with time and with adapters made heavier and lighter, by growing factors, the given ones first; none so
+    large that the traffic of an edge times the weight of wires is beyond what an instance may have."""
+    weights, most = instance.weights, MAX_ARGUMENT
+    if any(instance.traffic):
+        most = MAX_TRAFFIC // max(instance.traffic)
     yield weights
     for power in range(1, POWERS + 1):
         factor = FACTOR**power
@@ -150,7 +153,9 @@ def weightings(weights: Weights) -> Iterator[Weights]:
         if weights.adapter and weights.wire:
             every += [weights.replace(adapter=weights.adapter * factor), weights.replace(
                 time=weights.time * factor, wire=weights.wire * factor)]  # fmt: skip
-        yield from (one for one in every if one != weights and max(one.time, one.wire, one.adapter) <= MAX_ARGUMENT)
+        for one in every:
+            if one != weights and max(one.time, one.adapter) <= MAX_ARGUMENT and one.wire <= most:
+                yield one
 
 
 def front(instance: WaferInstance, options: SolveOptions, solves: int, told: Told) -> Front:

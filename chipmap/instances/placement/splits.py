@@ -31,8 +31,8 @@ from chipmap.instances.placement.problem import PlacementProblem, placement_prob
 from chipmap.records import InputError, choices, csv_text
 
 CPU = "cpu"
-#: An accelerator as torch names it.
-_INDEXED = re.compile(r"(?:cuda|xpu|npu|hpu|mlu):(\d{1,9})")
+#: An accelerator as torch names it, or its number as a table has it.
+_INDEXED = re.compile(r"(?:(?:cuda|xpu|npu|hpu|mlu):)?([0-9]{1,9})")
 _REMEDY = "Give a device map, a split with fpgas and cpus, or a placement-solution/1."
 #: Columns of a table with the operation, and with its device; the first ones are written.
 _NAMES, _PLACES = ("operation", "name"), ("device", "place")
@@ -91,10 +91,11 @@ def named_in_table(data: bytes, where: str, problem: PlacementProblem) -> dict[s
             raise InputError(f"has {len(row)} cells", here, remedy)
         if what is not None and row[what] != "operation":
             continue
-        name = row[name_at] if row[name_at] in known else row[name_at].removeprefix("'")  # before what looks a formula
+        name, place = row[name_at], row[place_at].strip()
+        name = name if name in known else name.strip().removeprefix("'")  # before what looks a formula
         if name not in known:
             raise InputError(f"no operation is called {name!r}", here, choices(name, problem.names, "There are"))
-        if found.setdefault(name, row[place_at]) != row[place_at]:
+        if found.setdefault(name, place) != place:
             raise InputError(f"operation {name!r} is on {found[name]!r} already", here, "Name it once.")
     return _grouped(problem, {name: _device(device, f"{where}: {name!r}", problem) for name, device in found.items()})
 
