@@ -35,8 +35,9 @@ LEAST, SHORT, GROWTH = 0.15, 1e-3, 0.3
 FINER = 0.25
 #: Rates of the tables' weighted sums, as shares of T2 / T1.
 RATES = (0.3, 1.0, 3.0)
-#: A weight is not tried again when one so near has been; at most so many weights for tables of cells up to FINE.
-CLOSE, MOST_WEIGHTS, FINE = 0.05, 6, 0.02
+#: A weight is not tried again when one so near has been; at most so many weights. There are no more where
+#: the last two raised the bound by less than this share of the cells' width; finer cells gain about a third of it.
+CLOSE, MOST_WEIGHTS, LITTLE = 0.05, 6, 0.1
 #: How near bound and program come: a share of them, for coarse cells this share of the cells' width.
 NEAR_CELLS = 0.05
 #: A bound is told when it is better by this share.
@@ -64,7 +65,8 @@ class ColumnBound:
         self.prices: dict[float, Prices] = {}
         self.points: list[tuple[float, float]] = []
         self.windows: list[Column] = []
-        self.near, self.fine, self.entries = NEAR, True, 0
+        #: Width of the tables' cells, how near bound and program come, entries of all tables.
+        self.width, self.near, self.entries = 0.0, NEAR, 0
         #: What whole sequences of windows prove beside the lines, in ticks.
         self.floor = 0
         #: Seconds of the last tables, and of the columns over them.
@@ -116,7 +118,7 @@ class ColumnBound:
             t, e = corner(self.lines, *self.least)
             rate = max(1.0, e) / max(1.0, t) if tried else ratio
         near = any(abs(rate - one) <= CLOSE * one for one in tried)
-        return None if near or len(tried) >= (MOST_WEIGHTS if self.fine else 1 + (objective == "energy")) else rate
+        return None if near or len(tried) >= MOST_WEIGHTS else rate
 
     def _slope(self, ratio: float) -> float:
         """The slope of T2 over T1 between the points on both sides of the limit on T1."""
@@ -169,7 +171,7 @@ class ColumnBound:
         tables = [build(self.problem, m, self.paths, edges, rates, deadline, coarse) for m in models]
         self.entries = sum(len(table.energy) for table in tables)
         self.spent = time.monotonic() - started, 0.0
-        self.near, self.fine = max(NEAR, ratio * NEAR_CELLS), ratio <= FINE
+        self.width, self.near = ratio, max(NEAR, ratio * NEAR_CELLS)
         layers = [model.layers for model in self.problem.models]
         tables = [shared_cells(self.problem, m, table, edges) for m, table in enumerate(tables)]
         static = 0.0 if latency else self.problem.power / 1000  # without energies there is none
@@ -181,10 +183,13 @@ class ColumnBound:
         best, started = self.run.upper, time.monotonic()
         self._known_windows(program)
         program.again(self.windows, self.ratio)
-        tried: list[float] = []
+        tried, values = list[float](), list[int]()
         while (rate := self.rate(tried)) is not None:
             tried.append(rate)
             self._line(program, rate, best)
+            values.append(self.value())
+            if len(values) > 2 and values[-1] < values[-3] * (1 + LITTLE * self.width):
+                break
         self.tell(best, last=True)
         cells, self.spent = program.pricing.cells, (self.spent[0], time.monotonic() - started)
         what = f"{cells} cells, {self.entries} entries, {program.rounds} rounds, {len(tried)} weights"

@@ -1,19 +1,20 @@
 """Links of the chain that prove: columns over windows (:mod:`chipmap.heuristics.multimodel.columns.column_generation`).
 
-Tables of coarse cells come first, finer ones where time allows. For each, lines rate · T1 + T2 >= value are sought
-where they matter. For EDP that is the corner in which the product is smallest, for energy within a limit on latency
-that limit; other objectives have one weight.
+Tables of few signatures and wide cells come first, which take little time. How long they take says which finer ones fit
+the time that is left. For each, lines rate · T1 + T2 >= value are sought where they matter. For EDP that is the corner
+in which the product is smallest, for energy within a limit on latency that limit; other objectives have one weight.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf, prod
+from math import prod
+from typing import NamedTuple
 
 from chipmap.deadline import Stop, Unready
 from chipmap.heuristics.multimodel.columns.column_generation import WindowColumns
 from chipmap.heuristics.multimodel.columns.pricing import Pricing
-from chipmap.heuristics.multimodel.tables.counts import Counts, module_counts
+from chipmap.heuristics.multimodel.tables.counts import Counts, all_counts
 from chipmap.heuristics.multimodel.tables.paths import Paths, module_paths
 from chipmap.heuristics.multimodel.windows.boundaries import improve
 from chipmap.heuristics.multimodel.windows.counted import over
@@ -23,15 +24,20 @@ from chipmap.methods.chain import Turn
 from chipmap.methods.multimodel.column_bound import ColumnBound
 from chipmap.methods.multimodel.whole_windows import sequences
 
-#: Widths of the bottlenecks' cells as shares of the windows' time, round by round.
-RATIOS = (0.05, 0.02, 0.01, 0.005)
-#: Signatures above which numbers of chiplets come first, if they are so many times fewer.
+#: Widths of the bottlenecks' cells as shares of the windows' time, round by round, and widths between them.
+RATIOS = (0.2, 0.05, 0.02, 0.01, 0.005)
+WIDTHS = (0.2, 0.16, 0.126, 0.1, 0.08, 0.063, 0.05, 0.04, 0.032, 0.025, 0.02, 0.016, 0.0126, 0.01, 0.008, 0.0063, 0.005)
+#: The width that deterministic runs begin with. Wider cells lead to no whole sequences of windows.
+COARSE = 0.05
+#: Tables of more signatures or nodes come after smaller ones, which have at least so many times fewer.
 MANY, FEWER = 100, 2
-#: Share of the time that their second tables may take; the tables of paths lead to schedules, too.
-SECOND = 0.4
-#: Tables of paths take at least so many times as long for a signature as tables of numbers for a node (0.52 and 0.79 on
-#: two random instances). The coarse ones are to take at most this share of the time that is left.
-TABLES, PATHS = 0.5, 0.5
+#: Nodes whose tables take as long as what tables take beside their nodes.
+BESIDE = 20
+#: What a bound loses by cells, as a share of their width, and by each kind of table that would be finer. The next step
+#: is one of least loss, and loses at most so much of what the last one does.
+CELLS, KIND, LESS = 0.33, 0.0125, 0.95
+#: It takes this share of the time that is left, or if none is so short, all of it.
+HALF = 0.5
 #: Sums above which boundaries don't move by numbers of chiplets: about a second for each model's turn.
 MOST_SUMS = 5e8
 #: Most entries of all tables.
@@ -55,57 +61,84 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
         # with static energy, T1 counts beside the other energies: a sum without watts of its own
         task = task.replace(objective="weighted", watts=0.0)
         problem = replace(problem, instance=problem.instance.replace(task=task))
-    paths = module_paths(problem) or module_counts(problem)
-    if paths is None:
+    kinds = kinds_of_tables(problem)
+    if not kinds:
         run.note("search", "columns over windows: not for times of 2^53 ns")
         return
-    bound, proved, begin = ColumnBound(problem, turn, paths), inf, 0
-    if (nodes := _first_counts(problem, paths)) is not None:
-        bound.paths, most = nodes, SECOND * turn.deadline.seconds
-        program, coarse = _round(bound, 0, inf, search), bound.spent[0]
-        begin = 1
-        if not run.options.deterministic and _fits(bound, 1, most):
-            program, begin = _round(bound, 1, inf, search), 2
-        likely = TABLES * coarse * paths.signatures / nodes.signatures  # seconds of the coarse tables of paths
-        if run.options.deterministic or likely <= PATHS * turn.deadline.seconds:
-            bound.paths, bound.entries, proved, begin = paths, 0, RATIOS[begin - 1], 0
-    for k in range(begin, len(RATIOS)):
-        if not _fits(bound, k, turn.deadline.seconds):
-            break
-        program = _round(bound, k, proved, search)
+    bound, at = ColumnBound(problem, turn, kinds[0]), None
+    step: Step | None = Step(0, COARSE if run.options.deterministic else RATIOS[0])
+    while step is not None:
+        bound.paths = kinds[step.kind]
+        program = _round(bound, step.ratio, at is None or at.kind < step.kind, search)
+        at, step = step, _next(bound, kinds, step)
     if search:
         boundaries(problem, turn, bound.paths, program.pricing, turn.deadline.seconds, last=True)
 
 
-def _round(bound: ColumnBound, k: int, proved: float, search: bool) -> WindowColumns:
-    """The tables of round k, schedules from them, and what they prove unless cells of width ``proved`` have."""
-    problem, turn, ratio = bound.problem, bound.turn, RATIOS[k]
+class Step(NamedTuple):
+    """Tables of this kind, with cells of this width."""
+
+    kind: int
+    ratio: float
+
+
+def kinds_of_tables(problem: MultiProblem) -> list[Paths | Counts]:
+    """Numbers of chiplets and paths, from few signatures to many: small ones come before those of MANY."""
+    paths, found = module_paths(problem), list[Paths | Counts]()
+    for one in (*([] if paths is None else [paths]), *all_counts(problem)):
+        if not found or (found[0].signatures > MANY and FEWER * one.signatures < found[0].signatures):
+            found.insert(0, one)
+    return found
+
+
+def _round(bound: ColumnBound, ratio: float, first: bool, search: bool) -> WindowColumns:
+    """Tables of this width, schedules from them, and what they prove; ``first`` of their kind?"""
+    problem, turn = bound.problem, bound.turn
     program = bound.stage(ratio)
-    if k == 0 and search:  # schedules first, so that the proofs may leave more out
+    if first and search:  # schedules first, so that the proofs may leave more out
         boundaries(problem, turn, bound.paths, program.pricing, AFTER * bound.spent[0])
-    if ratio < proved:
-        bound.prove(program)
-    if k > 0 and ratio < proved:
+    bound.prove(program)
+    if ratio < COARSE:
         sequences(bound, program, search)
-    if k > 0 and search:
+    if not first and search:
         boundaries(problem, turn, bound.paths, program.pricing, AFTER * sum(bound.spent))
     return program
 
 
-def _fits(bound: ColumnBound, k: int, seconds: float) -> bool:
-    """Whether round k's tables are likely to fit the memory, and ``seconds`` with the columns over them, or with as
-    many seconds for columns: if these are cut short, they still prove something."""
-    more = RATIOS[k - 1] / RATIOS[k] if k else 1.0
-    if k == 0 or bound.entries * more > MOST_ENTRIES:
-        return k == 0
-    tables, columns_then = bound.spent[0] * more, bound.spent[1]
-    return k < 2 if bound.run.options.deterministic else tables + min(tables, columns_then) <= seconds
+def _next(bound: ColumnBound, kinds: list[Paths | Counts], at: Step) -> Step | None:
+    """The step of least loss that is likely to fit the time that is left, and the memory."""
+    finest, last = next((ratio for ratio in RATIOS if ratio < LESS * at.ratio), RATIOS[-1]), len(kinds) - 1
+    if bound.run.options.deterministic:
+        if at.kind < last:
+            return Step(last, COARSE)
+        finer = Step(last, finest)
+        return finer if at.ratio == COARSE and _entries(bound, kinds, at, finer) <= MOST_ENTRIES else None
+    steps = [Step(k, ratio) for k in range(at.kind, last + 1) for ratio in WIDTHS if ratio >= finest]
+    loss = {step: CELLS * step.ratio + KIND * (last - step.kind) for step in [at, *steps]}
+    for share in (HALF, 1.0):
+        fitting = [
+            step
+            for step in steps
+            if loss[step] <= LESS * loss[at]
+            and _entries(bound, kinds, at, step) <= MOST_ENTRIES
+            and _seconds(bound, kinds, at, step) <= share * bound.turn.deadline.seconds
+        ]
+        if fitting:
+            return min(fitting, key=lambda step: loss[step])
+    return None
 
 
-def _first_counts(problem: MultiProblem, paths: Paths | Counts) -> Counts | None:
-    """Numbers of chiplets, whose tables come before those of ``paths`` where they are much smaller; else None."""
-    nodes = module_counts(problem) if isinstance(paths, Paths) and paths.signatures > MANY else None
-    return nodes if nodes is not None and FEWER * nodes.signatures < paths.signatures else None
+def _entries(bound: ColumnBound, kinds: list[Paths | Counts], at: Step, step: Step) -> float:
+    """How many entries a step's tables are likely to have, by those of the last one."""
+    return bound.entries * kinds[step.kind].signatures / kinds[at.kind].signatures * at.ratio / step.ratio
+
+
+def _seconds(bound: ColumnBound, kinds: list[Paths | Counts], at: Step, step: Step) -> float:
+    """How long a step is likely to take, with the columns or as many seconds for columns as for tables: if these are
+    cut short, they still prove something."""
+    nodes = (kinds[step.kind].signatures + BESIDE) / (kinds[at.kind].signatures + BESIDE)
+    tables, columns_then = bound.spent[0] * nodes * at.ratio / step.ratio, bound.spent[1]
+    return tables + min(tables, columns_then)
 
 
 def _sums(problem: MultiProblem, counts: Counts, pricing: Pricing) -> float:

@@ -11,9 +11,9 @@ its paths are millions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import combinations, product
 from math import prod
 from typing import NamedTuple
 
@@ -87,18 +87,42 @@ class Counts:
 
 
 def module_counts(problem: MultiProblem) -> Counts | None:
-    """The nodes of the module, by types where these are few, by classes, or without a difference; None where times are
-    too long for exact sums."""
+    """The first of :func:`all_counts`; None where times are too long for exact sums."""
+    return next(all_counts(problem), None)
+
+
+def all_counts(problem: MultiProblem) -> Iterator[Counts]:
+    """The nodes of the module from many to few: by types where these are few, by classes, then with the two groups in
+    one that cost most alike, to the end. None where times are too long for exact sums."""
     if problem.most_time >= 2**53:
-        return None
+        return
     kinds = [chiplet.kind for chiplet in problem.instance.module.chiplets]
     names = sorted(set(kinds))
     types, classes = types_of(problem), np.array([names.index(kind) for kind in kinds], dtype=np.int64)
-    for of, most in ((types, MOST_OF_TYPES), (classes, MOST_NODES)):
-        numbers = np.bincount(of)
-        if len(numbers) * prod(int(number) + 1 for number in numbers) <= most:
-            return _counts(problem, of)
-    return _counts(problem, np.zeros_like(types))
+    if _nodes(types) <= MOST_OF_TYPES:
+        yield _counts(problem, types)
+    while True:
+        if _nodes(classes) <= MOST_NODES or classes.max() == 0:
+            yield _counts(problem, classes)
+        if classes.max() == 0:
+            return
+        classes = _merged(problem, classes)
+
+
+def _nodes(of: IntArray) -> int:
+    """At least the number of nodes of these groups."""
+    numbers = np.bincount(of)
+    return len(numbers) * prod(int(number) + 1 for number in numbers)
+
+
+def _merged(problem: MultiProblem, of: IntArray) -> IntArray:
+    """The groups with two of them in one: those whose layers' least times and energies differ least."""
+    rows = []
+    for k in range(int(of.max()) + 1):
+        least = [a[:, of == k].min(axis=1) for model in problem.models for a in (model.time, model.run_energy)]
+        rows.append(np.log(np.maximum(1.0, np.concatenate(least))))
+    a, b = min(combinations(range(len(rows)), 2), key=lambda pair: float(np.abs(rows[pair[0]] - rows[pair[1]]).sum()))
+    return np.where(of == b, a, np.where(of > b, of - 1, of))
 
 
 def _counts(problem: MultiProblem, of: IntArray) -> Counts:
