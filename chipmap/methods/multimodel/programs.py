@@ -36,8 +36,9 @@ BESIDE = 20
 #: What a bound loses by cells, as a share of their width, and by each kind of table that would be finer. The next step
 #: is one of least loss, and loses at most so much of what the last one does.
 CELLS, KIND, LESS = 0.33, 0.0125, 0.95
-#: It takes this share of the time that is left, or if none is so short, all of it.
-HALF = 0.5
+#: It takes at most this share of the time that is left, or if none is so short, all of it. Columns begin with the
+#: prices of the last step, and are expected to take this share of its seconds.
+MOST_TIME, AGAIN = 0.75, 0.5
 #: Sums above which boundaries don't move by numbers of chiplets: about a second for each model's turn.
 MOST_SUMS = 5e8
 #: Most entries of all tables.
@@ -85,7 +86,8 @@ class Step(NamedTuple):
 def kinds_of_tables(problem: MultiProblem) -> list[Paths | Counts]:
     """Numbers of chiplets and paths, from few signatures to many: small ones come before those of MANY."""
     paths, found = module_paths(problem), list[Paths | Counts]()
-    for one in (*([] if paths is None else [paths]), *all_counts(problem)):
+    tables: list[Paths | Counts] = [*([] if paths is None else [paths]), *all_counts(problem)]
+    for one in tables:
         if not found or (found[0].signatures > MANY and FEWER * one.signatures < found[0].signatures):
             found.insert(0, one)
     return found
@@ -115,7 +117,7 @@ def _next(bound: ColumnBound, kinds: list[Paths | Counts], at: Step) -> Step | N
         return finer if at.ratio == COARSE and _entries(bound, kinds, at, finer) <= MOST_ENTRIES else None
     steps = [Step(k, ratio) for k in range(at.kind, last + 1) for ratio in WIDTHS if ratio >= finest]
     loss = {step: CELLS * step.ratio + KIND * (last - step.kind) for step in [at, *steps]}
-    for share in (HALF, 1.0):
+    for share in (MOST_TIME, 1.0):
         fitting = [
             step
             for step in steps
@@ -137,8 +139,8 @@ def _seconds(bound: ColumnBound, kinds: list[Paths | Counts], at: Step, step: St
     """How long a step is likely to take, with the columns or as many seconds for columns as for tables: if these are
     cut short, they still prove something."""
     nodes = (kinds[step.kind].signatures + BESIDE) / (kinds[at.kind].signatures + BESIDE)
-    tables, columns_then = bound.spent[0] * nodes * at.ratio / step.ratio, bound.spent[1]
-    return tables + min(tables, columns_then)
+    tables = bound.spent[0] * nodes * at.ratio / step.ratio
+    return tables + min(tables, AGAIN * bound.spent[1])
 
 
 def _sums(problem: MultiProblem, counts: Counts, pricing: Pricing) -> float:
