@@ -8,6 +8,7 @@ from functools import partial
 from chipmap.cli.common import add_format, add_instance, add_pin, pin, put, read_instance, say, titled
 from chipmap.cli.parsing import Once, seconds, whole
 from chipmap.family import family_of
+from chipmap.process.signals import Interrupts
 
 #: Seconds when ``--time-limit`` is silent, and solves for several weights where ``--solves`` is.
 TIME_LIMIT, SOLVES = 60.0, 9
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the points; 0, 2 if the instance is infeasible, 3 if nothing was found."""
+    """Print the points; 0, 2 if the instance is infeasible, 3 if nothing was found, or the interrupt's code."""
     from chipmap.cli.progress import compile_first
     from chipmap.explaining.front import front
     from chipmap.report.canvas import check_suffix
@@ -48,10 +49,13 @@ def run(args: argparse.Namespace) -> int:
     if family_of(instance).front:
         compile_first(family_of(instance), quiet=args.quiet)
     told = (lambda _: None) if args.quiet else (lambda words: say(f"  {words}"))
-    found = front(instance, SolveOptions(time_limit=args.time_limit), args.solves, told)
-    title = titled(getattr(instance, "name", ""), args.set)
-    put(args.format, found.natural(), partial(lambda one, _: text(one, title), found))
-    if args.out and found.points:
-        draw(found, args.out, title)
-        say(f"wrote {args.out}")
-    return 0 if found.points else 2 if found.complete else 3
+    with Interrupts() as interrupts:
+        found = front(instance, SolveOptions(time_limit=args.time_limit), args.solves, told)
+        if interrupts.signal is not None:
+            say("chipmap: interrupted: what was found so far follows")
+        title = titled(getattr(instance, "name", ""), args.set)
+        put(args.format, found.natural(), partial(lambda one, _: text(one, title), found))
+        if args.out and found.points:
+            draw(found, args.out, title)
+            say(f"wrote {args.out}")
+        return interrupts.exit_code or (0 if found.points else 2 if found.complete else 3)

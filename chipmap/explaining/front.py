@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from chipmap.deadline import Deadline
 from chipmap.family import family_of, resolve
+from chipmap.process.signals import Interrupts
 from chipmap.records import InputError, Record
 from chipmap.run import SolveOptions
 
@@ -131,7 +133,8 @@ def front(
 ) -> Front:
     """The front of ``instance`` within the time limit; where it isn't found exactly, by so many ``solves``.
 
-    ``told`` hears of each step. Raises :class:`InputError` for a family that has none.
+    ``told`` hears of each step. Ctrl-C ends it with the points so far. Raises :class:`InputError` for a family that has
+    none.
     """
     family = family_of(instance)
     if not family.front:
@@ -143,5 +146,7 @@ def front(
         raise InputError(f"is {solves}", "--solves", "Give 1 or more.")
     if options.deterministic:
         raise InputError("a front follows the clock", "--deterministic", "Leave it out.")
-    found: Front = resolve(family.front)(instance, options, solves, told or (lambda _: None))
+    with Interrupts(guest=True) as interrupts:
+        outer = Deadline(ended=lambda: "interrupted" if interrupts.signal is not None else None)
+        found: Front = resolve(family.front)(instance, options, solves, told or (lambda _: None), outer)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from random import Random
 
@@ -15,9 +16,10 @@ from chipmap.explaining.wafer.front import weightings
 from chipmap.instances.wafer import WaferInstance, WaferSolution, Weights
 from chipmap.instances.wafer.problem import wafer_problem
 from chipmap.instances.wafer.wires import MAX_TRAFFIC
+from chipmap.methods.wafer import chain
 from chipmap.records import InputError
 from chipmap.report.front import draw, text
-from chipmap.run import SolveOptions
+from chipmap.run import Run, SolveOptions
 from tests.lanes import of_all
 from tests.wafer import cases, tiny
 
@@ -120,6 +122,38 @@ def test_weights_and_instances_without_a_front(tmp_path: Path, capsys: pytest.Ca
     assert nothing.complete and not nothing.points and "no solution" in text(nothing, "tiny")
     with pytest.raises(InputError, match="has no point"):
         draw(nothing, tmp_path / "front.svg", "tiny")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "term"])
+def test_an_interrupt_keeps_the_points_so_far(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int, code: int
+) -> None:
+    solves = list[int]()
+
+    def auto(instance: WaferInstance, run: Run) -> None:
+        """One floorplan, and the signal."""
+        chain.auto(instance, run)
+        solves.append(1)
+        signal.raise_signal(number)
+
+    monkeypatch.setattr(work, "small", lambda _: False)
+    monkeypatch.setattr(work, "auto", auto)
+    assert main(["front", "wafer/tiny-adapters", "--time-limit", "1h"]) == code and len(solves) == 1
+    told = capsys.readouterr()
+    assert "interrupted" in told.err and "there may be more points" in told.out
+
+
+def test_a_second_interrupt_keeps_the_points_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = cases.instance(TWO[0]).replace(weights=EVERY)
+
+    def twice(words: str) -> None:
+        """Press Ctrl-C twice before the second solve."""
+        for _ in range(2 if "(2 of" in words else 0):
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(work, "small", lambda _: False)
+    found = front(one, SolveOptions(time_limit=600.0), told=twice)
+    assert found.points and len(found.planes) == 1
 
 
 def test_the_command_prints_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

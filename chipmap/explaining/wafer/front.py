@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from chipmap.certificate import Certificate
-from chipmap.deadline import Stop
+from chipmap.deadline import Deadline, Stop
 from chipmap.explaining.front import Amounts, Axis, Front, Point, Regions, undominated
 from chipmap.family import family_of, resolve
 from chipmap.formulations.wafer.cpsat import build
@@ -50,13 +50,13 @@ def axes_of(instance: WaferInstance) -> tuple[Axis, ...]:
 class _Work:
     """One front in progress: ``found`` are the floorplans that the checker accepted, with their amounts."""
 
-    def __init__(self, instance: WaferInstance, options: SolveOptions, told: Told) -> None:
+    def __init__(self, instance: WaferInstance, options: SolveOptions, told: Told, outer: Deadline) -> None:
         self.instance, self.told, self.axes = instance, told, axes_of(instance)
         if not self.axes:
             raise InputError("all weights are 0", "weights", "Give time, wire or adapters a weight.")
         self.judge: Callable[[Any, Any], Certificate] = resolve(family_of(instance).check)
         self.found: list[tuple[Amounts, WaferSolution]] = []
-        self.run = Run(instance, options.replace(warm_start=None), self.check)
+        self.run = Run(instance, options.replace(warm_start=None), self.check, outer=outer)
         self.complete = False
         self.proved: set[Amounts] = set()
         self.planes: list[tuple[Amounts, int]] = []
@@ -158,13 +158,17 @@ def weightings(instance: WaferInstance) -> Iterator[Weights]:
                 yield one
 
 
-def front(instance: WaferInstance, options: SolveOptions, solves: int, told: Told) -> Front:
-    """The front: exact on a small fabric where half of the time is enough, else by weights."""
-    work = _Work(instance, options, told)
-    if small(wafer_problem(instance)):
-        told("the exact front, region by region")
-        work.exact()
-    if not work.complete:
-        work.by_weights(solves)
+def front(instance: WaferInstance, options: SolveOptions, solves: int, told: Told, outer: Deadline) -> Front:
+    """The front: exact on a small fabric where half of the time is enough, else by weights.
+
+    Where ``outer`` ends it, or Ctrl-C a second time, what was found stays.
+    """
+    work = _Work(instance, options, told, outer)
+    with suppress(KeyboardInterrupt):
+        if small(wafer_problem(instance)):
+            told("the exact front, region by region")
+            work.exact()
+        if not work.complete:
+            work.by_weights(solves)
     points = tuple(work.point(amounts, solution) for amounts, solution in work.found)
     return Front(instance, work.axes, points, work.complete, tuple(work.planes))
