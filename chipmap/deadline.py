@@ -51,6 +51,7 @@ class Deadline:
     """Work must end at ``until``, or as soon as ``ended()`` names another reason.
 
     Whoever asks after the moment is told so, and ``passed()`` is called: what follows depends on the machine's speed.
+    ``part``: the share of the whole limit that it is, whatever the clock has left (:meth:`share`).
     Where it is ``patient``, shares of it are seconds of the processor (:meth:`share`). ``processor``: the thread whose
     work must end when it has had so many of them (:func:`time.thread_time`).
     """
@@ -60,6 +61,7 @@ class Deadline:
     passed: Callable[[], None] = lambda: None
     patient: bool = False
     processor: tuple[int, float] | None = None
+    part: float = 1.0
 
     @classmethod
     def after(cls, seconds: float | None) -> Deadline:
@@ -98,11 +100,11 @@ class Deadline:
         Where it is patient: once this thread has had so many seconds of the processor. On a busy machine that takes
         longer, but at most twice the part by the clock, and at most half of what the part leaves to others.
         """
-        left = self.seconds
+        left, whole = self.seconds, replace(self, part=self.part * part)
         if not self.patient or left == float("inf"):
-            return self.within(part * left)
+            return whole.within(part * left)
         spent = time.thread_time() + part * left
-        longest = self.within(min(2 * part, (1 + part) / 2) * left)
+        longest = whole.within(min(2 * part, (1 + part) / 2) * left)
         return replace(longest, processor=(threading.get_ident(), spent))
 
     def within(self, seconds: float) -> Deadline:

@@ -124,13 +124,17 @@ class Run:
         own = float("inf") if limit is None else self.started + limit
         return Deadline(min(own, self.outer.until), self._ended, self._passed)
 
-    def inner(self, instance: Record, seconds: float, **options: Any) -> Run:
-        """A run on another instance within ``seconds`` of this one's time (infinite: all of it), with its checker.
+    def inner(self, instance: Record, deadline: Deadline | None = None, **options: Any) -> Run:
+        """A run on another instance within ``deadline`` (this one's by default), with its checker.
 
-        The time limit of a deterministic run, which stands for work, doesn't depend on what the clock has left.
+        The time limit of a deterministic run, which stands for work, doesn't depend on what the clock has left: a part
+        of it has its share of the whole (:attr:`~chipmap.deadline.Deadline.part`).
         """
-        own = self.options.time_limit
-        limit = min(seconds, self.deadline.seconds if self.clocked or own is None else own)
+        own, until = self.options.time_limit, deadline or self.deadline
+        if self.options.deterministic:
+            limit = float("inf") if own is None else until.part * own
+        else:
+            limit = min(until.seconds, self.deadline.seconds)
         changed = self.options.replace(time_limit=None if limit == float("inf") else limit, warm_start=None, **options)
         changed = changed.replace(evaluator=None, evaluations=None)
         return Run(instance, changed, self.check, outer=self.deadline, used=self.used)

@@ -59,10 +59,10 @@ def test_a_runs_deadline_is_its_time_limit() -> None:
 
 def test_an_inner_run_ends_with_the_run_around_it() -> None:
     run = new_run(time_limit=50.0)
-    inner = run.inner(Answer(value=1), 1000.0, gap=0.5)
+    inner = run.inner(Answer(value=1), Deadline.after(1000.0), gap=0.5)
     assert inner.options.gap == 0.5 and inner.remaining <= 50.0
-    assert 5.0 < run.inner(Answer(value=1), 10.0).remaining <= 10.0
-    assert new_run().inner(Answer(value=1), NEVER).options.time_limit is None
+    assert 5.0 < run.inner(Answer(value=1), run.deadline.within(10.0)).remaining <= 10.0
+    assert new_run().inner(Answer(value=1)).options.time_limit is None
     assert inner.keep_going()
     run.interrupted = True
     assert not inner.keep_going()
@@ -72,7 +72,7 @@ def test_an_inner_run_ends_with_the_run_around_it() -> None:
 
 def test_an_inner_run_ends_when_the_gap_of_the_run_around_it_is_closed() -> None:
     run = new_run()
-    inner = run.inner(Answer(value=1), NEVER)
+    inner = run.inner(Answer(value=1))
     run.bound(7, "b")
     assert inner.keep_going()
     run.solution(Answer(value=7), "s")
@@ -114,7 +114,7 @@ def test_whoever_hears_that_time_is_up_lets_the_run_know() -> None:
 
 def test_a_run_within_a_run_lets_it_know() -> None:
     run = new_run(time_limit=50.0)
-    inner = run.inner(Answer(value=1), 0.0)
+    inner = run.inner(Answer(value=1), Deadline.after(0.0))
     assert not run.timed
     assert not inner.keep_going()
     assert inner.timed and run.timed and run.keep_going()

@@ -120,7 +120,7 @@ def test_a_refused_solution_takes_no_call() -> None:
 
 def test_an_inner_run_measures_nothing() -> None:
     run = measuring(evaluator="a:b", evaluations=7)
-    inner = run.inner(INSTANCE, 10.0)
+    inner = run.inner(INSTANCE)
     assert inner.evaluator is None and (inner.options.evaluator, inner.options.evaluations) == (None, None)
     inner.solution(Answer(value=5), "x")
     inner.bounds.append(Bound(value=5, source="b"))

@@ -158,14 +158,19 @@ def test_a_run_stops_at_the_deadline_and_when_interrupted() -> None:
     assert new_run().remaining == float("inf")
 
 
-@pytest.mark.parametrize(("deterministic", "expected"), [(True, 60.0), (False, 20.0)])
-def test_a_part_of_a_deterministic_run_has_its_time_whatever_the_clock_has_left(
+@pytest.mark.parametrize(("deterministic", "expected"), [(True, 40.0), (False, 8.0)])
+def test_a_part_of_a_deterministic_run_has_its_share_whatever_the_clock_has_left(
     deterministic: bool, expected: float
 ) -> None:
     run = new_run(time_limit=100.0, deterministic=deterministic)
     run.started -= 80.0
-    inner = run.inner(Answer(value=0), 60.0)
-    assert inner.options.time_limit == pytest.approx(expected, abs=15.0)
+    turn = run.deadline.share(0.8).share(0.5)
+    inner = run.inner(Answer(value=0), turn)
+    assert inner.options.time_limit == pytest.approx(expected, abs=5.0)
+    if deterministic:
+        again = inner.inner(Answer(value=0), inner.deadline.share(0.5)).options
+        assert (inner.options.time_limit, again.time_limit) == (40.0, 20.0)
+        assert run.inner(Answer(value=0)).options.time_limit == 100.0
     assert inner.deadline.seconds <= 20.0
 
 

@@ -71,7 +71,7 @@ def improve(run: Run, search: Search[N], deadline: Deadline, tally: Tally, most:
 
 def proposed(run: Run, instance: Any, method: Callable[[Any, Run], object], source: str, **options: Any) -> Any | None:
     """What ``method`` finds in a run of its own, with other ``options``: a proposal, which the run takes in as well."""
-    inner = run.inner(instance, run.deadline.seconds, **options)
+    inner = run.inner(instance, **options)
     method(instance, inner)
     if inner.best is None:
         return None

@@ -171,7 +171,7 @@ def start_from_file(run: Run, family: Family) -> None:
 def _start_from_hint(run: Run, family: Family, name: str, hint: Any) -> None:
     """Complete a start that a file says in part, by the plain code of first mappings, which is told."""
     said = f"the warm start {name} says {hint.covered}"
-    inner = run.inner(hint.pinned, run.remaining)
+    inner = run.inner(hint.pinned)
     if family.first:
         with uncompiled(), suppress(Stop):
             resolve(family.first)(hint.pinned, inner)

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from chipmap.deadline import Deadline
+from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.multimodel.annealing.moves import anneal
 from chipmap.heuristics.multimodel.annealing.search import SHARES, Annealing, segments
 from chipmap.heuristics.multimodel.baselines import whole_models
@@ -20,6 +20,10 @@ from chipmap.heuristics.multimodel.windows.any_windows import AnyWindows, Line, 
 from chipmap.instances.multimodel import MultiInstance
 from chipmap.instances.multimodel.generators import random_instance, scenario
 from chipmap.instances.multimodel.problem import multi_problem, placed, schedule, terms
+from chipmap.methods.chain import Turn
+from chipmap.methods.model_solve import Limits
+from chipmap.methods.multimodel import chain
+from chipmap.run import Run, SolveOptions
 from chipmap.validation.brute_force import brute_force, count
 from chipmap.validation.multimodel.candidates import candidates
 from chipmap.validation.multimodel.checker import check
@@ -214,3 +218,23 @@ def test_full_chiplets_on_a_large_instance() -> None:
     assert start is not None and check(limited, schedule(problem, start)).feasible
     for windows in Annealing(problem, start, 0).run(20_000, Deadline()):
         assert check(limited, schedule(problem, windows)).feasible
+
+
+@pytest.mark.parametrize(("deterministic", "left"), [(True, 100.0), (False, 20.0)])
+def test_a_weight_of_the_mip_has_its_work_whatever_the_clock_has_left(
+    monkeypatch: pytest.MonkeyPatch, deterministic: bool, left: float
+) -> None:
+    asked = list[Limits]()
+
+    def solved(run: Run, model: object, finds: object, start: object, limits: Limits) -> None:
+        """No solver: what it would have been given."""
+        asked.append(limits)
+        raise Stop
+
+    monkeypatch.setattr(chain, "solve_within", solved)
+    one = next(one for one in instances(1, 60) if one.task.objective == "edp")
+    run = Run(one, SolveOptions(time_limit=100.0, deterministic=deterministic), check)
+    run.started -= 80.0
+    with pytest.raises(Stop):
+        chain.model_by_mip(multi_problem(one), Turn(run, run.deadline))
+    assert asked[0].seconds == pytest.approx(chain.SLICE * left, abs=0 if deterministic else 1.0)

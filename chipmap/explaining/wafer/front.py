@@ -119,7 +119,7 @@ class _Work:
                 return
             self.told(f"weights {weights.time} : {weights.wire} : {weights.adapter} ({number + 1} of {len(every)})")
             changed = self.instance.replace(weights=weights)
-            run = self.run.inner(changed, self.run.remaining / (len(every) - number))
+            run = self.run.inner(changed, self.run.deadline.share(1 / (len(every) - number)))
             ticks = tuple(axis.ticks for axis in axes_of(changed))
             if self.found:
                 best = min(self.found, key=lambda one: sum(t * a for t, a in zip(ticks, one[0], strict=True)))

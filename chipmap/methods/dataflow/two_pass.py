@@ -85,7 +85,7 @@ def first_pass(todo: list[DegreesCase], run: Run) -> DataflowSolution | None:
 
 def _by_program(todo: list[DegreesCase], run: Run) -> Pass | None:
     """The shortest batch by ``dataflow/auto``; None where that isn't proved."""
-    inner = run.inner(todo[0].problem.instance, run.deadline.share(SHARE).seconds)
+    inner = run.inner(todo[0].problem.instance, run.deadline.share(SHARE))
     proved = auto(todo[0].problem.instance, inner).reason == "optimal"
     run.checkpoint()
     return Pass(inner.best.solution, inner.best.objective) if proved and inner.best is not None else None  # type: ignore[arg-type]

@@ -239,9 +239,7 @@ def _alone(table: Table, kind: Kind, layers: int, held: int) -> Layered:
     run, instance, samples = table.run, table.instance, table.samples
     run.checkpoint()
     alone = stage_instance(instance, kind, layers, samples, held)
-    inner = run.inner(alone, SHARE * run.deadline.seconds)
-    if not run.clocked and run.options.time_limit is not None:  # work that doesn't depend on the clock
-        inner.options = inner.options.replace(time_limit=SHARE * run.options.time_limit)
+    inner = run.inner(alone, run.deadline.share(SHARE))
     try:
         table.method(alone, inner)
     except InputError as error:

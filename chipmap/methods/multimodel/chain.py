@@ -229,7 +229,8 @@ def model_by_mip(problem: MultiProblem, turn: Turn) -> None:
         run.checkpoint()
         found = run.best.certificate.terms if run.best is not None else {"T1": least[0], "T2": least[1]}
         rate = max(1, round(1000 * factor * found["T2"] / max(1, found["T1"])))
-        seconds = None if run.remaining == float("inf") else SLICE * run.remaining
+        left = run.options.time_limit if run.options.deterministic else run.remaining
+        seconds = None if left in (None, float("inf")) else SLICE * left
         start = run.best.solution if run.best is not None else None
         model = build(problem.instance, {"rate": rate})
         outcome = solve_within(run, model, Finds("mip"), start, Limits(seconds=seconds))

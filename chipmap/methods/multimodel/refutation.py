@@ -127,7 +127,7 @@ class SingleModels:
         """A bound on model m's T1 (ns) or T2 (pJ, within T1 <= ``limit``) alone, as soon as it is above ``room``
         (``limit``, of T1) or a schedule shows that no bound is."""
         lone = self.alone(m, objective, limit if objective == "energy" else None)
-        run = turn.run.inner(lone, turn.deadline.seconds, gap=0.0)
+        run = turn.run.inner(lone, turn.deadline, gap=0.0)
         enough = limit if room is None else room
 
         def hear(_: TraceEvent, run: Run) -> None:

@@ -85,7 +85,7 @@ def first(instance: PlacementInstance, run: Run, method: Method) -> Termination:
 
 def _inner(run: Run, instance: PlacementInstance, fetched: Collection[str], share: float = 1.0) -> Run:
     """A run on the instance with these weights fetched, whose solutions are those of ``run`` too."""
-    inner = run.inner(instance, _seconds(run, share), gap=run.options.gap if share == 1.0 else 0.0)
+    inner = run.inner(instance, run.deadline.share(share), gap=run.options.gap if share == 1.0 else 0.0)
     inner.ready, inner.small, names = run.ready, run.small, tuple(fetched)
 
     def hear(event: TraceEvent, now: Run) -> None:
@@ -95,12 +95,6 @@ def _inner(run: Run, instance: PlacementInstance, fetched: Collection[str], shar
 
     inner.listener = hear
     return inner
-
-
-def _seconds(run: Run, share: float) -> float:
-    """A share of the time that is left; of the limit where the clock isn't in charge."""
-    limit = run.options.time_limit
-    return share * run.remaining if run.clocked or limit is None else share * limit
 
 
 class _Search:
@@ -160,12 +154,12 @@ class _Search:
         low, high, found = 0, PARTS, None
         while high - low > 1:
             middle = (low + high) // 2
-            inner = self.run.inner(in_part(self.instance, middle / PARTS), _seconds(self.run, 1.0))
+            inner = self.run.inner(in_part(self.instance, middle / PARTS))
             first(inner.instance, inner)  # type: ignore[arg-type]
             low, high, found = (middle, high, inner) if inner.best is not None else (low, middle, found)
         if found is None or found.best is None:
             return None
-        better = self.run.inner(found.instance, _seconds(self.run, ROUND))
+        better = self.run.inner(found.instance, self.run.deadline.share(ROUND))
         better.solution(found.best.solution, found.best.source)
         self.method(better.instance, better)  # type: ignore[arg-type]
         self.run.checkpoint()

@@ -54,7 +54,7 @@ def _search(state: RingChainState, turn: Turn, start: RingSolution, chips: int) 
         instance = packaged(state.instance, chips=chips)
     except InputError:  # a pin names a chip that would be no more
         return False
-    inner = run.inner(instance, turn.deadline.seconds)
+    inner = run.inner(instance, turn.deadline)
     inner.solution(start, "start")
     if inner.best is None:  # it needs the holes, for pins or forbidden chips
         return False
