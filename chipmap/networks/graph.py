@@ -62,9 +62,10 @@ class Operation(Record, frozen=True, kw_only=True):
     tensor has its bytes. ``moved_bytes`` are those that it reads and writes, where these aren't its operands, results
     and weights: a look-up moves rows of its table, not the table. ``loops``: its loop nest, where that is known.
     ``node``: the node of the model's file that it comes from, where that is called otherwise (a loop, say).
+    ``frozen_bytes``: those of ``weight_bytes`` that no optimiser changes: buffers, and parameters without a gradient.
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("moved_bytes", "loops", "node")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("moved_bytes", "loops", "node", "frozen_bytes")
 
     name: str
     kind: str
@@ -74,6 +75,7 @@ class Operation(Record, frozen=True, kw_only=True):
     moved_bytes: int | None = None
     loops: Loops | None = None
     node: str = ""
+    frozen_bytes: int = 0
 
     def looks_up(self, stored: int, written: int) -> bool:
         """Whether it fetches rows of the ``stored`` bytes of a table that it reads, as it writes ``written`` bytes.
@@ -139,9 +141,12 @@ class OperationGraph(Record, frozen=True, kw_only=True):
                 what = f"the name {operation.name!r} is used twice (also by operations[{seen[operation.name]}])"
                 raise InputError(what, here, "Names identify operations in mappings: make them unique.")
             seen[operation.name] = i
-            for field in ("flop", "weight_bytes", "moved_bytes"):
+            for field in ("flop", "weight_bytes", "moved_bytes", "frozen_bytes"):
                 if (getattr(operation, field) or 0) < 0:
                     raise InputError(f"{field} is {getattr(operation, field)}", here, "Sizes are 0 or more.")
+            if operation.frozen_bytes > operation.weight_bytes:
+                what = f"frozen_bytes is {operation.frozen_bytes}, more than its weight_bytes"
+                raise InputError(what, here, "They are a part of these.")
         for i, tensor in enumerate(self.tensors):
             here = f"{where}.tensors[{i}]"
             if tensor.bytes < 0:

@@ -11,7 +11,7 @@ from chipmap.instances.optimizer import Optimizer
 from chipmap.instances.placement.instance import PlacementInstance, Task
 from chipmap.instances.placement.presets import preset
 from chipmap.instances.placement.presets import system as named
-from chipmap.instances.placement.training import WORD, Recipe, training
+from chipmap.instances.placement.training import FROZEN, WORD, Recipe, training
 from chipmap.networks.importers.common import ImportedGraph
 from chipmap.records import InputError, choices
 
@@ -162,7 +162,8 @@ def _states(instance: PlacementInstance, there: set[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for state, name in instance.states.items():
         first = next((operations[v].name for v in readers[position[name]]), "") if name else ""
-        found[state] = next((one for one in (name, f"{first}/weight", first) if one in there), "")
+        part = "frozen" if name and operations[position[name]].kind in FROZEN else "weight"
+        found[state] = next((one for one in (name, f"{first}/{part}", first) if one in there), "")
     return found
 
 

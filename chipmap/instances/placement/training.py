@@ -3,7 +3,8 @@
 The rules, for the operations that the network needs, from the last one back:
 
 - A weight becomes a constant of its own (placed, with weights rule ``variable``), also if it was part of an operation.
-  Buffers, and what follows from shapes alone (positions, masks), are constants without gradient and update.
+  Buffers, frozen parameters, and what follows from shapes alone (positions, masks), are constants without gradient and
+  update; what an operation holds of them is a constant of its own (``linear/frozen``).
 - A product has one gradient operation per activation that it reads (from the gradient of its result and the other
   operands) and one per weight, each with the product's FLOP (activations that stand side by side before a weight share
   it by their bytes). Of several weights the largest is its matrix; another (a bias) sums up the result's gradient.
@@ -23,7 +24,7 @@ operands, nothing is handed on, and one sum adds up all gradients of an activati
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -41,6 +42,8 @@ PRODUCTS = words(
 )
 #: Layers of products in one operation.
 RECURRENT = words("lstm gru rnn rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell")
+#: Kinds of what is stored and no optimiser changes.
+FROZEN = words("buffer frozen")
 #: Bytes of a number; FLOP of an update per weight; state of the optimizer in weights.
 WORD, UPDATE_FLOP = 4, 10
 
@@ -165,7 +168,7 @@ class _Backward:
             for v in dict.fromkeys(tensor.readers):
                 reads[v].append(t)
         trained = _trained(graph, reads)
-        free = not trained and not any(one.weight_bytes for one in graph.operations)  # of no weight anything is known
+        free = not trained and not any(one.weight_bytes > one.frozen_bytes for one in graph.operations)
         for v in graph.topological_order():
             one, read = graph.operations[v], [s for t in reads[v] for s in sorted(self.at[t])]
             sizes = [graph.tensors[t].bytes for t in makes[v]]
@@ -178,8 +181,11 @@ class _Backward:
             if one.role == "constant" and not any(sizes):
                 self.at |= {t: set() for t in makes[v]}  # its bytes are weights of its reader
                 continue
-            if one.role == "compute" and one.weight_bytes:
-                own = draft.op(f"{one.name}/weight", "weight", [], [one.weight_bytes], role="constant")
+            if one.role == "compute" and one.frozen_bytes:
+                read += draft.op(f"{one.name}/frozen", "frozen", [], [one.frozen_bytes], role="constant")
+            if one.role == "compute" and one.weight_bytes > one.frozen_bytes:
+                changed = [one.weight_bytes - one.frozen_bytes]
+                own = draft.op(f"{one.name}/weight", "weight", [], changed, role="constant")
                 self.trained.update(own)
                 self.wanting.update(own)
                 read += own
@@ -220,13 +226,16 @@ class _Backward:
         return any(s in self.wanting for s in read) or (free and bool(read))
 
     def _extra(self, one: Operation, read: Sequence[int], sizes: Sequence[int]) -> list[int]:
-        """Bytes of what an operation makes for its gradient alone; nothing where these are results already."""
+        """Bytes of what an operation makes for its gradient alone; nothing where these are results already.
+
+        States beside a recurrent layer's result aren't what its gates keep.
+        """
         extra, word = saved.saves(one.kind).extra, self.recipe.word_bytes
-        if not extra or len(sizes) != 1:
+        if not extra or (len(sizes) != 1 and extra != "gates"):
             return []
-        (size,) = sizes
+        size = max(sizes)
         if extra == "statistics":
-            weights = [self.draft.sizes[s] for s in read if s in self.trained]
+            weights = [self.draft.sizes[s] for s in self._weights(read)]
             one_row = max(weights, default=0) // (2 if len(weights) == 1 and one.weight_bytes else 1)
             return [2 * WORD * size // one_row] if one_row else []
         return [{"mask": size // word, "places": 8 * size // word, "gates": 5 * size}[extra]]
@@ -303,7 +312,7 @@ class _Backward:
         kept = {
             "none": [],
             "all": list(reads),
-            "inputs": wanting,
+            "inputs": list(reads) if self._weights(reads) else wanting,  # of a norm: what it scales, and the scale
             "indices": [t for t in reads if t not in self.wanting],
             "factors": [t for t, often in reads.items() if often > 1 or any(s != t for s in wanting)],
         }[what.operands]
@@ -313,7 +322,7 @@ class _Backward:
     def _product(self, v: int, given: list[int], wanted: Sequence[tuple[int, int]], made: int) -> None:
         """A gradient for each operand of a product, of so many bytes, from the other operands."""
         draft, one, reads = self.draft, self.draft.operations[v], self.reads[v]
-        weights = [t for t in reads if t in self.trained]
+        weights = self._weights(reads)
         matrix = max(weights, key=lambda t: draft.sizes[t], default=None)
         beside = sum(draft.sizes[t] for t in reads if t not in weights)
         for t, size in wanted:
@@ -328,6 +337,11 @@ class _Backward:
             others = [] if bias and self.autograd else others
             (gradient,) = draft.op(f"{one.name}/gradient {t}", one.kind, [*given, *others], [size], flop)
             self.gradients.setdefault(t, []).append(gradient)
+
+    def _weights(self, read: Iterable[int]) -> list[int]:
+        """Those of these tensors that are weights, frozen ones and other constants among them."""
+        role = {t: self.draft.operations[self.draft.producers[t]].role for t in read}
+        return [t for t in role if t in self.trained or (self.autograd and role[t] == "constant")]
 
     def _update(self, t: int) -> tuple[str, str] | None:
         """The sum of a weight's gradients, in a chain, and its update; (weight, update), or None without a gradient.
@@ -357,7 +371,7 @@ def _trained(graph: OperationGraph, reads: Sequence[Sequence[int]]) -> set[int]:
         if saved.plain(one.kind) in saved.CONSTANT:
             continue  # what is drawn, or compared, is no weight
         if one.role == "constant" and not reads[v]:
-            if one.kind != "buffer" and one.kind not in FIXED:
+            if one.kind not in FROZEN and one.kind not in FIXED:
                 found.add(v)
         elif one.role in ("constant", "view") and any(graph.tensors[t].producer in found for t in reads[v]):
             found.add(v)

@@ -24,7 +24,7 @@ from chipmap.networks.importers.steps import Step as Step
 from chipmap.networks.importers.steps import Value as Value
 from chipmap.networks.importers.steps import words as words
 from chipmap.networks.importers.weights import Stored, settle
-from chipmap.records import InputError
+from chipmap.records import InputError, counted
 
 #: More floating-point operations in one operator are taken for a mistake.
 MAX_FLOP = 10**18
@@ -54,7 +54,7 @@ def imported(
     for name in program.inputs:
         building.add(Step(name, "input", (), (name,)), "input")
     for name in program.parameters:
-        kind = "buffer" if name in program.buffers else "parameter"
+        kind = "buffer" if name in program.buffers else "frozen" if name in program.frozen else "parameter"
         building.add(Step(name, kind, (), (name,), parameter=True), "constant")
     building.parameters = len(program.parameters)
     for step in with_loops(program, counting.counted(program, where)):
@@ -63,6 +63,10 @@ def imported(
     if building.shared:
         listed = ", ".join(name[:60] for name in building.shared[:10]) + (", ..." if len(building.shared) > 10 else "")
         notes = (*notes, f"parameters that several operations read: {listed}")
+    if program.frozen:
+        size = sum(program.values[name].bytes for name in program.frozen)
+        count = counted(len(program.frozen), "parameter")
+        notes = (*notes, f"frozen, as they ask for no gradient: {count} of {size:,} bytes")
     computing = [step for step, role in zip(building.steps, building.roles, strict=True) if role == "compute"]
     notes = (*notes, *counting.notes(program, computing, where), *complex_notes(program, computing))
     constant = [step for step, role in zip(building.steps, building.roles, strict=True) if role == "constant"]
@@ -156,12 +160,14 @@ class _Building:
         for name in program.outputs:
             if name not in self.makers:
                 raise InputError(f"nothing makes the output {name!r}", self.where, "Remove it, or give the operator.")
-        weights: Counter[int] = Counter()
+        weights, frozen = Counter[int](), Counter[int]()
         carried: dict[str, int] = {}
         for stored in self.stored.values():
             settled = settle(stored)
             self.read += settled.read
             weights.update(settled.weights)
+            if stored.name in program.buffers | program.frozen:
+                frozen.update(settled.weights)
             carried |= dict.fromkeys(settled.empty, 0)
             self.shared += settled.shared
             for name in settled.views:
@@ -184,7 +190,7 @@ class _Building:
         self.states = {
             own: called[v] for name, own in program.states.items() if (v := self.makers.get(name, -1)) in called
         }
-        operations = [self._operation(v, name, weights[v]) for v, name in called.items()]
+        operations = [self._operation(v, name, weights[v], frozen[v]) for v, name in called.items()]
         return OperationGraph.checked(program.name, operations, tensors, program.source, self.where)
 
     def _kept(self, outputs: set[str]) -> dict[int, int]:
@@ -195,8 +201,11 @@ class _Building:
         kept = [v for v, step in enumerate(self.steps) if v not in hidden or step.name in wanted]
         return {v: i for i, v in enumerate(kept)}
 
-    def _operation(self, v: int, name: str, weights: int) -> Operation:
-        """An operation with ``weights`` bytes of its own; :class:`InputError` for sizes that can't be meant."""
+    def _operation(self, v: int, name: str, weights: int, frozen: int) -> Operation:
+        """An operation with ``weights`` bytes of its own, ``frozen`` ones among them.
+
+        :class:`InputError` for sizes that can't be meant.
+        """
         step, role = self.steps[v], self.roles[v]
         computes = role == "compute"
         flop = step.flop if computes else 0
@@ -212,4 +221,5 @@ class _Building:
             moved_bytes=step.moved if computes else None,
             loops=step.loops if computes else None,
             node=step.node if step.node != name else "",
+            frozen_bytes=frozen,
         )

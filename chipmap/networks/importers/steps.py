@@ -67,7 +67,7 @@ class Program:
     ``scopes``: the module of a step or a parameter (``blocks.0.attn``), where the file says it, and ``states``: the
     module's own name of a parameter or buffer (``blocks.0.attn.bias``), ``classes`` the class of a module. ``complex``:
     the values that are complex numbers. ``buffers``: the parameters that no optimiser changes, where the file tells
-    them apart. ``recomputes``:
+    them apart; ``frozen``: those that it could change, but that ask for no gradient. ``recomputes``:
     what of that which depends on parameters alone isn't known beforehand (:mod:`.recomputed`).
     """
 
@@ -84,6 +84,7 @@ class Program:
     classes: dict[str, str] = field(default_factory=dict)
     complex: set[str] = field(default_factory=set)
     buffers: set[str] = field(default_factory=set)
+    frozen: set[str] = field(default_factory=set)
     recomputes: Literal["nothing", "look-ups", "all"] = "nothing"
 
 

@@ -68,6 +68,7 @@ class _Meta(msgspec.Struct, frozen=True, gc=False):
     dtype: int
     sizes: list[_Size]
     layout: int = 7
+    requires_grad: bool = True
 
 
 class _Optional(msgspec.Struct, frozen=True, gc=False):
@@ -187,13 +188,15 @@ def read_file(source: Source) -> tuple[TorchProgram, str]:
     text, inner = _json_of(source)
     where = f"{source.where}: {inner}"
     file = decode(text, _File, where, REMEDY)
-    graph = _graph(file.graph_module.graph, where)
+    graph, metas = _graph(file.graph_module.graph, where), file.graph_module.graph.tensor_values
     for spec in file.graph_module.signature.input_specs:
         for held in (spec.parameter, spec.buffer, spec.tensor_constant):
             if held:
                 graph.stored.add(held.arg.name)
                 if held is not spec.parameter:
                     graph.buffers.add(held.arg.name)
+                elif held.arg.name in metas and not metas[held.arg.name].requires_grad:
+                    graph.frozen.add(held.arg.name)
                 own = held.parameter_name or held.buffer_name
                 graph.scopes[held.arg.name] = own.rpartition(".")[0]
                 if own:

@@ -63,7 +63,7 @@ class TorchGraph:
 
     ``inputs`` and ``outputs`` are refs, or plain values. ``numbers`` are the expressions of symbolic numbers (None: not
     known). ``stored``: names of the inputs that are parameters, buffers and constants; ``buffers``: those that no
-    optimiser changes. ``changed``: outputs that take
+    optimiser changes; ``frozen``: parameters that ask for no gradient. ``changed``: outputs that take
     the place of a buffer or an input, which the program changed in place before it was decomposed. ``single``: it
     returns its one output itself, not a tuple of it. ``scopes``: the module that a call is part of, and that a stored
     input belongs to (``blocks.0.attn``), where it is known. ``states``: what the module calls a stored input
@@ -77,6 +77,7 @@ class TorchGraph:
     numbers: dict[str, int | str | None] = field(default_factory=dict)
     stored: set[str] = field(default_factory=set)
     buffers: set[str] = field(default_factory=set)
+    frozen: set[str] = field(default_factory=set)
     scopes: dict[str, str] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
     classes: dict[str, str] = field(default_factory=dict)

@@ -34,6 +34,9 @@ def read_object(exported: ExportedProgram, name: str) -> TorchProgram:
     graph = _Module(exported.graph_module, name).graph
     graph.stored |= stored
     graph.buffers |= {s.arg.name for s in exported.graph_signature.input_specs if s.kind.name in _BUFFERS}
+    parameters = graph.stored - graph.buffers
+    metas = {node.name: node.meta.get("val") for node in exported.graph_module.graph.nodes if node.name in parameters}
+    graph.frozen |= {name for name, value in metas.items() if not getattr(value, "requires_grad", True)}
     graph.scopes |= {
         spec.arg.name: spec.target.rpartition(".")[0]
         for spec in exported.graph_signature.input_specs

@@ -96,6 +96,8 @@ class Steps:
             self.declare(ref.name, ref.name, scope)
             (self.program.parameters if ref.name in graph.stored else self.program.inputs).append(ref.name)
         self.program.buffers |= graph.buffers
+        if graph.frozen != graph.stored - graph.buffers:  # where none has a gradient, nothing is known of training
+            self.program.frozen |= graph.frozen
         self.program.states |= graph.states
         self.lasting.update(self.program.inputs, self.program.parameters)
         self._calls(scope)
