@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 from math import inf
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from chipmap.heuristics.multimodel.tables.counts import Vectors, module_counts
 from chipmap.heuristics.multimodel.tables.paths import module_paths
 from chipmap.heuristics.multimodel.windows.any_windows import AnyWindows
 from chipmap.heuristics.multimodel.windows.one_window import OneWindow
+from chipmap.instances.multimodel import MultiInstance
 from chipmap.instances.multimodel.generators import random_instance
 from chipmap.instances.multimodel.problem import multi_problem
 from chipmap.methods.chain import Turn
@@ -99,6 +101,52 @@ def test_large_modules_have_bounds_that_know_of_segments() -> None:
     assert module_paths(problem) is None
     programs.columns(problem, Turn(run, Deadline()))
     assert max(bound.value for bound in run.bounds) > 1.02 * AnyWindows(problem).line(99_000.0).value
+
+
+def three_classes() -> MultiInstance:
+    """Two models on 16 chiplets of three classes, the third one nearly as the first."""
+    base = random_instance((16, 2), 4, 4, seed=5, task={"objective": "edp", "windows": 2})
+    chiplets = [one.replace(**{"class": "third"}) if c % 3 == 0 else one for c, one in enumerate(base.module.chiplets)]
+    models = []
+    for model in base.models:
+        layers = []
+        for layer in model.layers:
+            time, energy = layer.costs["nvdla"]
+            layers.append(layer.replace(costs={**layer.costs, "third": (time + 1, energy + 1)}))
+        models.append(model.replace(layers=tuple(layers)))
+    return base.replace(models=tuple(models), module=base.module.replace(chiplets=tuple(chiplets)))
+
+
+def test_groups_become_fewer_and_the_most_alike_are_one_first() -> None:
+    """Each division joins two groups of the one before it, down to one; tables begin with few nodes."""
+    problem = multi_problem(three_classes())
+    kinds = [chiplet.kind for chiplet in problem.instance.module.chiplets]
+    divisions = [{frozenset(group.tolist()) for group in one.groups} for one in counts.all_counts(problem)][-3:]
+    assert list(map(len, divisions)) == [3, 2, 1]
+    for fine, coarse in pairwise(divisions):
+        assert all(any(group <= other for other in coarse) for group in fine)
+    assert {c for c, kind in enumerate(kinds) if kind == "shidiannao"} in divisions[1]
+    sizes = [one.signatures for one in programs.kinds_of_tables(problem)]
+    assert sizes[0] <= programs.MANY < sizes[-1]
+    assert all(programs.FEWER * few < many for few, many in pairwise(sizes))
+
+
+@pytest.mark.parametrize("left", [1.0, 3.0, 10.0, 60.0, inf])
+def test_a_step_fits_the_time_and_the_memory(left: float) -> None:
+    """Of 20 and 200 nodes: less time leads to no less loss, and no step is there where none fits."""
+    kinds, at = [SimpleNamespace(signatures=20), SimpleNamespace(signatures=200)], programs.Step(0, 0.2)
+    found = []
+    for seconds in (left, 2 * left):
+        run, deadline = SimpleNamespace(options=SolveOptions()), SimpleNamespace(seconds=seconds)
+        turn = SimpleNamespace(deadline=deadline)
+        bound = SimpleNamespace(run=run, turn=turn, spent=(1.0, 0.5), entries=100_000)
+        step = programs._next(bound, kinds, at)  # type: ignore[arg-type]
+        found.append(step)
+        if step is not None:
+            assert programs._seconds(bound, kinds, at, step) <= seconds  # type: ignore[arg-type]
+    assert (found[0] is None) == (left == 1.0) and found[1] is not None
+    losses = [programs.loss(kinds, step) for step in found if step is not None]  # type: ignore[arg-type]
+    assert losses == sorted(losses, reverse=True)
 
 
 @pytest.mark.parametrize("sizes", [(3,), (2, 3), (3, 1, 2)])

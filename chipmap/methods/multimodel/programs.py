@@ -116,18 +116,22 @@ def _next(bound: ColumnBound, kinds: list[Paths | Counts], at: Step) -> Step | N
         finer = Step(last, finest)
         return finer if at.ratio == COARSE and _entries(bound, kinds, at, finer) <= MOST_ENTRIES else None
     steps = [Step(k, ratio) for k in range(at.kind, last + 1) for ratio in WIDTHS if ratio >= finest]
-    loss = {step: CELLS * step.ratio + KIND * (last - step.kind) for step in [at, *steps]}
     for share in (MOST_TIME, 1.0):
         fitting = [
             step
             for step in steps
-            if loss[step] <= LESS * loss[at]
+            if loss(kinds, step) <= LESS * loss(kinds, at)
             and _entries(bound, kinds, at, step) <= MOST_ENTRIES
             and _seconds(bound, kinds, at, step) <= share * bound.turn.deadline.seconds
         ]
         if fitting:
-            return min(fitting, key=lambda step: loss[step])
+            return min(fitting, key=lambda step: loss(kinds, step))
     return None
+
+
+def loss(kinds: list[Paths | Counts], step: Step) -> float:
+    """What a bound by these tables is likely to lose, as a share."""
+    return CELLS * step.ratio + KIND * (len(kinds) - 1 - step.kind)
 
 
 def _entries(bound: ColumnBound, kinds: list[Paths | Counts], at: Step, step: Step) -> float:
