@@ -26,6 +26,7 @@ from chipmap.instances.dataflow.presets import preset
 #: Statements that the page repeats, by topic.
 SHOWN = (
     "verdict",
+    "prediction",
     "plan",
     "time",
     "terms",

@@ -61,7 +61,8 @@ class Prediction(InTicks, frozen=True, kw_only=True):
         beyond = f"; not fitted to {self.beyond}" if self.beyond else ""
         return (
             f"predicted: about {self.amount}{times}{figures}, by {self.profile}: {self.fitted_to}; "
-            f"off by {errors} on {self.rows} measured rows that it isn't fitted to{beyond}"
+            f"off by {errors} on {self.rows} measured rows that it isn't fitted to{beyond}. "
+            f"For a mapping that suits these costs, solve on {self.profile}"
         )
 
 

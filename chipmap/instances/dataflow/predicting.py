@@ -167,7 +167,7 @@ def _beyond(instance: DataflowInstance, judged: Judged, computes: Format) -> str
     beyond += [links] if any(used[judged.dimensions :]) else []
     forward = sum(one.phase == "forward" for one in instance.workload.kernels)
     beyond += (
-        [f"layers of {forward} kernels (an engine fuses them to {FUSED_KERNELS} at most)"]
+        [f"layers of {forward} kernels (an engine fuses them to {FUSED_KERNELS} at most, and is faster)"]
         if forward > FUSED_KERNELS
         else []
     )

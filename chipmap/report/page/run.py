@@ -54,7 +54,10 @@ def _tiles(result: Result, unit: Unit) -> Table:
 def _predicted(result: Result) -> Table:
     """What a profile of the machine predicts; nothing where none applies."""
     found = result.certificate.prediction if result.certificate else None
-    return [] if found is None else [("Predicted", f"about {found.amount}", f"by {found.profile}, in no bound")]
+    if found is None:
+        return []
+    times = f"{found.objective / result.objective:.3g} times the objective, " if result.objective else ""
+    return [("Predicted", f"about {found.amount}", f"{times}by {found.profile}; in no bound")]
 
 
 def with_unit(ticks: int | None, unit: Unit) -> str:
