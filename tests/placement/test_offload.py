@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from chipmap import SolveOptions, explain, solve
+from chipmap.deadline import Deadline, Stop, StopReason
 from chipmap.family import get_family
 from chipmap.formulations.placement import cpsat, mip
 from chipmap.heuristics.placement.keeping import knapsack
@@ -159,3 +160,16 @@ def test_a_knapsack_keeps_what_saves_most() -> None:
         best = max(int(values[pick].sum()) for pick in picks if sizes[pick].sum() <= room)
         kept = knapsack(sizes, values, room)
         assert sizes[kept].sum() <= room and values[kept].sum() == best
+
+
+def test_a_knapsack_stops_where_the_work_around_it_must_end() -> None:
+    """It looks between two items: 10,000 of them take a second."""
+    sizes, values, looks = np.full(50, 5, dtype=np.int64), np.arange(50, dtype=np.int64), list[int]()
+
+    def ended() -> StopReason | None:
+        looks.append(1)
+        return "interrupted" if len(looks) > 10 else None
+
+    with Deadline(ended=ended).heeded(), pytest.raises(Stop, match="interrupted"):
+        knapsack(sizes, values, 100)
+    assert len(looks) == 11

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.deadline import look
 from chipmap.instances.placement.offload import fetch_times
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 
@@ -49,13 +50,17 @@ def _kept(sizes: IntArray, values: IntArray, room: int, buffered: bool) -> NDArr
 
 def knapsack(sizes: IntArray, values: IntArray, room: int) -> IntArray:
     """The positions of the items of most value that fit together into ``room``, by dynamic programming over cells of
-    ``room / CELLS`` bytes; a greedy choice by size where that is worth more."""
+    ``room / CELLS`` bytes; a greedy choice by size where that is worth more.
+
+    Raises :class:`~chipmap.deadline.Stop` where the work around it must end.
+    """
     if not len(sizes) or int(sizes.sum()) <= room:
         return np.arange(len(sizes))
     unit = max(1, -(-room // CELLS))
     cells, space = -(-sizes // unit), room // unit
     worth, took = np.zeros(space + 1, dtype=np.int64), np.zeros((len(sizes), space + 1), dtype=bool)
     for i, (size, value) in enumerate(zip(cells.tolist(), values.tolist(), strict=True)):
+        look()
         if size <= space:
             other = worth[: space + 1 - size] + value
             took[i, size:] = other > worth[size:]
