@@ -211,8 +211,8 @@ class Family:
     ``advice``        (instance, run) -> None: what would help, as notes at the end of a run
     ``small``         (instance) -> bool: whether compiling kernels takes longer than solving it without: they run as
                       plain Python then (:func:`chipmap.kernels.plainly`)
-    ``warm``          (shipped instance, method) whose solves compile the functions of the family's methods: done once,
-                      before the first run with a time limit (:mod:`chipmap.process.warming`)
+    ``warm``          (shipped instance, method or function) whose solves compile the functions of the family's
+                      methods: done once, before the first run with a time limit (:mod:`chipmap.process.warming`)
     ``plot``          (instance, solution, path, bound=None): a bound in ticks is told with the gap; ``plot_both``
                       (instance, solution, other solution, path)
     ``describe``      (instance) -> dict of figures for ``chipmap info``

@@ -55,6 +55,7 @@ FAMILY = Family(
     warm=(
         *(("multimodel/tiny-two", method) for method in ("search", "scar-best", "one-window")),
         ("multimodel/tiny-three", "bounds"),  # three models share the chiplets
+        ("multimodel/tiny-two", "chipmap.methods.multimodel.chain:by_columns"),  # not proved before
         ("multimodel/tiny-both-ends", "one-window"),  # receivers pay as well
     ),
     default_method="multimodel/auto",

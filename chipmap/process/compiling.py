@@ -25,20 +25,20 @@ from chipmap.run import Run, SolveOptions
 
 
 def main(name: str, method: str) -> int:
-    """Solve the shipped instance by the method, on one thread."""
+    """Solve the shipped instance by the method, or the function (``module:function``), on one thread."""
     instance = read(name)
     family = family_of(instance)
-    chosen = family.method(method)
+    function = method if ":" in method else family.method(method).function
+    before = None if ":" in method else start_method(family, family.method(method), None)
     run = Run(instance, SolveOptions(threads=1), checker(family, None))
 
     def work() -> Termination:
         """What a solve of the instance does, in one process: bounds, start, method."""
         at_once(run, family)
-        start = start_method(family, chosen, None)
-        if start is not None:
-            resolve(start)(instance, run)
+        if before is not None:
+            resolve(before)(instance, run)
         run.checkpoint()
-        ended: Termination = resolve(chosen.function)(instance, run)
+        ended: Termination = resolve(function)(instance, run)
         return ended
 
     reason = guarded(run, work).reason

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import combinations_with_replacement, pairwise
 from random import Random
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from chipmap.deadline import Deadline, Stop
+from chipmap.family import get_family, resolve
 from chipmap.heuristics.multimodel.baselines import whole_models
 from chipmap.heuristics.multimodel.columns.pricing import Pricing
 from chipmap.heuristics.multimodel.tables.counts import Counts, module_counts
@@ -18,9 +19,12 @@ from chipmap.heuristics.multimodel.tables.ranges import build
 from chipmap.heuristics.multimodel.tables.sets import places
 from chipmap.heuristics.multimodel.windows.boundaries import Boundaries, improve, shaken
 from chipmap.heuristics.multimodel.windows.counted import laid, over
+from chipmap.inputs.reading import read
 from chipmap.instances.multimodel.generators import random_instance
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, schedule, terms
+from chipmap.methods.multimodel import programs
 from chipmap.methods.multimodel.column_bound import grid
+from chipmap.run import Run, SolveOptions
 from chipmap.validation.multimodel.checker import check
 
 
@@ -155,3 +159,20 @@ def test_tables_too_short_for_any_schedule_end_the_search() -> None:
     tables = [build(problem, m, paths, edges, [rate], Deadline()) for m in range(len(problem.models))]
     program = Boundaries(problem, paths, Pricing(tables, places(paths), edges), Deadline())
     assert list(improve(program, start, 0, 5)) == []
+
+
+def test_what_is_compiled_first_has_this_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the solves that compile the family's functions one comes to it: :func:`chipmap.process.warming.warm`."""
+    begun = list[Boundaries]()
+
+    def begin(program: Boundaries, *_: object) -> Iterator[object]:
+        """It has come to it."""
+        begun.append(program)
+        raise Stop
+
+    monkeypatch.setattr(programs, "improve", begin)
+    family = get_family("multimodel")
+    for name, function in (one for one in family.warm if ":" in one[1]):
+        instance = read(name)
+        resolve(function)(instance, Run(instance, SolveOptions(threads=1), check))
+    assert begun

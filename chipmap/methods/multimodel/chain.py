@@ -248,6 +248,11 @@ def bounds(instance: MultiInstance, run: Run) -> Termination:
     return _chain(instance, run, (*CHAIN[1:3], SINGLE, Link("columns", 1.0, column_bounds)), "bounds")
 
 
+def by_columns(instance: MultiInstance, run: Run) -> Termination:
+    """Whole models, then columns over windows with the search over boundaries, on any module."""
+    return _chain(instance, run, (CHAIN[0], Link("columns", 1.0, columns)), "columns")
+
+
 #: What bounds a model alone.
 ALONE = (
     Link("start", 1.0, start),

@@ -130,6 +130,21 @@ def rows(instance: WaferInstance, run: Run) -> Termination:
     return _only(instance, run, Link("rows", 1.0, _rows))
 
 
+def to_and_fro(instance: WaferInstance, run: Run) -> Termination:
+    """Rows to and fro alone (:mod:`chipmap.heuristics.wafer.rows.snakes`)."""
+    return _only(instance, run, Link("snakes", 1.0, _snakes))
+
+
+def exchanges(instance: WaferInstance, run: Run) -> Termination:
+    """What searches large instances, on any: annealing of who takes which box."""
+
+    def work(state: WaferChainState, turn: Turn) -> None:
+        state.large = True
+        _search(state, turn)
+
+    return _only(instance, run, Link("exchanges", 1.0, work))
+
+
 def search(instance: WaferInstance, run: Run) -> Termination:
     """Annealing of slicing trees with the target time (:mod:`chipmap.heuristics.wafer.slicing.annealing`)."""
     return _only(instance, run, Link("search", 1.0, _search))
