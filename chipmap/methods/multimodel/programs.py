@@ -8,7 +8,7 @@ in which the product is smallest, for energy within a limit on latency that limi
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
+from math import inf, prod
 from typing import NamedTuple
 
 from chipmap.deadline import Stop, Unready
@@ -39,6 +39,9 @@ CELLS, KIND, LESS = 0.33, 0.0125, 0.95
 #: It takes at most this share of the time that is left, or if none is so short, all of it. Columns begin with the
 #: prices of the last step, and are expected to take this share of its seconds.
 MOST_TIME, AGAIN = 0.75, 0.5
+#: Tables are to take at most so many times as long as the last ones, or as this share of the time that is left: of many
+#: nodes they may take several times longer than expected.
+GROWTH, SURE = 4.5, 0.02
 #: Sums above which boundaries don't move by numbers of chiplets: about a second for each model's turn.
 MOST_SUMS = 5e8
 #: Most entries of all tables.
@@ -141,9 +144,11 @@ def _entries(bound: ColumnBound, kinds: list[Paths | Counts], at: Step, step: St
 
 def _seconds(bound: ColumnBound, kinds: list[Paths | Counts], at: Step, step: Step) -> float:
     """How long a step is likely to take, with the columns or as many seconds for columns as for tables: if these are
-    cut short, they still prove something."""
+    cut short, they still prove something. Infinite where it would be too long if it were misjudged."""
     nodes = (kinds[step.kind].signatures + BESIDE) / (kinds[at.kind].signatures + BESIDE)
     tables = bound.spent[0] * nodes * at.ratio / step.ratio
+    if tables > GROWTH * max(bound.spent[0], SURE * bound.turn.deadline.seconds):
+        return inf
     return tables + min(tables, AGAIN * bound.spent[1])
 
 
