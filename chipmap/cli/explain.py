@@ -9,6 +9,7 @@ from chipmap.cli.common import add_format, add_instance, add_pin, pin, put, read
 from chipmap.cli.parsing import seconds
 from chipmap.explanation import Explanation, Step
 from chipmap.family import family_of
+from chipmap.process.signals import Interrupts
 from chipmap.records import Units
 
 #: Seconds when ``--time-limit`` is silent.
@@ -51,12 +52,15 @@ def run(args: argparse.Namespace) -> int:
     options, progress = SolveOptions(time_limit=args.time_limit), None if args.quiet else _show
     compile_first(family, quiet=args.quiet)
     known = [bound for name in named if name is not None for bound in bounds_of(name, family, instance)]
-    found = explain(instance, one, other, options, progress, isolate=True, bounds=known)
-    units = family.units_of(instance)
-    from chipmap.report.explained import text
+    with Interrupts() as interrupts:
+        found = explain(instance, one, other, options, progress, isolate=True, bounds=known)
+        units = family.units_of(instance)
+        from chipmap.report.explained import text
 
-    title = titled(found.instance, args.set)
-    put(args.format, natural_explanation(found, units), lambda _: text(found, units, title))
+        title = titled(found.instance, args.set)
+        put(args.format, natural_explanation(found, units), lambda _: text(found, units, title))
+    if interrupts.exit_code is not None:
+        return interrupts.exit_code
     if found.given is not None and not found.given.feasible:
         return 4
     return {"infeasible": 2, "unknown": 3}.get(found.status, 0)

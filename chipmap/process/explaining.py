@@ -12,6 +12,7 @@ from chipmap.explanation import Explanation, Statement, Step
 from chipmap.family import Family, resolve
 from chipmap.process.child import Child
 from chipmap.process.messages import Failed, Looking, Question, Told
+from chipmap.process.signals import Interrupts
 from chipmap.process.supervisor import GRACE, TICK
 from chipmap.records import ChipmapError, InputError, Record
 from chipmap.result import Bound, Limit, Note, Status, best_bound
@@ -30,34 +31,37 @@ def isolated(
     started: float,
     bounds: tuple[Bound, ...],
 ) -> Explanation:
-    """The last explanation that a child tells before it ends or must be killed."""
+    """The last explanation that a child tells before it ends, is interrupted or must be killed."""
     until = math.inf if options.time_limit is None else started + options.time_limit + GRACE
     raw = [msgspec.Raw(msgspec.json.encode(record)) for record in (instance, solution, against)]
     told = _nothing_yet(instance, family, solution, bounds)
-    child = Child("chipmap.process.worker")
-    try:
-        child.send(Question(family.name, options, started, raw[0], raw[1], raw[2], bounds))
-        while True:
-            late = time.monotonic() >= until
-            messages, closed = child.received(0.0 if late else TICK)
-            for message in messages:
-                if isinstance(message, Looking):
-                    progress(message.step)
-                elif isinstance(message, Failed):
-                    if message.kind == "InputError":
-                        raise InputError(message.what, message.where, message.remedy)
-                    raise ChipmapError(f"the explanation failed: {message.message}")
-                elif isinstance(message, Told):
-                    told = msgspec.json.decode(message.explanation, type=Explanation)
-                    if message.last:
-                        return told
-            if closed:
-                return _ended(told, "the process that explains ended before its time", started, limit="other")
-            if late:
-                words = f"stopped at the time limit of {options.time_limit:g} s; more was to be tried"
-                return _ended(told, words, started, limit="time")
-    finally:
-        child.kill()
+    with Interrupts(guest=True) as interrupts:
+        child = Child("chipmap.process.worker")
+        try:
+            child.send(Question(family.name, options, started, raw[0], raw[1], raw[2], bounds))
+            while True:
+                late = time.monotonic() >= until
+                messages, closed = child.received(0.0 if late else TICK)
+                for message in messages:
+                    if isinstance(message, Looking):
+                        progress(message.step)
+                    elif isinstance(message, Failed):
+                        if message.kind == "InputError":
+                            raise InputError(message.what, message.where, message.remedy)
+                        raise ChipmapError(f"the explanation failed: {message.message}")
+                    elif isinstance(message, Told):
+                        told = msgspec.json.decode(message.explanation, type=Explanation)
+                        if message.last:
+                            return told
+                if interrupts.signal is not None:
+                    return _ended(told, "interrupted; more was to be tried", started, limit="interrupted")
+                if closed:
+                    return _ended(told, "the process that explains ended before its time", started, limit="other")
+                if late:
+                    words = f"stopped at the time limit of {options.time_limit:g} s; more was to be tried"
+                    return _ended(told, words, started, limit="time")
+        finally:
+            child.kill()
 
 
 def _nothing_yet(instance: Record, family: Family, solution: Record | None, bounds: tuple[Bound, ...]) -> Explanation:
