@@ -7,6 +7,7 @@ from functools import partial
 
 from chipmap.cli.common import add_format, add_instance, add_pin, pin, put, read_instance, say, titled
 from chipmap.cli.parsing import Once, seconds, whole
+from chipmap.deadline import Deadline
 from chipmap.family import family_of
 from chipmap.process.signals import Interrupts
 
@@ -50,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
         compile_first(family_of(instance), quiet=args.quiet)
     told = (lambda _: None) if args.quiet else (lambda words: say(f"  {words}"))
     with Interrupts() as interrupts:
-        found = front(instance, SolveOptions(time_limit=args.time_limit), args.solves, told)
+        outer = Deadline(ended=lambda: "interrupted" if interrupts.signal is not None else None)
+        found = front(instance, SolveOptions(time_limit=args.time_limit), args.solves, told, outer)
         if interrupts.signal is not None:
             say("chipmap: interrupted: what was found so far follows")
         title = titled(getattr(instance, "name", ""), args.set)

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from chipmap.deadline import Deadline
 from chipmap.family import family_of, resolve
-from chipmap.process.signals import Interrupts
 from chipmap.records import InputError, Record
 from chipmap.run import SolveOptions
 
@@ -129,12 +128,16 @@ class Regions:
 
 
 def front(
-    instance: Record, options: SolveOptions | None = None, solves: int = 9, told: Callable[[str], None] | None = None
+    instance: Record,
+    options: SolveOptions | None = None,
+    solves: int = 9,
+    told: Callable[[str], None] | None = None,
+    outer: Deadline | None = None,
 ) -> Front:
     """The front of ``instance`` within the time limit; where it isn't found exactly, by so many ``solves``.
 
-    ``told`` hears of each step. Ctrl-C ends it with the points so far. Raises :class:`InputError` for a family that has
-    none.
+    ``told`` hears of each step. ``outer`` may end it, and so does Ctrl-C, with the points so far. Raises
+    :class:`InputError` for a family that has none.
     """
     family = family_of(instance)
     if not family.front:
@@ -146,7 +149,6 @@ def front(
         raise InputError(f"is {solves}", "--solves", "Give 1 or more.")
     if options.deterministic:
         raise InputError("a front follows the clock", "--deterministic", "Leave it out.")
-    with Interrupts(guest=True) as interrupts:
-        outer = Deadline(ended=lambda: "interrupted" if interrupts.signal is not None else None)
-        found: Front = resolve(family.front)(instance, options, solves, told or (lambda _: None), outer)
+    words = told or (lambda _: None)
+    found: Front = resolve(family.front)(instance, options, solves, words, outer or Deadline())
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from typing import Any
 
 import pytest
@@ -37,6 +38,6 @@ def test_an_interrupt_prints_what_is_known(
 
     monkeypatch.setattr(explaining, "Child", Silent)
     monkeypatch.setattr("chipmap.cli.progress.compile_first", lambda *_, **__: None)
-    monkeypatch.setattr("chipmap.explain.warm", lambda *_: 0.0)
+    monkeypatch.setattr(sys.modules["chipmap.explain"], "warm", lambda *_: 0.0)
     assert main(["explain", "ring/tiny-skip"]) == code
     assert killed and "interrupted; more was to be tried" in capsys.readouterr().out
