@@ -83,3 +83,30 @@ def test_parameters_have_keys_and_copies_keep_them() -> None:
     assert devices == {"embed": 0, "layers.0": 0, "layers.1": 1, "head": 1}
     copied = clone(made, ["mm1"]).instance
     assert copied.states == made.states and len(copied.scopes) == len(copied.graph.operations)
+
+
+def _skipping(modules: tuple[str, ...]) -> RingInstance:
+    """Two modules in turn, what both make joined between modules, and a head."""
+    names = (*((f"op{i}", scope) for i, scope in enumerate(modules)), ("joined", ""), ("head", "head"))
+    edges = ((0, (1, 2)), (1, (2,)), (2, (3,)), (3, ()))
+    graph = OperationGraph(
+        name="skipping",
+        operations=tuple(Operation(name=name, kind="op", flop=8) for name, _ in names),
+        tensors=tuple(Tensor(producer=v, readers=to, bytes=4, output=not to) for v, to in edges),
+    )
+    scopes = tuple(scope for _, scope in names)
+    return RingInstance(name="skipping", graph=graph, package=Package(chips=2), constraints=(), scopes=scopes)
+
+
+def test_the_command_in_a_refusal_finds_mappings_that_suit() -> None:
+    """What is between modules stays with what it reads; where no module is in a list, children are kept."""
+    command = 'chipmap solve INSTANCE --cut blocks --set \'together=[["op0", "op1", "joined"]]\''
+    for modules, said in (
+        (("down.0", "down.1"), command),
+        (("down", "up"), command.replace("--cut blocks", "--no-split '*'")),
+    ):
+        made = _skipping(modules)
+        refused = suits(made, RingSolution(chips=(0, 1, 1, 1)))
+        assert refused is not None and refused.endswith(f". This finds one that it can: {said}"), refused
+        for chips in product(range(2), repeat=2):
+            assert suits(made, RingSolution(chips=(*(chips[0],) * 3, chips[1]))) is None

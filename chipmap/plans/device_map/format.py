@@ -23,7 +23,7 @@ from chipmap.instances.placement.splits import name_parts, named_in
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.plans import chips, devices
 from chipmap.plans.device_map import placement, ring
-from chipmap.plans.device_map.split import REMEDY, Placed, mixed
+from chipmap.plans.device_map.split import Placed, mixed, remedy
 from chipmap.plans.plan import EmitOptions, Plan
 from chipmap.records import InputError, Record, counted, nearest
 
@@ -46,8 +46,8 @@ def suits(instance: Record, solution: Record | None) -> str | None:
             if v in problem.backward:
                 return f"{what}, but frameworks compute gradients where the forward operation is; keep the two together"
             if scope:
-                return f"{what}, and module {scope!r}, of which it is, can't be split so; {REMEDY}"
-            return f"{what}, which a map of modules can't say; {REMEDY}"
+                return f"{what}, and module {scope!r}, of which it is, can't be split so. {remedy(instance)}"
+            return f"{what}, which a map of modules can't say. {remedy(instance)}"
     return _mixed(problem, solution) if instance.scopes else None
 
 
@@ -63,7 +63,8 @@ def _mixed(problem: PlacementProblem, solution: PlacementSolution) -> str | None
                 () if v in problem.backward else tuple(at[problem.names[int(made[s])]] for s in problem.producers[v]),
             )
             for v, name in enumerate(problem.names)
-        ]
+        ],
+        problem.instance,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from chipmap.instances.placement.splits import name_parts
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.plans.device_map.keys import Scope, written
-from chipmap.plans.device_map.split import REMEDY, Placed, mixed, states_placed
+from chipmap.plans.device_map.split import Placed, makers, mixed, remedy, states_placed
 from chipmap.records import InputError
 
 
@@ -35,33 +35,21 @@ def suits(instance: RingInstance, solution: RingSolution, given: dict[str, Any],
     if not instance.scopes:
         return None
     read = chips_of(instance, given, where)
-    reads, chips = instance.graph.reads(), solution.chips
+    chips = solution.chips
     operations = instance.graph.operations
     for v, operation in enumerate(operations):
         if operation.role == "compute" and read.get(operation.name) != chips[v]:
             what, scope = f"operation {operation.name!r} is on chip {chips[v]}", instance.scopes[v]
             if scope:
-                return f"{what}, and module {scope!r}, of which it is, can't be split so; {REMEDY}"
-            return f"{what}, which a map of modules can't say; {REMEDY}"
-    made = _makers(instance, reads)
-    return mixed([
+                return f"{what}, and module {scope!r}, of which it is, can't be split so. {remedy(instance)}"
+            return f"{what}, which a map of modules can't say. {remedy(instance)}"
+    made = makers(instance.graph)
+    placed = [
         Placed(one.name, instance.scopes[v], f"chip {chips[v]}", tuple(f"chip {chips[u]}" for u in made[v]))
         for v, one in enumerate(operations)
         if one.role == "compute"
-    ])  # fmt: skip
-
-
-def _makers(instance: RingInstance, reads: list[list[int]]) -> list[set[int]]:
-    """For each operation the computing operations whose outputs it reads, directly or through views."""
-    operations = instance.graph.operations
-    found: list[set[int]] = [set() for _ in operations]
-    for v in instance.graph.topological_order():
-        for u in reads[v]:
-            if operations[u].role == "compute":
-                found[v].add(u)
-            elif operations[u].role == "view":
-                found[v] |= found[u]
-    return found
+    ]
+    return mixed(placed, instance)
 
 
 def parts_of(instance: RingInstance, v: int) -> list[str]:
@@ -97,7 +85,7 @@ def _between(instance: RingInstance, named: dict[str, int], given: dict[str, Any
     split = {name_parts(key)[:length] for key in given for length in range(len(name_parts(key)))}
     found, of = dict(named), {name: given[state] for state, name in instance.states.items() if state in given}
     operations, reads = instance.graph.operations, instance.graph.reads()
-    made = _makers(instance, reads)
+    made = makers(instance.graph)
     read_by: list[list[int]] = [[] for _ in operations]
     order = [v for v in instance.graph.topological_order() if operations[v].role == "compute"]
     for v in order:

@@ -163,8 +163,8 @@ def plan_of(instance: Any, places: Sequence[Place | None], of: Layers | None = N
         here = sorted({str(places[v]): v for v in part.operations}.items())
         if len(here) > 1:
             what = f"{part.text} runs on {listed([place for place, _ in here])}: a plan of layers can't say so"
-            ends = [v for _, v in here]
-            raise InputError(what, instance.name, cut_command(instance, *([] if part.symbol == "t" else [ends])))
+            ends = [] if part.symbol == "t" else _ends(instance, parts)
+            raise InputError(what, instance.name, cut_command(instance, *ends))
         place = places[here[0][1]] if here else None
         at.append((part.symbol, "" if place is None else place))
     chunks, order = list[str](), list[Place]()
@@ -186,6 +186,17 @@ def plan_of(instance: Any, places: Sequence[Place | None], of: Layers | None = N
     return LayerPlan(stages=len(stages), chunks=tuple(chunks), parts=len(chunks) // len(stages), names=names)
 
 
+def _ends(instance: Any, parts: Sequence[Part]) -> list[list[int]]:
+    """Of each part that isn't a layer the operations to keep together; of those that blocks keep together, one."""
+    made = grain.groups(instance.graph, "blocks", getattr(instance, "scopes", ()))
+    first = {name: group[0] for group in made for name in group}
+    name = [one.name for one in instance.graph.operations]
+    each = [
+        list({first.get(name[v], name[v]): v for v in part.operations}.values()) for part in parts if part.symbol != "t"
+    ]
+    return [group for group in each if len(group) > 1]
+
+
 def _placed(at: list[tuple[str, Place]]) -> list[tuple[str, Place]]:
     """Symbols without operations (no embedding) stand where their neighbours are."""
     if at[0][1] == "":
@@ -196,16 +207,17 @@ def _placed(at: list[tuple[str, Place]]) -> list[tuple[str, Place]]:
     return at
 
 
-def cut_command(instance: Any, *groups: Sequence[int]) -> str:
-    """What to do so that blocks, and each of these groups of operations, stay whole."""
+def cut_command(instance: Any, *groups: Sequence[int], keep: str = "--cut blocks") -> str:
+    """What to do so that blocks (what ``keep`` keeps), and each of these groups of operations, stay whole."""
     names = [[instance.graph.operations[v].name for v in sorted(group)] for group in groups]
-    made = set(grain.groups(instance.graph, "blocks", getattr(instance, "scopes", ())))
+    blocks = keep == "--cut blocks"
+    made = set(grain.groups(instance.graph, "blocks", getattr(instance, "scopes", ())) if blocks else ())
     own = [list(group) for group in instance.together if group not in made]
     whole = json.dumps([*own, *names], ensure_ascii=False) if names else ""
     if len(whole) > 400:
-        return f"Keep {'; '.join(' with '.join(group) for group in names)} (`together`), and solve with --cut blocks"
+        return f"Keep {'; '.join(' with '.join(group) for group in names)} (`together`), and solve with {keep}"
     more = f" --set 'together={whole}'" if whole else ""
-    return f"This finds one that it can: chipmap solve {_called(instance)} --cut blocks{more}"
+    return f"This finds one that it can: chipmap solve {_called(instance)} {keep}{more}"
 
 
 def _called(instance: Any) -> str:
