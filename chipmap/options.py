@@ -82,7 +82,7 @@ class OptionsByName(TypedDict, total=False):
     deterministic: bool
     memory_limit: int | None
     solver: SolverName | None
-    warm_start: str | None
+    warm_start: str | os.PathLike[str] | None
     evaluations: int | None
     native: dict[str, Any]
     compile: Compile

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from os import PathLike, fspath
 from threading import Event
 from typing import Any, BinaryIO, NamedTuple, Unpack
 
@@ -163,6 +164,12 @@ def with_changes(options: SolveOptions, changes: dict[str, Any]) -> SolveOptions
     for name in changes:
         if name not in known:
             raise InputError(f"no option is called {name!r}", "solve", choices(name, known, "There are"))
+    start = changes.get("warm_start")
+    if isinstance(start, PathLike):
+        changes = {**changes, "warm_start": fspath(start)}
+    elif start is not None and not isinstance(start, str):
+        remedy = "Give a name or a file: the archive that result.save writes, or a solution as JSON."
+        raise InputError(f"is a {type(start).__name__}", "warm_start", remedy)
     try:
         return options.replace(**changes) if changes else options
     except NotImplementedError as error:

@@ -21,7 +21,7 @@ from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, 
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.records import InputError, amounts
 from chipmap.run import SolveOptions
-from chipmap.solve import solve
+from chipmap.solve import solve, with_changes
 
 
 def test_amounts_in_fields() -> None:
@@ -79,6 +79,12 @@ def test_plain_data_with_what_is_no_number_is_refused(value: float) -> None:
     plain["package"]["link_bytes_per_ns"], plain["time_ns"] = None, [1.0, value, 1.0, 1.0, 1.0]
     with pytest.raises(InputError, match=r"time_ns\[1\]: is (nan|inf)"):
         instance_of(plain)
+
+
+def test_a_start_is_a_name_or_a_file() -> None:
+    assert with_changes(SolveOptions(), {"warm_start": Path("runs/first")}).warm_start == str(Path("runs/first"))
+    with pytest.raises(InputError, match=r"warm_start: is a dict\n +Give a name or a file"):
+        with_changes(SolveOptions(), {"warm_start": {"a": 0}})
 
 
 def test_mappings_by_name_name_every_operation_once() -> None:
