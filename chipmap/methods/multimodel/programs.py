@@ -33,9 +33,9 @@ COARSE = 0.05
 MANY, FEWER = 100, 2
 #: Nodes whose tables take as long as what tables take beside their nodes.
 BESIDE = 20
-#: What a bound loses by cells, as a share of their width, and by each kind of table that would be finer. The next step
-#: is one of least loss, and loses at most so much of what the last one does.
-CELLS, KIND, LESS = 0.33, 0.0125, 0.95
+#: What a bound loses by cells, as a share of their width; by each kind of table that would be finer; by each class in a
+#: group with others. The next step is one of least loss, and loses at most so much of what the last one does.
+CELLS, KIND, JOINED, LESS = 0.33, 0.025, 0.1, 0.95
 #: It takes at most this share of the time that is left, or if none is so short, all of it. Columns begin with the
 #: prices of the last step, and are expected to take this share of its seconds.
 MOST_TIME, AGAIN = 0.75, 0.5
@@ -134,7 +134,8 @@ def _next(bound: ColumnBound, kinds: list[Paths | Counts], at: Step) -> Step | N
 
 def loss(kinds: list[Paths | Counts], step: Step) -> float:
     """What a bound by these tables is likely to lose, as a share."""
-    return CELLS * step.ratio + KIND * (len(kinds) - 1 - step.kind)
+    joined = kind.joined if isinstance(kind := kinds[step.kind], Counts) else 0
+    return CELLS * step.ratio + KIND * (len(kinds) - 1 - step.kind) + JOINED * joined
 
 
 def _entries(bound: ColumnBound, kinds: list[Paths | Counts], at: Step, step: Step) -> float:

@@ -42,6 +42,8 @@ class Counts:
     parents: tuple[tuple[int, ...], ...]
     group: IntArray
     below: IntArray
+    #: How many classes have no group of their own.
+    joined: int = 0
 
     @property
     def signatures(self) -> int:
@@ -103,7 +105,7 @@ def all_counts(problem: MultiProblem) -> Iterator[Counts]:
         yield _counts(problem, types)
     while True:
         if _nodes(classes) <= MOST_NODES or classes.max() == 0:
-            yield _counts(problem, classes)
+            yield replace(_counts(problem, classes), joined=len(names) - 1 - int(classes.max()))
         if classes.max() == 0:
             return
         classes = _merged(problem, classes)
