@@ -41,6 +41,7 @@ from chipmap.formulations.dataflow.cpsat_terms import (
     t3_network,
     t4_layer,
     t4_layer_no_overlap,
+    t4_layer_pairs,
     t5_transfers,
     t6_gradients,
     t8_step,
@@ -159,7 +160,7 @@ def _batch(variables: DataflowCpVariables) -> Any:
     rounds = waited_hops(instance, degrees) + 1 + instance.task.parts * micro_batches(instance, degrees)
     after = most["after"] + layers_per_stage(instance, degrees) * most["summed"]
     longest = tables.problem.longest
-    paced = tables.longest if longest is None else longest.ticks(tables.longest)
+    paced = tables.longest * tables.paces if longest is None else longest.ticks(tables.longest)
     largest = factor.numerator * paced + factor.denominator * (rounds * most["hop"] + after + tables.problem.passes)
     if largest >= LARGEST_OBJECTIVE:
         what = f"the batch could take {float(largest):.3g} picoseconds, too many for CP-SAT's 64 bits"
@@ -214,6 +215,8 @@ def add_dataflow(
     if made.problem.shares:
         terms["T1"] = state(t1_compute_shared, shares, left)
     state(t4_layer_no_overlap, builder, left, *terms.values())
+    launched = [whole - rest for whole, rest in zip(time, left, strict=True)]
+    state.where(made.paces > 1, t4_layer_pairs, builder, layer, launched, *terms.values())
     return DataflowCpVariables(
         tables=made,
         scope=settled.scope,
@@ -224,7 +227,7 @@ def add_dataflow(
         inside=tensors.inside,
         time=time,
         layer=layer,
-        factor=Fraction(steps(made.problem)) if made.stages else _factor(made.problem),
+        factor=Fraction(steps(made.problem)) if made.stages else _factor(made.problem) / made.paces,
         transfers=state(t5_transfers, builder, layer, longest),
         gradients=state(t6_gradients, tensors),
         optimizer=state(t8_step, builder),

@@ -7,8 +7,10 @@ from typing import Any
 
 from chipmap.formulations.dataflow.cpsat_assignment import Builder, Parts, def_several, total
 from chipmap.formulations.dataflow.cpsat_tensors import Tensors
+from chipmap.formulations.dataflow.tables_slots import forward_slots
 from chipmap.formulations.dataflow.tables_uneven import kept_by, stages_held
 from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches, waited_hops
+from chipmap.instances.dataflow.pairs import shares
 
 
 def weighted(builder: Builder, field: str, c: int) -> Parts:
@@ -184,18 +186,38 @@ def t3_network(tensors: Tensors, time: list[Any]) -> list[Any]:
 
 def t4_layer(builder: Builder, time: list[Any], most: int | None) -> Any:
     """T4: partitions run one after the other, recomputed ones twice; the layer's time, at least its compute and at most
-    ``most``."""
-    tables, floor = builder.tables, builder.tables.shortest
-    top = tables.longest if most is None else most
+    ``most``, in parts of a picosecond (:attr:`Tables.paces`); in pairs of passes by :func:`t4_layer_pairs`."""
+    tables, floor = builder.tables, builder.tables.shortest * builder.tables.paces
+    top = tables.longest * tables.paces if most is None else most
     layer = builder.integer(min(floor, top), max(floor, top), "layer")
     parts = [tables.runs(c) * one for c, one in enumerate(time)]
     for c, twice in builder.twice.items():
         parts.append(builder.integer(0, tables.longest, f"again[{c}]"))
         builder.model.add(parts[-1] >= time[c]).only_enforce_if(twice)
-    builder.model.add(sum(parts) <= layer)
+    if tables.paces == 1:
+        builder.model.add(sum(parts) <= layer)
     if top < floor:
         builder.model.add_bool_or([])
     return layer
+
+
+def t4_layer_pairs(builder: Builder, layer: Any, launched: list[Any], *terms: list[Any]) -> None:
+    """T4 where passes run in pairs: ``layer`` is at least the four weighted sums of own time (``launched``, compute,
+    memory), network, and phases (:func:`~chipmap.instances.dataflow.pairs.arms`)."""
+    tables, (compute, memory, network) = builder.tables, terms
+    some, slots = shares(tables.problem.instance, tables.problem.degrees), range(tables.count)
+    each = {"own": [launched[c] + compute[c] + memory[c] for c in slots], "network": network}
+    sums = {kind: sum(tables.runs(c) * parts[c] for c in slots) for kind, parts in each.items()}
+    for c, twice in builder.twice.items():
+        for kind, parts in each.items():
+            again = builder.integer(0, tables.longest, f"again[{kind},{c}]")
+            builder.model.add(again >= parts[c]).only_enforce_if(twice)
+            sums[kind] += again
+    sums["forward"] = sum(each["own"][c] + network[c] for c in forward_slots(tables.problem, tables.phases))
+    whole = sums["own"] + sums["network"]
+    sums["backward"] = whole - sums["forward"]
+    for longest in sums.values():
+        builder.model.add(some.pairs * longest + some.alone * whole <= layer)
 
 
 def def_longest(builder: Builder, layer: Any) -> Any:

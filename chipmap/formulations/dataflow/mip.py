@@ -43,6 +43,7 @@ from chipmap.formulations.dataflow.mip_terms import (
     t3_network,
     t4_layer,
     t4_layer_no_overlap,
+    t4_layer_pairs,
     t5_transfers,
     t6_gradients,
     t8_step,
@@ -153,6 +154,7 @@ def _terms(block: pyo.Block, made: Tables, choices: DataflowMipChoices) -> None:
     state(t2_memory, block, made, scale)
     state(t3_network, block, made, scale)
     state(t4_layer_no_overlap, block, made)
+    state.where(made.paces > 1, t4_layer_pairs, block, made, scale)
     state(t4_layer, block, made, scale, None if made.stages else made.most(choices.upper))
     state.where(bool(made.stages), t7_stage, block, made, scale, made.most(choices.upper))
     if made.stages:

@@ -11,8 +11,10 @@ from chipmap.formulations.dataflow.mip_assignment import def_several, several, w
 from chipmap.formulations.dataflow.mip_exchanges import amounts
 from chipmap.formulations.dataflow.mip_tensors import Cell, counted, made_upto, paired, read_upto
 from chipmap.formulations.dataflow.tables import Tables
+from chipmap.formulations.dataflow.tables_slots import forward_slots
 from chipmap.formulations.dataflow.tables_uneven import kept_by, stages_held
 from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches, waited_hops
+from chipmap.instances.dataflow.pairs import shares
 
 
 def moved(block: pyo.Block, tables: Tables, field: str, c: int, unit: int) -> Any:
@@ -186,9 +188,40 @@ def t4_layer(block: pyo.Block, tables: Tables, unit: int, most: int | None) -> N
         list(tables.split), rule=lambda b, c: again[c] >= b.time[c] - longest * (1 - b.twice[c])
     )
     total = pyo.quicksum(tables.runs(c) * block.time[c] for c in range(tables.count)) + pyo.quicksum(again.values())
+    if tables.paces > 1:
+        total = block.pace
     block.layer = pyo.Expression(expr=unit * total)
     if most is not None:
-        block.t4_layer = pyo.Constraint(expr=total <= most / unit)
+        block.t4_layer = pyo.Constraint(expr=total <= most / tables.paces / unit)
+
+
+def t4_layer_pairs(block: pyo.Block, tables: Tables, unit: int) -> None:
+    """T4 where passes run in pairs: ``pace``, in units, is at least the four weighted sums of own time, network, and
+    phases (:func:`~chipmap.instances.dataflow.pairs.arms`).
+
+    ``more[kind, c]`` >= the second run of slot c where twice[c] = 1, of its own time and of its network.
+    """
+    slots, longest = range(tables.count), tables.longest / unit
+    some = shares(tables.problem.instance, tables.problem.degrees)
+    launched = [block.time[c] - block.left[c] for c in slots]
+    each = {"own": [launched[c] + block.compute[c] + block.memory[c] for c in slots]}
+    each["network"] = [block.network[c] for c in slots]
+    more = block.more = pyo.Var(list(each), list(tables.split), bounds=(0, None))
+    block.def_more = pyo.Constraint(
+        list(more), rule=lambda b, kind, c: more[kind, c] >= each[kind][c] - longest * (1 - b.twice[c])
+    )
+    sums = {kind: pyo.quicksum(tables.runs(c) * parts[c] for c in slots) for kind, parts in each.items()}
+    for kind, c in more:
+        sums[kind] += more[kind, c]
+    sums["forward"] = pyo.quicksum(
+        each["own"][c] + each["network"][c] for c in forward_slots(tables.problem, tables.phases)
+    )
+    whole = sums["own"] + sums["network"]
+    sums["backward"] = whole - sums["forward"]
+    pace = block.pace = pyo.Var(bounds=(0, None))
+    block.t4_layer_pairs = pyo.Constraint(
+        list(sums), rule=lambda _, kind: pace >= (some.pairs * sums[kind] + some.alone * whole) / some.all
+    )
 
 
 def def_longest(block: pyo.Block, tables: Tables, unit: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import floor
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from chipmap.instances.dataflow.batch_time import BESIDE, batch_factor, resident
 from chipmap.instances.dataflow.instance import DataflowSolution
 from chipmap.instances.dataflow.layer_handover import handovers
 from chipmap.instances.dataflow.options import Option
+from chipmap.instances.dataflow.pairs import parts_of_time
 from chipmap.instances.dataflow.problem import DataflowProblem, levels, wires
 from chipmap.instances.dataflow.tiles import sharing
 from chipmap.records import InputError
@@ -185,7 +185,7 @@ class Tables:
 
     @cached_property
     def multicast(self) -> bool:
-        """Whether a tensor with several readers is written once, and read once per partition."""
+        """Whether a tensor is written once, whatever reads it, and read once per partition."""
         return self.problem.instance.mode == "physical"
 
     @cached_property
@@ -221,6 +221,11 @@ class Tables:
         return sum(k * min(o.compute for o in self.options(i)) for i, k in enumerate(self.often))
 
     @cached_property
+    def paces(self) -> int:
+        """Parts of a picosecond that layers' times have."""
+        return parts_of_time(self.problem)
+
+    @cached_property
     def often(self) -> tuple[int, ...]:
         """How often each copy runs per micro-batch: twice where it is recomputed."""
         return tuple(map(runs(self.problem.instance).__getitem__, self.kernel))
@@ -232,7 +237,7 @@ class Tables:
         return tuple(c for c, each in enumerate(kinds) if len(each) > 1)
 
     def runs(self, c: int) -> int:
-        """How often slot c runs per micro-batch at least: twice where only copies that do may lie in it."""
+        """How often slot c runs per micro-batch at least."""
         return min((self.often[i] for i in self.inside(c) if not self.shut(i, c)), default=1)
 
     @cached_property
@@ -247,7 +252,7 @@ class Tables:
         return batch_time.compute_ticks(self.problem) // max(1, steps(self.problem))
 
     def most(self, upper: int | None) -> int | None:
-        """The longest layer (where stages share out kernels: step) of a batch within ``upper`` ticks."""
+        """The longest layer, in :attr:`paces` (of stages of kernels: step), of a batch within ``upper`` ticks."""
         if self.stages:
             return None if upper is None else upper // max(1, steps(self.problem))
         factor = batch_factor(self.problem)  # 0 for degrees that don't fit
@@ -257,7 +262,8 @@ class Tables:
             return max(0, batch_time.first_layer(self.problem, upper + 1) - 1)
         hop, after, summed = (batch_time.outside(self.problem, field) for field in BESIDE)
         after += batch_time.exposed_ticks(self.problem, summed) - self.problem.filled + self.problem.passes
-        return floor((upper - after - waited_hops(self.problem.instance, self.problem.degrees) * hop) / factor)
+        after += waited_hops(self.problem.instance, self.problem.degrees) * hop
+        return int((upper - after) * self.paces // factor)
 
     def outside(self, field: str) -> tuple[int, list[tuple[int, int, int]]]:
         """The least sum of a column of options over all copies, and what (copy, option) adds to it."""

@@ -30,6 +30,12 @@ def phase_slots(problem: DataflowProblem, layers: int, roomy: bool) -> tuple[ran
     return tuple(each[kernel.phase] for kernel in kernels) * layers
 
 
+def forward_slots(problem: DataflowProblem, phases: Sequence[range]) -> range:
+    """The slots of the forward phase, the first one of those that there are."""
+    ahead = any(kernel.phase == "forward" for kernel in problem.instance.workload.kernels)
+    return phases[0] if ahead else range(0)
+
+
 def stage_slots(problem: DataflowProblem, copies: int, fused: bool, roomy: bool) -> tuple[range, ...]:
     """The slots of each stage, as many as it may have partitions; ``roomy``: as it may have without C4."""
     task, each = problem.instance.task, copies

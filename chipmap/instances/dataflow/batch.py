@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import ceil
 from typing import NamedTuple
 
-from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.instance import LATE, DataflowInstance, Degrees
 from chipmap.instances.dataflow.joint import joint_ns, tensor_dimensions
 from chipmap.instances.dataflow.parts import Parts, splits_tokens
 from chipmap.instances.dataflow.replicas import held_words, summed_ns, updated_ns
@@ -61,10 +61,17 @@ def micro_batches(instance: DataflowInstance, degrees: Degrees) -> Fraction:
     return Fraction(instance.task.batch, degrees.data * instance.task.samples)
 
 
+def paired(instance: DataflowInstance, degrees: Degrees) -> bool:
+    """Whether stages are two chunks each that run a forward and a backward pass at once (``dualpipe-v``)."""
+    return instance.task.schedule == "dualpipe-v" and degrees.pipeline > 1
+
+
 def passes_held(instance: DataflowInstance, degrees: Degrees, stage: int = 0) -> int:
     """Forward passes through a chunk whose saved tensors a stage holds, of the batch's m · v: PP - s in stage s;
     interleaved (v-1) · PP + 2 (PP-1-s) + 1, or (v-1) · PP + PP - s where backward passes begin early. As many as the
-    task says of one stage of a pipeline on unequal chips."""
+    task says of one stage of a pipeline on unequal chips. Where passes run in pairs, every stage holds 2 · PP + 1."""
+    if paired(instance, degrees):
+        return 2 * degrees.pipeline + 1
     chunks, behind = instance.task.parts, degrees.pipeline - 1 - stage
     twice = instance.task.schedule == "interleaved" and chunks > 1
     ahead = (chunks - 1) * degrees.pipeline + (2 * behind if twice else behind) + 1
@@ -74,7 +81,7 @@ def passes_held(instance: DataflowInstance, degrees: Degrees, stage: int = 0) ->
 
 def in_flight(instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Micro-batches whose saved tensors the first stage holds: :func:`passes_held`, in whole stages."""
-    return Fraction(passes_held(instance, degrees), instance.task.parts)
+    return Fraction(passes_held(instance, degrees), 2 if paired(instance, degrees) else instance.task.parts)
 
 
 def in_turn(instance: DataflowInstance) -> bool:
@@ -91,12 +98,13 @@ def _in_turn(instance: DataflowInstance) -> bool:
 
 def waited_hops(instance: DataflowInstance, degrees: Degrees) -> int:
     """Transfers, there and back counted once, that the batch waits for: over every border between chunks, PP · v - 1;
-    or :func:`in_turn` PP + v - 3 + n - ceil((n-1)/PP) for n = m · v passes."""
+    or :func:`in_turn` PP + v - 3 + n - ceil((n-1)/PP) for n = m · v passes; PP - 1 more where these run in pairs."""
     stages, chunks = degrees.pipeline, instance.task.parts
     if stages == 1 or not in_turn(instance):
         return stages * chunks - 1
     passes = micro_batches(instance, degrees) * chunks
-    return int(stages + chunks - 3 + passes) - ceil((passes - 1) / stages)
+    more = stages - 1 if paired(instance, degrees) else 0
+    return int(stages + chunks - 3 + passes) - ceil((passes - 1) / stages) + more
 
 
 class Roles(NamedTuple):
@@ -176,15 +184,16 @@ def kept_bytes(
     ``parameters`` and ``output`` are those of one layer on one chip, which has the shares ``here``; parameters of
     forward kernels with what :func:`~chipmap.instances.dataflow.replicas.held_words` says. The first stage has
     min(micro-batches, stages) micro-batches in flight; where updates run late, the last has gradients of all but one of
-    as many waiting for them. In decode steps what is fetched is the KV cache, of every sample of the replica.
+    as many waiting for them, or in pairs those of PP passes of half a
+    stage. In decode steps what is fetched is the KV cache, of every sample of the replica.
     """
     layers = layers_per_stage(instance, degrees)
     layers, passes = held or (layers, layers * in_flight(instance, degrees))
     total = cache_bytes(instance, degrees, kernel, here) * layers
     if kernel.name in kept_for_backward(instance):
         total += output * passes
-    elif instance.task.schedule == "zb-h1" and kernel.name in roles(instance).updated_by:
-        total += output * (passes - layers)
+    elif instance.task.schedule in LATE and kernel.name in roles(instance).updated_by:
+        total += output * (Fraction(layers * degrees.pipeline, 2) if paired(instance, degrees) else passes - layers)
     if kernel.phase != "forward" or not layers:
         return total
     return total + parameters * held_words(instance, degrees.alike(scheme), layers)

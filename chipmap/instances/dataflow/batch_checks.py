@@ -52,13 +52,17 @@ def check_schedule(instance: Instance) -> None:
         "stages share out kernels": task.stages == "kernels",
         "partitions reach across layers": task.across_layers,
     }
-    if task.schedule == "zb-h1":
+    if task.schedule in ("zb-h1", "dualpipe-v"):
         reasons["kernels are fused, so that updates might not run by themselves"] = instance.asked[2]
         reasons["kernels share tiles (task.utilisation is null)"] = task.utilisation is None
         updates, workload = {one.name for one in instance.workload.kernels if one.update}, instance.workload
         reasons["no kernel is a weight update"] = not updates
         read = any(u in updates and v not in updates for u, v in (*workload.edges, *workload.carries))
         reasons["a kernel reads what a weight update makes, which can't be late then"] = read
+    if task.schedule == "dualpipe-v":
+        reasons["what partitions do overlaps (task.overlap), where only passes may"] = task.overlap
+        reasons["kernels are pinned together"] = any(len(group) > 1 for group in task.together)
+        reasons["sums run behind the backward pass (task.overlap_gradients)"] = task.overlap_gradients
     for reason in (reason for reason, holds in reasons.items() if holds):
         raise InputError(f"is {task.schedule}, but {reason}", "task.schedule", "Set it to 1f1b.")
 
@@ -89,7 +93,7 @@ def _why_even(instance: Instance) -> list[str]:
         "costs are counted in mode dfmodel": instance.mode == "dfmodel",
         "stages share out kernels": task.stages == "kernels",
         "partitions reach across layers": task.across_layers,
-        "updates run late (task.schedule zb-h1)": task.schedule == "zb-h1",
+        f"updates run late (task.schedule {task.schedule})": task.schedule in ("zb-h1", "dualpipe-v"),
         "kernels share tiles (task.utilisation is null)": task.utilisation is None,
         "sums run behind the backward pass (task.overlap_gradients)": task.overlap_gradients,
         "layouts are kept (task.keep)": task.keep not in (None, "none"),
@@ -118,9 +122,23 @@ def check_divided(instance: Instance, degrees: Any, where: str) -> None:
         )
         remedy += " chips."
         raise InputError(f"{said} don't divide {counted(layers, 'layer')}", f"{where}.pipeline", remedy)
+    if task.schedule == "dualpipe-v" and stages > 1 and layers % (2 * stages):
+        what = f"{said} of two chunks don't divide {counted(layers, 'layer')}"
+        raise InputError(
+            what, f"{where}.pipeline", "Give an even number of layers for each stage, or another schedule."
+        )
     if chunks > 1 and layers % (stages * chunks):
         what = f"{said} of {chunks} chunks don't divide {counted(layers, 'layer')}"
         raise InputError(what, f"{where}.pipeline", "Set task.chunks to null, or to a divisor of a stage's layers.")
+
+
+def check_rounds(task: Any, degrees: Any, where: str) -> None:
+    """Raise :class:`InputError` where a replica has fewer micro-batches than its stages have chunks, though passes are
+    to run in pairs (``dualpipe-v``)."""
+    rounds, least = task.batch // (degrees.data * (task.micro_batch or 1)), 2 * degrees.pipeline
+    if task.schedule == "dualpipe-v" and degrees.pipeline > 1 and rounds < least:
+        what = f"has {counted(rounds, 'micro-batch', 'micro-batches')} of a replica in schedule dualpipe-v"
+        raise InputError(what, f"{where}.data", f"Give {least} at least, two for each stage, or another schedule.")
 
 
 def unequal(instance: Instance) -> str:
@@ -158,7 +176,7 @@ def check_keep(instance: Instance) -> None:
         "chips fuse kernels": instance.asked[2],
         "stages share out kernels": task.stages == "kernels",
         "partitions reach across layers": task.across_layers,
-        "updates run late (task.schedule zb-h1)": task.schedule == "zb-h1",
+        f"updates run late (task.schedule {task.schedule})": task.schedule in ("zb-h1", "dualpipe-v"),
         "kernels are recomputed": task.recompute not in (None, False, "none"),
         "there is no backward phase": task.keep == "step" and "backward" not in phases,
     }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BESIDE = ("hop", "after", "summed")
 
 
-def total_ticks(problem: DataflowProblem, layer: int, chosen: Sequence[int] | None = None) -> int:
+def total_ticks(problem: DataflowProblem, layer: int | Fraction, chosen: Sequence[int] | None = None) -> int:
     """The time of the whole batch from that of one layer (of all layers where partitions reach across), picoseconds.
 
     ``chosen`` are the numbers of the kernels' options (all layers' in a row where partitions reach across). Without
@@ -67,7 +67,7 @@ def exposed_ticks(problem: DataflowProblem, summed: int) -> int:
     return summed + (layers - 1) * max(0, summed - problem.behind)
 
 
-def batch_ticks(problem: DataflowProblem, layer: int, hop: int, after: int, summed: int) -> int:
+def batch_ticks(problem: DataflowProblem, layer: int | Fraction, hop: int, after: int, summed: int) -> int:
     """Picoseconds of the batch: T4 · :func:`batch_factor` + T5 + T6 + T8, the columns :data:`BESIDE` summed
     up, less what updates fill of the bubble.
 
@@ -82,19 +82,19 @@ def batch_ticks(problem: DataflowProblem, layer: int, hop: int, after: int, summ
     return math.ceil(layers_ticks(problem, layer) + transfers) + beside
 
 
-def stage_ticks(problem: DataflowProblem, layer: int) -> int:
+def stage_ticks(problem: DataflowProblem, layer: int | Fraction) -> int:
     """Picoseconds of the stage that takes longest for a micro-batch, where a layer takes ``layer``."""
     if problem.longest is None:
-        return layers_per_stage(problem.instance, problem.degrees) * layer
-    return problem.instance.task.parts * problem.longest.ticks(layer)
+        return int(layers_per_stage(problem.instance, problem.degrees) * layer)
+    return problem.instance.task.parts * problem.longest.ticks(int(layer))
 
 
-def layers_ticks(problem: DataflowProblem, layer: int) -> Fraction:
+def layers_ticks(problem: DataflowProblem, layer: int | Fraction) -> Fraction:
     """Picoseconds of the batch in its layers and ends: T4 · :func:`batch_factor`, or where stages may have unequal
     numbers of layers (m · v + PP - 1) times the longest chunk."""
     if problem.longest is None:
         return layer * batch_factor(problem)
-    return chunk_factor(problem) * problem.longest.ticks(layer)
+    return chunk_factor(problem) * problem.longest.ticks(int(layer))
 
 
 def chunk_factor(problem: DataflowProblem) -> Fraction:

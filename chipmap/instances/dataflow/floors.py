@@ -9,7 +9,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from chipmap.instances.dataflow.batch import runs
+from chipmap.instances.dataflow.batch import paired, runs
 from chipmap.instances.dataflow.batch_time import (
     batch_factor,
     caching,
@@ -21,6 +21,7 @@ from chipmap.instances.dataflow.batch_time import (
 )
 from chipmap.instances.dataflow.instance import BatchPlan, DataflowInstance, Degrees
 from chipmap.instances.dataflow.options import Option, filled_ticks
+from chipmap.instances.dataflow.pairs import Arm, arms, shares
 from chipmap.instances.dataflow.plans import settled
 from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.instances.dataflow.rates import best_rate
@@ -39,6 +40,8 @@ def first_ticks(problem: DataflowProblem) -> int:
     """
     instance = problem.instance
     reading = _reading(problem)
+    if paired(instance, problem.degrees):
+        return max(compute_ticks(problem), *(total_ticks(problem, _least_of(problem, arm)) for arm in arms(problem)))
     kinds: list[Callable[[Option], int]] = [attrgetter("compute"), reading, attrgetter("collective")]
     if not instance.task.overlap:
         kinds = [lambda o: o.compute + reading(o) + o.collective]
@@ -52,6 +55,14 @@ def first_ticks(problem: DataflowProblem) -> int:
             layer = sum(again * ticks for again, ticks in zip(runs(instance), least, strict=True))
             best = max(best, total_ticks(problem, instance.mapped_layers * layer + launches))
     return best
+
+
+def _least_of(problem: DataflowProblem, arm: Arm) -> Fraction:
+    """T4 that no mapping is below: each kernel with the option that takes least at the weights of an arm."""
+    total = 0
+    for own, network, options in zip(*arm, problem.options, strict=True):
+        total += min(own * (problem.launch + one.compute + one.stream) + network * one.collective for one in options)
+    return Fraction(total, shares(problem.instance, problem.degrees).all)
 
 
 def launch_ticks(problem: DataflowProblem) -> int:

@@ -17,6 +17,7 @@ from chipmap.instances.dataflow.batch_checks import (
     check_optimizer,
     check_peaks,
     check_recompute,
+    check_rounds,
     check_schedule,
     check_shard,
     check_stages,
@@ -50,9 +51,11 @@ from chipmap.records import InputError, Record, counted
 CostMode = Literal["physical", "dfmodel"]
 Purpose = Literal["training", "prefill", "decode"]
 Stages = Literal["layers", "kernels"]
-Schedule = Literal["1f1b", "interleaved", "interleaved-lean", "zb-h1"]
+Schedule = Literal["1f1b", "interleaved", "interleaved-lean", "zb-h1", "dualpipe-v"]
 #: Schedules in which a stage is several chunks of the network.
 INTERLEAVED: tuple[Schedule, ...] = ("interleaved", "interleaved-lean")
+#: Weight updates may run later than the rest of a backward pass.
+LATE: tuple[Schedule, ...] = ("zb-h1", "dualpipe-v")
 #: Micro-batches that a solve chooses from at most: the divisors of a batch.
 MOST_MICRO_BATCHES = 100
 
@@ -78,9 +81,9 @@ class Task(Record, frozen=True, kw_only=True):
     of a pipeline share out: equal numbers of whole layers, or the kernels of all layers, as the mapping likes (page,
     "Stages of kernels"). ``schedule`` is the order in which a stage of layers runs micro-batches: one forward, one
     backward; interleaved, where a stage is ``chunks`` parts of the network (null: as many as is best), or the same with
-    fewer passes ahead (``interleaved-lean``); or with weight updates late, where a stage would wait (``zb-h1``) (page,
-    "Schedules of a pipeline"). ``shard`` is what replicas share out: the optimiser's state (ZeRO-1), its gradients too
-    (ZeRO-2), or weights as well (ZeRO-3, FSDP; true), or none of these
+    fewer passes ahead (``interleaved-lean``); or with weight updates late, where a stage would wait (``zb-h1``), or two
+    passes at once (``dualpipe-v``; page, "Schedules of a pipeline"). ``shard`` is what replicas share out: the
+    optimiser's state (ZeRO-1), its gradients too (ZeRO-2), or weights as well (ZeRO-3, FSDP; true), or none of these
     (false); null: what is best. ``optimizer_step`` counts what the step moves through DRAM (page, "Training").
     ``expert_load``: where chips have experts of their own, the tokens of the fullest one over the mean (page,
     "Parallelism"). ``overlap_gradients``: sums over replicas run behind the last micro-batch's backward pass (page,
@@ -328,6 +331,7 @@ def check_degrees(instance: DataflowInstance, degrees: Degrees, where: str = "ta
         more = -(-task.batch // samples) * samples
         remedy = f"Give a batch that is a multiple of {samples:,}, such as {more:,}."
         raise InputError(what, f"{where}.data", remedy)
+    check_rounds(task, degrees, where)
     if chunks > 1 and task.batch // samples % degrees.pipeline and task.micro_batch is not None:
         what = f"has {counted(task.batch // samples, 'micro-batch', 'micro-batches')} of a replica, interleaved"
         remedy = f"Their number must be a multiple of {degrees.pipeline} stages; or set task.chunks to null or 1."

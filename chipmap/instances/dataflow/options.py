@@ -22,12 +22,13 @@ from chipmap.instances.dataflow.batch import (
     layer_sums_ns,
     layers_per_stage,
     link_ns,
+    micro_batches,
     parameter_bytes,
     roles,
     waits_in_dram,
 )
 from chipmap.instances.dataflow.blocks import block_flop, in_blocks, product_sizes
-from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
+from chipmap.instances.dataflow.instance import LATE, DataflowInstance, Degrees
 from chipmap.instances.dataflow.parts import Parts, parts
 from chipmap.instances.dataflow.plans import shared_by_plans
 from chipmap.instances.dataflow.rates import dram_rate, efficiency, fetch_rate, peak
@@ -206,7 +207,7 @@ class _Options:
         self.replicas, self.limited = shared(instance, degrees), False
         self.added, self.chips = kind[1], (degrees.tensor, degrees.expert, routed(instance, degrees).last)
         if instance.system.memory.capacity_bytes is not None:
-            late = instance.task.schedule == "zb-h1" and kernel.name in self.role.updated_by
+            late = instance.task.schedule in LATE and kernel.name in self.role.updated_by
             self.limited, self.held = True, (kernel.name in self.role.kept, late, *ahead, stages)
 
     def listed(self) -> tuple[Option, ...]:
@@ -356,7 +357,7 @@ def _least(instance: DataflowInstance, degrees: Degrees, kernels: list[Kernel]) 
 def filled_ticks(instance: DataflowInstance, degrees: Degrees) -> int:
     """Picoseconds of a batch's bubble that weight updates fill where they run late (page, "Zero bubbles"): layers per
     stage · (PP + min(m, PP) - 2) · the least compute of forward, of other backward kernels, or of updates."""
-    if instance.task.schedule != "zb-h1" or degrees.pipeline == 1:
+    if instance.task.schedule not in LATE or degrees.pipeline == 1:
         return 0
     kernels = instance.workload.kernels
     kinds = (
@@ -365,7 +366,7 @@ def filled_ticks(instance: DataflowInstance, degrees: Degrees) -> int:
         [one for one in kernels if one.phase == "backward" and one.update],
     )
     width = min(_least(instance, degrees, kind) for kind in kinds)
-    often = degrees.pipeline + in_flight(instance, degrees) - 2
+    often = degrees.pipeline + min(int(micro_batches(instance, degrees)), degrees.pipeline) - 2
     return int(layers_per_stage(instance, degrees) * often) * width
 
 

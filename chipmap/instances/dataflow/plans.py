@@ -8,8 +8,10 @@ from typing import Any
 
 import msgspec
 
+from chipmap.instances.dataflow.batch import paired
 from chipmap.instances.dataflow.instance import (
     INTERLEAVED,
+    LATE,
     PARALLELISMS,
     SHARDS,
     BatchPlan,
@@ -55,11 +57,13 @@ def held_degrees(instance: DataflowInstance) -> Iterator[Degrees]:
 
 def allowed_micro_batches(instance: DataflowInstance, degrees: Degrees) -> tuple[int, ...]:
     """The task's micro-batch, or all that divide a replica's samples, the least first; interleaved with given chunks
-    those of which a replica has a multiple of its stages."""
+    those of which a replica has a multiple of its stages; in pairs of passes two or more for each stage."""
     task = instance.task
     if task.micro_batch is not None:
         return (task.micro_batch,)
     found = divisors(task.batch // degrees.data)
+    if paired(instance, degrees):
+        return tuple(one for one in found if task.batch // (degrees.data * one) >= 2 * degrees.pipeline)
     if (task.chunks or 1) == 1:
         return found
     return tuple(one for one in found if task.batch // (degrees.data * one) % degrees.pipeline == 0)
@@ -113,7 +117,7 @@ def offered_keeps(instance: DataflowInstance) -> tuple[Keep | None, ...]:
 def _offered_keeps(instance: DataflowInstance) -> tuple[Keep | None, ...]:
     task, workload = instance.task, instance.workload
     fixed = instance.mode == "dfmodel" or instance.asked[2] or task.stages == "kernels" or task.across_layers
-    fixed = fixed or task.schedule == "zb-h1" or task.uneven
+    fixed = fixed or task.schedule in LATE or task.uneven
     phase = {kernel.name: kernel.phase for kernel in workload.kernels}
     read: dict[str, list[str]] = {}
     for u, v in workload.edges:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from chipmap.deadline import Stop
+from chipmap.instances.dataflow.batch import paired
 from chipmap.instances.dataflow.batch_time import total_ticks
 from chipmap.instances.dataflow.instance import DataflowInstance
+from chipmap.instances.dataflow.pairs import least_time
 from chipmap.methods.dataflow import unequal
 from chipmap.methods.dataflow.cases import Choices, least_demanding
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
@@ -59,7 +63,10 @@ def relaxation(instance: DataflowInstance, run: Run) -> Termination:
             run.bound(min([others, *found]), "kernels one by one")
             if found and case.bound >= min(found):
                 break
-            layer = bound(case.problem)
+            whole = bound(case.problem)
+            layer: int | Fraction | None = whole
+            if whole is not None and paired(case.problem.instance, case.problem.degrees):
+                layer = least_time(case.problem.instance, case.problem.degrees, whole)
             found.append(max(case.bound, total_ticks(case.problem, layer) if layer is not None else 0))
         if found or todo.left:
             run.bound(min([*found, *todo.left]), "relaxation", "relaxation")

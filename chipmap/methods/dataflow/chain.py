@@ -12,6 +12,7 @@ from chipmap.deadline import Stop
 from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.program import Program
+from chipmap.instances.dataflow.batch import paired
 from chipmap.instances.dataflow.batch_time import caching, first_layer, resident, total_ticks
 from chipmap.instances.dataflow.dram import fits_dram
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
@@ -85,6 +86,8 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
             return run.upper
         if alone.ticks is not None or (run.upper is not None and alone.bound >= run.upper):
             return alone.bound
+        if paired(instance, problem.degrees):
+            raise TooWideError("no order was found in which tensors fit DRAM")
         # no order was found in which its tensors fit DRAM: the program over ideals knows all orders
         if problem.instance.task.keep in ("phase", "step"):
             raise TooWideError("layouts that are kept don't fit DRAM as the cheapest mapping has them")
@@ -196,6 +199,8 @@ def _wide_graphs(state: DataflowChainState, _: Turn) -> None:
     def solve(case: DegreesCase, others: list[int], left: int) -> list[int]:
         """What mappings, covers and models for wide graphs prove of one choice of degrees."""
         small = _pairs(case.problem) <= SMALL
+        if paired(case.problem.instance, case.problem.degrees):  # covers don't know which passes hide others
+            return [max(case.bound, one) for one in by_cpsat(case, run, others)] if small else [case.bound]
         if small and case.problem.uses:  # a model says more of where parameters rest, and sooner
             return [max(case.bound, one) for one in by_cpsat(case, run, others)]
         share = (0.5 if small else 1.0) / (left + 1)

@@ -60,6 +60,8 @@ def first_mappings(instance: DataflowInstance, run: Run, deadline: Deadline) -> 
     if not todo:
         return
     run.bound(min(floor(instance, one) for one in todo), "all FLOP")
+    if instance.task.schedule == "dualpipe-v":  # pieces of an order don't know which passes hide others
+        return
     before, tried, found = run.seconds, 0, False  # what was known before doesn't count: these are better as a rule
     attempt = _try if instance.task.stages == "layers" else _try_stages
     for degrees in todo:

@@ -6,6 +6,7 @@ as cutoff and, where it has these degrees, as start; a choice whose bound is no 
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import ceil
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from chipmap.family import Model
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.batch_time import batch_ticks, layer_ticks, steps, sums_outside
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.pairs import parts_of_time
 from chipmap.methods.dataflow import unequal
 from chipmap.methods.dataflow.cases import Choices, DegreesCase, least_demanding, solve_each
 from chipmap.methods.dataflow.infeasibility import no_degrees, no_mapping
@@ -109,18 +111,19 @@ def solve_case(
 def _lower(case: DegreesCase, kind: Kind, bound: float) -> int:
     """A solver's bound in whole ticks of the batch.
 
-    For all that a mapping may have beside T4, a layer takes whole picoseconds: so many at least. Where stages share
-    out kernels, a step does.
+    For all that a mapping may have beside T4, a layer takes whole parts of a picosecond, so many at least. Where stages
+    share out kernels, a step does.
     """
     problem, layers = case.problem, list[int]()
     absolute, share = NOISE[kind]
     if problem.instance.task.stages == "kernels":
         step = bound / steps(problem)
         return max(case.bound, steps(problem) * ceil(step - absolute - share * abs(step)))
-    sums = sums_outside(problem)
+    sums, parts = sums_outside(problem), parts_of_time(problem)
     if sums is None:
         return max(case.bound, integer_bound(bound))
     for beside in sums:
         layer = layer_ticks(problem, bound, *beside)
-        layers.append(batch_ticks(problem, max(0, ceil(layer - absolute - share * abs(layer))), *beside))
+        least = Fraction(max(0, ceil(parts * (layer - absolute - share * abs(layer)))), parts)
+        layers.append(batch_ticks(problem, least, *beside))
     return max(case.bound, min(layers))

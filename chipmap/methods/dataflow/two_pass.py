@@ -23,6 +23,7 @@ from chipmap.methods.dataflow.chain import auto, solve_degrees
 from chipmap.methods.dataflow.infeasibility import no_degrees
 from chipmap.methods.dataflow.models import build, by_cpsat
 from chipmap.methods.model_solve import BROKEN, Limits, conclude, solve_within
+from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run
 
@@ -39,6 +40,10 @@ class Pass(NamedTuple):
 
 def two_pass(instance: DataflowInstance, run: Run) -> Termination:
     """The inter-chip pass over every choice of degrees, then the intra-chip pass. Nothing is proved of the whole."""
+
+    if instance.task.schedule == "dualpipe-v":
+        what = "is dualpipe-v, of whose pairs of passes neither pass by itself knows"
+        raise InputError(what, "task.schedule", "Use the method dataflow/auto.")
 
     def work() -> None:
         """The first pass, then the second at what the first one chose."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from chipmap.deadline import Deadline
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.unfused.elimination import CELLS
+from chipmap.heuristics.dataflow.unfused.paired import PairedProgram
 from chipmap.heuristics.dataflow.unfused.program import Found, UnfusedProgram
 from chipmap.heuristics.dataflow.unfused.relaxed import descend, relaxed
+from chipmap.instances.dataflow.batch import paired
 from chipmap.instances.dataflow.batch_time import total_ticks
 from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.methods.dataflow.cases import mapping_of, report
@@ -32,6 +34,10 @@ def solve_one_by_one(problem: DataflowProblem, run: Run, deadline: Deadline | No
     A bound stands alone where no better mapping than the incumbent can be, or none was found that fits DRAM. Raises
     :class:`TooWideError` where relaxations don't find a mapping.
     """
+    if paired(problem.instance, problem.degrees):
+        found = PairedProgram(problem, run.deadline if deadline is None else deadline).best(run.upper)
+        _report(problem, found, run)
+        return found
     program = UnfusedProgram(problem, run.deadline if deadline is None else deadline)
     if run.upper is not None and program.large:  # their labels take longest
         quick = relaxed(program.singles, program.order, MINI_CELLS[0], program.deadline)

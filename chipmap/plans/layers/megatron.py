@@ -76,6 +76,8 @@ def _plan(instance: Any, solution: Any) -> LayerPlan:
         return graphs.plan_of(instance, graphs.places_of(instance, solution))
     if instance.task.schedule == "zb-h1":
         raise InputError("runs weight updates late (zb-h1)", instance.name, "Set task.schedule to 1f1b.")
+    if instance.task.schedule == "dualpipe-v":
+        raise InputError("runs two passes at once (dualpipe-v)", instance.name, "Set task.schedule to interleaved.")
     if instance.task.schedule == "interleaved-lean":
         raise InputError("begins backward passes early (interleaved-lean)", instance.name, "Set it to interleaved.")
     plan = dataflow.plan_of(instance, solution)

@@ -26,7 +26,7 @@ from chipmap.instances.dataflow.instance import (
 )
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.validation.dataflow import present, unequal
-from chipmap.validation.dataflow.facts import allowed
+from chipmap.validation.dataflow.facts import allowed, in_pairs
 
 #: More kernels (of all layers that partitions reach across) are not taken apart.
 MOST_KERNELS = 6
@@ -80,7 +80,10 @@ def _micro_batches(instance: DataflowInstance, degrees: Degrees) -> list[int]:
     """Every number of samples that divides a replica's, or the task's."""
     task = instance.task
     wanted = range(1, task.batch + 1) if task.micro_batch is None else [task.micro_batch]
-    return [each for each in wanted if task.batch % (degrees.data * each) == 0]
+    least = 2 * degrees.pipeline if in_pairs(instance, degrees) else 0
+    return [
+        each for each in wanted if task.batch % (degrees.data * each) == 0 and task.batch >= least * degrees.data * each
+    ]
 
 
 class _Plan(NamedTuple):
@@ -138,7 +141,7 @@ def _keeps(instance: DataflowInstance, degrees: Degrees, again: Recompute | None
         instance.mode == "physical" and task.stages == "layers" and not (task.across_layers or present.fuses(instance))
     )
     recomputed = (again or task.recompute) not in (False, "none")
-    free = free and task.schedule != "zb-h1" and not recomputed and task.stage_layers == ()
+    free = free and task.schedule not in ("zb-h1", "dualpipe-v") and not recomputed and task.stage_layers == ()
     alone = degrees.tensor == degrees.expert == 1 or len(set(makers)) == len(makers)
     if task.keep is not None or not free or alone:
         return [None]
@@ -181,6 +184,8 @@ def _degrees(instance: DataflowInstance) -> Iterator[Degrees]:
         if task.degrees is not None and degrees != task.degrees:
             continue
         equal = task.stage_layers == ()
+        if in_pairs(instance, degrees) and instance.workload.layers % (2 * degrees.pipeline):
+            continue
         stages = (not equal or instance.workload.layers % degrees.pipeline == 0) and not (
             task.across_layers and degrees.pipeline > 1
         )

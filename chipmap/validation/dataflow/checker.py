@@ -19,7 +19,7 @@ from chipmap.validation.dataflow import ends, facts, pins, plans, present, train
 from chipmap.validation.dataflow.dram import in_dram
 from chipmap.validation.dataflow.figures import figures_of, headline, hop
 from chipmap.validation.dataflow.mapping import Mapping, mapping_of
-from chipmap.validation.dataflow.times import Times, held, inside, longest_transfer, steps, times_of
+from chipmap.validation.dataflow.times import Times, held, inside, layer_time, longest_transfer, steps, times_of
 from chipmap.validation.decimals import written
 
 
@@ -46,13 +46,13 @@ def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate
         "T1": t1_compute(times),
         "T2": t2_memory(times),
         "T3": t3_network(times),
-        "T4": t4_layer(times),
+        "T4": t4_layer(mapping, times),
         "T5": t5_transfers(mapping, times),
         "T6": t6_gradients(mapping),
         "T7": t7_stage(mapping, times),
         "T8": t8_step(mapping),
     }
-    objective = batch(mapping, terms)
+    objective = batch(mapping, terms, layer_time(mapping, times))
     figures = figures_of(mapping, objective, terms)
     if instance.system.profiled:
         figures["limit_us"] = _limit(instance, solution) / 1e6
@@ -60,8 +60,8 @@ def check(instance: DataflowInstance, solution: DataflowSolution) -> Certificate
     return certify(instance, solution, broken, objective=objective, terms=terms, grade=instance.mode, **said)
 
 
-def batch(mapping: Mapping, terms: dict[str, int]) -> int:
-    """The objective: picoseconds of the batch, from the terms.
+def batch(mapping: Mapping, terms: dict[str, int], layer: Fraction) -> int:
+    """The objective: picoseconds of the batch, from the terms, T4 not rounded as ``layer``.
 
     Stages of kernels: a step for each micro-batch. Stages of layers: their time, the pipeline's bubble, the samples.
     """
@@ -78,7 +78,7 @@ def batch(mapping: Mapping, terms: dict[str, int]) -> int:
         filled *= max(instance.workload.layers // degrees.pipeline - 1, 1)
     else:
         filled *= instance.task.chunks or 1
-    layers = math.ceil(terms["T4"] * stage * (1 + Fraction(degrees.pipeline - 1) / filled) * rounds)
+    layers = math.ceil(layer * stage * (1 + Fraction(degrees.pipeline - 1) / filled) * rounds)
     return layers - training.late(instance, degrees) + terms["T5"] + terms["T6"] + terms["T8"]
 
 
@@ -128,6 +128,7 @@ def c0_domain(instance: DataflowInstance, solution: DataflowSolution) -> Iterato
         yield "pipeline", degrees.pipeline - 1, "stages", message
     yield from plans.wrong_micro_batch(instance, solution)
     yield from plans.wrong_chunks(instance, solution)
+    yield from plans.wrong_pairs(instance, solution)
     yield from uneven.wrong_layers(instance, solution)
     if wrong := plans.wrong_recomputation(instance, solution):
         yield "recompute", 1, "kernels", wrong
@@ -279,9 +280,10 @@ def t3_network(times: Times) -> int:
     return sum(times.runs[p] * ticks for p, ticks in times.network.items())
 
 
-def t4_layer(times: Times) -> int:
-    """Picoseconds of the layer, whose partitions run one after the other."""
-    return sum(times.together.values())
+def t4_layer(mapping: Mapping, times: Times) -> int:
+    """Picoseconds of the layer, whose partitions run one after the other, but for passes that run side by side
+    (:func:`~chipmap.validation.dataflow.times.layer_time`)."""
+    return math.ceil(layer_time(mapping, times))
 
 
 def t5_transfers(mapping: Mapping, times: Times) -> int:
@@ -302,7 +304,8 @@ def t5_transfers(mapping: Mapping, times: Times) -> int:
     ahead = instance.task.schedule == "interleaved" and chunks > 1
     if stages > 1 and backward and instance.mode == "physical" and not ahead:
         passes = rounds * chunks
-        return (stages + chunks - 3 + passes - -(-(passes - 1) // stages)) * sent
+        waits = stages + chunks - 3 + passes - -(-(passes - 1) // stages)
+        return (waits + (stages - 1 if facts.in_pairs(instance, degrees) else 0)) * sent
     return (stages * chunks - 1) * sent + rounds * max(0, chunks * sent - slowest)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.records import counted
 from chipmap.validation.certify import Finding
+from chipmap.validation.dataflow.facts import in_pairs
 
 
 def wrong_micro_batch(instance: DataflowInstance, solution: DataflowSolution) -> Iterator[Finding]:
@@ -23,6 +24,22 @@ def wrong_micro_batch(instance: DataflowInstance, solution: DataflowSolution) ->
         parts = f"{counted(replicas, 'replica')} don't divide the batch"
         message = f"{parts} of {task.batch:,} into micro-batches of {stated:,}"
         yield "data", 1, "replicas", message
+
+
+def wrong_pairs(instance: DataflowInstance, solution: DataflowSolution) -> Iterator[Finding]:
+    """Where passes run in pairs, a stage has two chunks of equally many layers, and a replica two micro-batches or
+    more for each stage (C0)."""
+    task, degrees, layers = instance.task, solution.degrees, instance.workload.layers
+    if not in_pairs(instance, degrees):
+        return
+    if layers % (2 * degrees.pipeline):
+        message = f"{counted(degrees.pipeline, 'stage')} of two chunks don't divide {counted(layers, 'layer')}"
+        yield "pipeline", 1, "stages", message
+    samples = degrees.data * (solution.micro_batch or task.micro_batch or 1)
+    rounds, least = task.batch // max(1, samples), 2 * degrees.pipeline
+    if rounds < least:
+        few = counted(rounds, "micro-batch", "micro-batches")
+        yield "data", least - rounds, "micro-batches", f"a replica has {few}, its stages' chunks are {least}"
 
 
 def wrong_chunks(instance: DataflowInstance, solution: DataflowSolution) -> Iterator[Finding]:

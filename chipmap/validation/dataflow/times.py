@@ -202,3 +202,18 @@ def steps(mapping: Mapping) -> int:
     """Steps of the batch: a micro-batch leaves the last stage in each, once the first has got there."""
     task, degrees = mapping.instance.task, mapping.solution.degrees
     return task.batch // (degrees.data * task.samples) + degrees.pipeline - 1
+
+
+def layer_time(mapping: Mapping, times: Times) -> Fraction:
+    """Picoseconds of the layer, whose partitions run one after the other. Where a stage runs a forward and a backward
+    pass side by side: what of both takes longest, or one of them by itself, in the share of passes that run so."""
+    instance, degrees = mapping.instance, mapping.solution.degrees
+    whole = sum(times.together.values())
+    if not facts.in_pairs(instance, degrees):
+        return Fraction(whole)
+    forward = {copy.partition for i, copy in enumerate(mapping.copies) if mapping.kernel(i).phase == "forward"}
+    there = sum(times.together[p] // times.runs[p] for p in forward)
+    network = sum(times.runs[p] * ticks for p, ticks in times.network.items())
+    longest = max(network, whole - network, there, whole - there)
+    rounds, stages = instance.task.batch // (degrees.data * instance.task.samples), degrees.pipeline
+    return Fraction((2 * rounds - stages - 2) * longest + 3 * stages * whole, 2 * (rounds + stages - 1))

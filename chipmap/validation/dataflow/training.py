@@ -15,6 +15,8 @@ from chipmap.validation.dataflow import blocks, facts, joint, rates
 from chipmap.validation.dataflow.once import once
 from chipmap.validation.decimals import written
 
+#: Schedules whose updates may run after the rest of a backward pass.
+LATE = ("zb-h1", "dualpipe-v")
 #: What is in parts, one per replica, by what they share out.
 _IN_PARTS = {
     "none": (),
@@ -92,10 +94,12 @@ def resting(
 def kept(kernel: Kernel, output: Fraction, instance: DataflowInstance, degrees: Degrees, saved: Set[str]) -> Fraction:
     """C6: bytes of a kernel's outputs that are there for micro-batches in flight, for all layers of a stage: those
     ``saved`` (:func:`~chipmap.validation.dataflow.facts.saved`), and what late updates read."""
-    late = instance.task.schedule == "zb-h1" and facts.read_by_updates(kernel, instance)
+    late = instance.task.schedule in LATE and facts.read_by_updates(kernel, instance)
     if kernel.name not in saved and not late:
         return Fraction(0)
-    times = facts.in_flight(instance, degrees) - (kernel.name not in saved)
+    times = facts.in_flight(instance, degrees)
+    if kernel.name not in saved:
+        times = Fraction(degrees.pipeline, 2) if facts.in_pairs(instance, degrees) else times - 1
     return facts.stage_layers(instance, degrees) * times * output
 
 
@@ -165,9 +169,9 @@ def surely(instance: DataflowInstance, degrees: Degrees, phase: str) -> int:
 
 @once
 def late(instance: DataflowInstance, degrees: Degrees) -> int:
-    """Picoseconds of the batch in which stages would wait and run late updates instead (``zb-h1``): in the first PP - 1
+    """Picoseconds of the batch in which stages would wait and run late updates instead: in the first PP - 1
     passes, and in the last ones as many as micro-batches allow, each as short as any of the three kinds of passes."""
-    if instance.task.schedule != "zb-h1" or degrees.pipeline == 1:
+    if instance.task.schedule not in LATE or degrees.pipeline == 1:
         return 0
     rounds = instance.task.batch // (degrees.data * instance.task.samples)
     shortest = min(surely(instance, degrees, phase) for phase in ("forward", "backward", "update"))

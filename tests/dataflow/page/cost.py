@@ -12,7 +12,7 @@ from math import prod
 
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.workload import Kernel
-from tests.dataflow.page import amounts, exchanges, memory, network, tiles
+from tests.dataflow.page import amounts, exchanges, memory, network, pairs, tiles
 from tests.dataflow.page.amounts import PageCase, ticks
 from tests.dataflow.page.memory import Mapped
 
@@ -40,8 +40,8 @@ def judged(instance: DataflowInstance, solution: DataflowSolution) -> Verdict:
         broken.add("C6")
     if "C7" in broken:
         return Verdict(frozenset(broken), {}, None, held)
-    terms = _terms(mapped)
-    return Verdict(frozenset(broken), terms, _batch(mapped, terms), held)
+    terms, layer = _terms(mapped)
+    return Verdict(frozenset(broken), terms, _batch(mapped, terms, layer), held)
 
 
 def in_domain(instance: DataflowInstance, solution: DataflowSolution) -> bool:
@@ -72,7 +72,8 @@ def in_domain(instance: DataflowInstance, solution: DataflowSolution) -> bool:
         kernel = workload.kernels[i % len(workload.kernels)]
         if scheme not in amounts.allowed(kernel, instance.mode) or task.schemes.get(kernel.name, scheme) != scheme:
             return False
-    return _plan_in_domain(instance, solution, b) and _stages_in_domain(instance, solution)
+    paired = pairs.in_domain(instance, degrees, task.batch // (degrees.data * b))
+    return paired and _plan_in_domain(instance, solution, b) and _stages_in_domain(instance, solution)
 
 
 def _plan_in_domain(instance: DataflowInstance, solution: DataflowSolution, b: int) -> bool:
@@ -107,7 +108,7 @@ def _kept_in_domain(instance: DataflowInstance, solution: DataflowSolution) -> b
         return True
     if instance.mode != "physical" or (task.fused and instance.system.chip.fused) or task.across_layers:
         return False
-    if task.stages != "layers" or task.schedule == "zb-h1" or (keep == "step" and True not in backward):
+    if task.stages != "layers" or task.schedule in pairs.LATE or (keep == "step" and True not in backward):
         return False
     if solution.recompute not in (None, "none") or task.recompute not in (None, False, "none"):
         return False
@@ -222,8 +223,8 @@ def _stages(mapped: Mapped) -> bool:
     return all(a <= b for a, b in pairwise(mapped.stages))
 
 
-def _terms(mapped: Mapped) -> dict[str, int]:
-    """All terms, from the times of the partitions."""
+def _terms(mapped: Mapped) -> tuple[dict[str, int], Fraction]:
+    """All terms, from the times of the partitions, and T4 unrounded."""
     case, found = mapped.case, dict[str, int]()
     kinds = {"T1": _compute(mapped), "T2": _memory(mapped), "T3": _network(mapped)}
     runs = {p: 1 + any(k.name in case.again for k, _ in one) for p, one in mapped.partitions.items()}
@@ -234,7 +235,12 @@ def _terms(mapped: Mapped) -> dict[str, int]:
         (max if case.instance.task.overlap else sum),
     )
     each = {p: runs[p] * (launch + join([times[p] for times in kinds.values()])) for p in runs}
-    found["T4"] = sum(each.values())
+    layer = Fraction(sum(each.values()))
+    if pairs.paired(case.instance, case.degrees):
+        own = {p: launch + kinds["T1"][p] + kinds["T2"][p] for p in runs}
+        forward = {p for p, some in mapped.partitions.items() if some[0][0].phase == "forward"}
+        layer = pairs.layer(case, runs, own, kinds["T3"], forward)
+    found["T4"] = math.ceil(layer)
     of_stage: dict[int, int] = defaultdict(int)
     for p, time in each.items():
         of_stage[mapped.stage(p)] += time
@@ -243,7 +249,7 @@ def _terms(mapped: Mapped) -> dict[str, int]:
     found["T6"] = _after(mapped)
     found["T8"] = sum(_step(case, kernel, scheme) for _, kernel, scheme, _ in mapped.copies)
     found["T8"] += ticks(amounts.written(case.instance.system.step_ns)) * int(case.m)
-    return found
+    return found, layer
 
 
 def _compute(mapped: Mapped) -> dict[int, int]:
@@ -339,7 +345,8 @@ def _transfers(mapped: Mapped, slowest: int) -> int:
     h, v = _hand_over(mapped) if stages > 1 else 0, case.chunks
     backward = any(kernel.phase == "backward" for kernel in case.instance.workload.kernels)
     if stages > 1 and case.physical and backward and v == 1:
-        return (stages + case.m - 2 - math.ceil(Fraction(case.m - 1, stages))) * h
+        more = stages - 1 if pairs.paired(case.instance, case.degrees) else 0
+        return (stages + case.m - 2 - math.ceil(Fraction(case.m - 1, stages)) + more) * h
     return (stages * v - 1) * h + case.m * max(0, v * h - slowest)
 
 
@@ -379,7 +386,7 @@ def _step(case: PageCase, kernel: Kernel, scheme: str) -> int:
     return ticks(moved / amounts.written(system.memory.bytes_per_ns, system.memory.efficiency))
 
 
-def _batch(mapped: Mapped, terms: dict[str, int]) -> int:
+def _batch(mapped: Mapped, terms: dict[str, int], layer: Fraction) -> int:
     """The objective."""
     case, stages = mapped.case, mapped.case.degrees.pipeline
     if case.staged:
@@ -389,12 +396,5 @@ def _batch(mapped: Mapped, terms: dict[str, int]) -> int:
     else:
         of_stage = case.instance.workload.layers // stages
         bubble = Fraction(stages - 1, case.m * max(of_stage - 1, 1))
-    found = math.ceil(terms["T4"] * case.layers * (1 + bubble) * case.m)
-    if case.instance.task.schedule == "zb-h1":
-        kernels = case.instance.workload.kernels
-        forward = [one for one in kernels if one.phase == "forward"]
-        other = [one for one in kernels if one.phase == "backward" and not one.update]
-        updates = [one for one in kernels if one.phase == "backward" and one.update]
-        w = case.layers * min(amounts.least_computed(case, one) for one in (forward, other, updates))
-        found -= (stages - 1 + min(case.m, stages) - 1) * w
-    return found + terms["T5"] + terms["T6"] + terms["T8"]
+    found = math.ceil(layer * case.layers * (1 + bubble) * case.m)
+    return found - pairs.filled(case) + terms["T5"] + terms["T6"] + terms["T8"]

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from chipmap.instances.dataflow.workload import Kernel
-from tests.dataflow.page import amounts, exchanges, network
+from tests.dataflow.page import amounts, exchanges, network, pairs
 from tests.dataflow.page.amounts import PageCase
 
 
@@ -153,6 +153,8 @@ def kept(case: PageCase) -> set[str]:
 def in_flight(case: PageCase) -> Fraction:
     """Micro-batches of which the first stage holds what is kept."""
     stages, v = case.degrees.pipeline, case.chunks
+    if pairs.paired(case.instance, case.degrees):
+        return Fraction(2 * stages + 1, 2)
     if v == 1:
         return Fraction(min(case.m, stages))
     return min(Fraction(case.m), stages + Fraction(stages - 1, v))
@@ -185,14 +187,15 @@ def resting(mapped: Mapped) -> dict[int, int]:
     case, found, saved = mapped.case, dict[int, int](), kept(mapped.case)
     workload, task = case.instance.workload, case.instance.task
     updates = {one.name for one in workload.kernels if one.update}
-    late = {u for u, v in workload.edges if v in updates} if task.schedule == "zb-h1" else set()
+    late = {u for u, v in workload.edges if v in updates} if task.schedule in pairs.LATE else set()
     for i, (_, kernel, scheme, p) in enumerate(mapped.copies):
         total = _parameters(case, kernel, scheme) if kernel.phase == "forward" else Fraction(0)
         output = case.layers * mapped.output(i)
         if kernel.name in saved:
             total += in_flight(case) * output
         elif kernel.name in late:
-            total += (in_flight(case) - 1) * output
+            halves = pairs.paired(case.instance, case.degrees)
+            total += (Fraction(case.degrees.pipeline, 2) if halves else in_flight(case) - 1) * output
         if task.purpose == "decode" and case.physical:
             samples = Fraction(task.batch, case.degrees.data)
             total += case.layers * samples * amounts.fetched(case, kernel, scheme)

@@ -111,7 +111,14 @@ class SingleKernelCosts:
     def ticks(self, chosen: Sequence[int], partitions: Sequence[int]) -> list[int] | None:
         """Picoseconds of each kernel per micro-batch with these options of all kernels, a partition each; None where
         one doesn't fit."""
-        problem, found = self.problem, list[int]()
+        each, join = self.taken(chosen, partitions), max if self.overlap else sum
+        if each is None:
+            return None
+        return [one.runs * (self.launch + join(some)) for one, some in zip(self.singles, each, strict=True)]
+
+    def taken(self, chosen: Sequence[int], partitions: Sequence[int]) -> list[tuple[int, int, int]] | None:
+        """Picoseconds of compute, memory and network of each kernel, each time that it runs, as :meth:`ticks`."""
+        problem, found = self.problem, list[tuple[int, int, int]]()
         paid = exchanged(problem, chosen, partitions, between=False)
         memory, held = [0] * self.kernels, [0] * self.kernels
         elsewhere = set[tuple[int, int]]()
@@ -126,10 +133,9 @@ class SingleKernelCosts:
         for v, one in enumerate(self.singles):
             own = chosen[v]
             network = problem.options[v % problem.n][own].collective + paid.sums[v] + paid.changes[v]
-            taken = int(one.compute[own]), int(one.memory[own]) + memory[v], network
             if int(one.held[own]) + held[v] > self.sram:
                 return None
-            found.append(one.runs * (self.launch + (max(taken) if self.overlap else sum(taken))))
+            found.append((int(one.compute[own]), int(one.memory[own]) + memory[v], network))
         return found
 
 

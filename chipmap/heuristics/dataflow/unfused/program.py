@@ -12,6 +12,7 @@ looked for, which is the best one if it fits and has the least of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from operator import add
 from typing import NamedTuple
 
@@ -103,7 +104,7 @@ class UnfusedProgram:
         where nothing fits SRAM."""
         factor, after = batch_factor(self.problem), list(self._beyond(("after",)))
         weights = (factor.numerator, factor.denominator) if after else (1, 0)
-        most, more = _most(self.singles), sum(int(values.max()) for _, values in after)
+        most, more = most_ticks(self.singles), sum(int(values.max()) for _, values in after)
         if most * weights[0] + more * weights[1] >= dense.MOST or self.problem.longest is not None:
             weights = 1, 0
         if self.large or most >= dense.MOST:
@@ -203,7 +204,7 @@ class UnfusedProgram:
         least = (outside(self.problem, field) for field in BESIDE)
         return batch_ticks(self.problem, layer, *map(add, least, more))
 
-    def mapping(self, layer: int, chosen: tuple[int, ...]) -> Found | None:
+    def mapping(self, layer: int | Fraction, chosen: tuple[int, ...]) -> Found | None:
         """The mapping with these options if an order is found in which it fits DRAM."""
         ticks = total_ticks(self.problem, layer, chosen)
         for partitions in running_order(self.problem, chosen):
@@ -212,7 +213,7 @@ class UnfusedProgram:
         return None
 
 
-def _most(singles: SingleKernelCosts) -> int:
+def most_ticks(singles: SingleKernelCosts) -> int:
     """Picoseconds that T4 never passes."""
     total = 0
     for one in singles.singles:
