@@ -12,7 +12,6 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.placement.throughput.columns import Columns, Devices, columns
 from chipmap.heuristics.placement.throughput.cut_budget import cut_budget
 from chipmap.heuristics.placement.throughput.frontier import placed
-from chipmap.heuristics.placement.throughput.one_device import FINEST
 from chipmap.heuristics.placement.throughput.sweep import sweep
 from chipmap.instances.placement import PlacementInstance
 from chipmap.instances.placement.load_graph import LoadGraph, load_graph
@@ -32,7 +31,7 @@ def priced(graph: LoadGraph, target: int) -> tuple[Devices, Columns]:
     """The devices for loads below a target, labelled with the best prices, and these prices."""
     devices = Devices(sweep(graph, target), Deadline())
     found = columns(devices, np.ones(graph.units), [], Deadline(), UnitPrices)
-    devices.label(found.prices, Deadline(), FINEST)
+    devices.label(found.prices, Deadline())
     return devices, found
 
 
@@ -52,12 +51,14 @@ def test_the_most_that_a_device_holds_is_that_of_all_sets() -> None:
         total = int(graph.time.max(axis=1).sum()) + sum(cost for _, cost, _ in graph.nets)
         devices, prices = Devices(sweep(graph, 3 * total + 1), Deadline()), np.zeros(graph.units, dtype=np.int64)
         prices[:] = [random.randrange(9) for _ in range(graph.units)]
-        devices.label(prices, Deadline(), FINEST)
+        devices.label(prices, Deadline())
         for k, pricing in enumerate(devices.kinds):
             loads, values = pricing.best()
             able = np.flatnonzero(graph.allowed[:, k]).tolist()
             sets = [some for size in range(len(able) + 1) for some in combinations(able, size)]
-            assert int(prices[pricing.units()].sum()) == values[-1]
+            least, units = pricing.units()
+            assert int(prices[units].sum()) == values[-1]
+            assert least == loads[-1] == load(graph, k, tuple(units.tolist()))
             for most in (0, 5, 12, 30, 3 * total):
                 value = max((int(prices[list(some)].sum()) for some in sets if load(graph, k, some) <= most), default=0)
                 at = int(np.searchsorted(loads, most, side="right")) - 1

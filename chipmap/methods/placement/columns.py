@@ -13,7 +13,6 @@ from chipmap.deadline import Stop
 from chipmap.heuristics.placement.throughput.columns import ROUNDS, Devices, Set, columns
 from chipmap.heuristics.placement.throughput.cut_budget import cut_budget, joined_by_budget
 from chipmap.heuristics.placement.throughput.frontier import Found, placed
-from chipmap.heuristics.placement.throughput.one_device import FINEST
 from chipmap.heuristics.placement.throughput.sweep import TooWideError, sweep
 from chipmap.instances.placement.load_dominance import joined_by_dominance
 from chipmap.instances.placement.load_graph import LoadGraph
@@ -177,7 +176,7 @@ class _Search:
         if priced.bound >= target:
             return 0
         self.prices = priced.prices.astype(np.float64)
-        devices.label(priced.prices, deadline, FINEST)
+        devices.label(priced.prices, deadline)
         found = placed(devices, priced.prices, min(width, TRAIL), False, True, deadline)
         if not self._told(state, devices, found):
             found = placed(devices, priced.prices, width, True, False, deadline)

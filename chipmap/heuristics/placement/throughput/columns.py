@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.placement.throughput.cut_budget import cut_budget
-from chipmap.heuristics.placement.throughput.one_device import FINEST, Pricing, one_device
+from chipmap.heuristics.placement.throughput.one_device import Pricing, one_device
 from chipmap.heuristics.placement.throughput.sweep import Sweep
 from chipmap.instances.placement.problem import IntArray
 
 #: Sum of all prices, as whole numbers; how far prices move towards the program's solution.
-WHOLE, STEP = 2.0**40, 0.2
-#: Labels of a row at first, rounds at most, and the gap of the program at which prices are good enough.
-COARSE, ROUNDS, GAP = 1_024, 400, 5e-4
+WHOLE, STEP = 2.0**40, 0.05
+#: Rounds at most, and the gap of the program at which prices are good enough.
+ROUNDS, GAP = 1_000, 1e-4
 Real = NDArray[np.float64]
 #: A set of units of a device: its kind, its load and the units.
 Set = tuple[int, int, IntArray]
@@ -60,10 +60,10 @@ class Devices:
         self.kinds = [Pricing(one_device(sweep, k, most[k], deadline)) for k in range(len(self.count))]
         self.left = int(self.budget.price.sum()) * (sweep.target - 1) - np.append(np.cumsum(work[::-1])[::-1], 0)
 
-    def label(self, prices: IntArray, deadline: Deadline, labels: int) -> None:
+    def label(self, prices: IntArray, deadline: Deadline) -> None:
         """Label the rows of all kinds."""
         for kind in self.kinds:
-            kind.label(prices, deadline, labels)
+            kind.label(prices, deadline)
 
     def worth(self) -> int:
         """Σ n · V."""
@@ -102,16 +102,13 @@ def columns(
     loads below it. ``sets`` are known; new ones are added. Raises ``Stop`` at the deadline, if the first round isn't
     over then.
     """
-    program, labels, trial = make(len(first), devices.count), COARSE, first / first.sum()
-    for kind, load, units in sets:
-        if load < devices.sweep.target:
-            program.add(kind, units)
+    program, trial = _program(devices, make, sets), first / first.sum()
     found = Columns(np.zeros(len(first), dtype=np.int64), 0.0, np.inf, 0)
     best = trial
     for _ in range(rounds):
         prices = np.maximum(0, np.rint(trial * WHOLE)).astype(np.int64)
         try:
-            devices.label(prices, deadline, labels)
+            devices.label(prices, deadline)
         except Stop:
             if not found.share:
                 raise
@@ -119,7 +116,7 @@ def columns(
         worth, bound = devices.worth(), max(found.bound, devices.bound(prices))
         share = int(prices.sum()) / max(1, worth)
         for k, pricing in enumerate(devices.kinds):
-            sets.append((k, int(pricing.best()[0][-1]), pricing.units()))
+            sets.append((k, *pricing.units()))
             program.add(k, sets[-1][2])
         limit, solution = program.solved()
         if share > found.share:
@@ -127,16 +124,16 @@ def columns(
         found = replace(found, limit=limit, bound=bound)
         if int(prices.sum()) > worth:
             break
-        near = limit - found.share < GAP * (1 if labels >= FINEST else 4)
-        if near and labels >= FINEST:
+        if limit - found.share < GAP:
             break
-        if near or found.share < _plain(devices):
-            labels = min(FINEST, 4 * labels)
         trial = (1 - STEP) * best + STEP * solution
     return found
 
 
-def _plain(devices: Devices) -> float:
-    """Less than the share that times reach as prices, where rows have labels enough and devices are equal."""
-    graph, target = devices.sweep.graph, max(2, devices.sweep.target)
-    return 0.995 * float(graph.time.min(axis=1).sum()) / (sum(devices.count) * (target - 1))
+def _program(devices: Devices, make: Maker, sets: list[Set]) -> Program:
+    """The program of the sets known whose loads are below the target."""
+    program = make(devices.sweep.graph.units, devices.count)
+    for kind, load, units in sets:
+        if load < devices.sweep.target:
+            program.add(kind, units)
+    return program

@@ -20,7 +20,7 @@ from chipmap.heuristics.placement.throughput.sweep import Sweep, TooWideError
 from chipmap.instances.placement.problem import IntArray
 
 #: Rows in all, labels in all (20 bytes each) and of a row at most.
-MOST_ROWS, MOST_LABELS, FINEST = 400_000, 12_000_000, 4_096
+MOST_ROWS, MOST_LABELS, FINEST = 400_000, 12_000_000, 16_384
 #: More than any cost, and twice that is a number still.
 NEVER = np.int64(2**61)
 #: Rows from the rows of a position without and with its unit (-1: not possible), and what either costs.
@@ -155,15 +155,17 @@ class Pricing:
         begin = int(self.labels.begin[0])
         return self.labels.load[begin : begin + count], self.labels.value[begin : begin + count]
 
-    def units(self) -> IntArray:
-        """The units of the set that is worth most."""
-        label, taken = int(self.labels.begin[0] + self.labels.count[0]) - 1, []
-        for u in self.device.sweep.order:
-            behind = int(self.labels.next[label])
+    def units(self) -> tuple[int, IntArray]:
+        """The load and the units of the set that is worth most; where labels are merged, it may not fit."""
+        label, row, load, taken = int(self.labels.begin[0] + self.labels.count[0]) - 1, 0, 0, []
+        steps = self.device.steps
+        for i, u in enumerate(self.device.sweep.order):
+            here, behind = int(steps.first[i]) + row, int(self.labels.next[label])
             if behind & 1:
                 taken.append(u)
-            label = behind >> 1
-        return np.array(taken, dtype=np.int64)
+            to, cost = (steps.on, steps.on_load) if behind & 1 else (steps.off, steps.off_load)
+            load, row, label = load + int(cost[here]), int(to[here]), behind >> 1
+        return load, np.array(taken, dtype=np.int64)
 
     def at_most(self, position: int, row: IntArray, room: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
         """(value, whether there is any) of the units from a position on, of sets that load the device by ``room`` or
