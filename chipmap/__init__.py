@@ -6,8 +6,7 @@
 
 make and read: read, generate, from_edges, from_networkx, from_pandas, read_solution, load
 solve and judge: solve, bound, check, explain, adopt; each has a help of its own: help(chipmap.solve)
-what comes back: Result, Certificate, Prediction, Adoption, Violation, Bound, Infeasibility, Explanation, Archive,
-  TraceEvent
+what comes back: Result, Certificate, Prediction, Violation, Bound, Infeasibility, Explanation, Archive, TraceEvent
 errors: ChipmapError, InputError, SolverUnavailableError, ContradictionError
 """
 

@@ -258,6 +258,11 @@ def options(folder: Path, follow: Follow, patch: pytest.MonkeyPatch) -> None:
         partial(command, "plot", INSTANCE, folder / "all" / "ring-tiny-skip", "--out", picture),
         partial(command, "plot", OTHER, folder / "all" / "ring-tiny-chain", "--out", picture),
     ))  # fmt: skip
+    missing = folder / "none"
+    follow(lambda: command("solve", INSTANCE, "--plot", missing / "a.svg"), "Make the folder", in_turn(
+        missing.mkdir,
+        partial(command, "solve", INSTANCE, "--method", "greedy", "--plot", missing / "a.svg", "--quiet"),
+    ))  # fmt: skip
 
 
 def several_files(run: Path, patch: pytest.MonkeyPatch, out: object = "-") -> None:
