@@ -17,8 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from chipmap.networks.importers.common import ImportedGraph
 from chipmap.networks.importers.counting import Counting, branch_notes
-from chipmap.networks.importers.dimensions import Dimensions, check_used, dimension, from_shapes
-from chipmap.networks.importers.onnx.shapes import BITS, first_line, shape_of, tensor_type
+from chipmap.networks.importers.dimensions import (
+    Dimensions,
+    check_used,
+    dimension,
+    from_shapes,
+    no_value,
+    symbols,
+    value_of,
+)
+from chipmap.networks.importers.onnx.shapes import BITS, first_line, tensor_type
 from chipmap.networks.importers.onnx.state import EXTERNAL, STRINGS
 from chipmap.networks.importers.onnx.walk import Walk
 from chipmap.networks.importers.onnx.wire import without_data
@@ -54,7 +62,7 @@ def read_typed(
     program = Program(PurePath(where).stem, f"ONNX {model.producer_name[:60]}".strip(), parameter_nodes=False)
     program.recomputes = "look-ups"
     versions = {"" if opset.domain == "ai.onnx" else opset.domain: opset.version for opset in model.opset_import}
-    inputs, declared = _types(graph, given, where)
+    inputs, declared, given = _types(graph, given, where)
     walk = Walk(program, versions, given, declared, where, counting)
     for tensor in graph.initializer:
         walk.stored(tensor, tensor.name)
@@ -143,39 +151,62 @@ def _check_functions(model: onnx.ModelProto, where: str) -> None:
 
 def _types(
     graph: onnx.GraphProto, given: Dimensions, where: str
-) -> tuple[dict[str, onnx.TypeProto], dict[str, onnx.TypeProto]]:
-    """The types of the inputs, with known shapes, and of other tensors whose shapes the file states."""
+) -> tuple[dict[str, onnx.TypeProto], dict[str, onnx.TypeProto], Dimensions]:
+    """The types of the inputs, with known shapes; those of other tensors whose shapes the file states; what is
+    ``given`` for tensors, without values of dimensions.
+
+    A name that both a dimension and a tensor have means the dimension where one number is given.
+    """
     stored = {tensor.name for tensor in graph.initializer}
     infos = {info.name: info for info in (*graph.value_info, *graph.output, *graph.input)}
     made = {name for node in graph.node for name in node.output if name}
-    symbols = {d.dim_param for info in infos.values() for d in info.type.tensor_type.shape.dim if d.dim_param}
+    sizes = {d.dim_param for info in infos.values() for d in info.type.tensor_type.shape.dim if d.dim_param}
+    sizes |= {name for size in sizes for name in symbols(size)}
     inputs = [info for info in graph.input if info.name not in stored]
     unnamed = {f"{info.name}[{i}]" for info in inputs for i in range(len(info.type.tensor_type.shape.dim))}
     inside = {name for name in given if "/" in name}  # a tensor of a branch or loop: known when it is made
-    check_used(given, symbols | unnamed | made | inside | {info.name for info in inputs}, where)
-    given = _settled(inputs, given, where)
+    check_used(given, sizes | unnamed | made | inside | {info.name for info in inputs}, where)
+    shapes = {name: size for name, size in given.items() if name not in sizes or len(size) != 1}
+    given = _settled([info for info in inputs if info.name in shapes], given, where)
     types = {}
     for info in inputs:
         if info.name in types:
             raise InputError(f"it has two inputs {info.name!r}", where, "Give each tensor a name of its own.")
-        types[info.name] = _input_type(info, given, where)
-    declared = {name: info.type for name, info in infos.items() if shape_of(info.type) is not None}
+        types[info.name] = _input_type(info, shapes, given, where)
     # shapes in the file may belong to others of the inputs than those that are given
-    return types, {} if any(info.name in given for info in inputs) else declared
+    stale = any(info.name in shapes for info in inputs)
+    told = {name: _declared(info.type, given) for name, info in infos.items()}
+    return types, {} if stale else {name: kind for name, kind in told.items() if kind is not None}, shapes
+
+
+def _declared(kind: onnx.TypeProto, given: Dimensions) -> onnx.TypeProto | None:
+    """The type that the file states, its dimensions as they are given; None unless all of its shape is known."""
+    if kind.tensor_type.HasField("shape"):
+        sizes = [_stated(d, given) for d in kind.tensor_type.shape.dim]
+        known = [size for size in sizes if size is not None]
+        return tensor_type(kind.tensor_type.elem_type, tuple(known)) if len(known) == len(sizes) else None
+    return None
+
+
+def _stated(size: onnx.TensorShapeProto.Dimension, given: Dimensions) -> int | None:
+    return size.dim_value if size.HasField("dim_value") else value_of(size.dim_param, given)
 
 
 def _settled(inputs: list[onnx.ValueInfoProto], given: Dimensions, where: str) -> Dimensions:
     """``given`` with the dimensions that given shapes of inputs settle; a fixed size may be given anew."""
     shapes: dict[str, list[int | str]] = {}
     for info in inputs:
-        dims, shape = info.type.tensor_type.shape.dim, given.get(info.name, ())
-        if info.type.tensor_type.HasField("shape") and len(dims) == len(shape):
-            names = (d.dim_param if d.dim_param.isidentifier() else "" for d in dims)
-            shapes[info.name] = [name or size for name, size in zip(names, shape, strict=True)]
+        if info.type.tensor_type.HasField("shape"):
+            dims, shape = info.type.tensor_type.shape.dim, given[info.name]
+            sizes = [*shape, *(0 for _ in dims)]  # of another rank, which is refused
+            shapes[info.name] = [
+                d.dim_param if d.dim_param.isidentifier() else size for d, size in zip(dims, sizes, strict=False)
+            ]
     return from_shapes(given, shapes, where)
 
 
-def _input_type(info: onnx.ValueInfoProto, given: Dimensions, where: str) -> onnx.TypeProto:
+def _input_type(info: onnx.ValueInfoProto, shapes: Dimensions, given: Dimensions, where: str) -> onnx.TypeProto:
+    """The type of an input: of one of the ``shapes``, or with the ``given`` dimensions."""
     name, kind = info.name, info.type.tensor_type
     if not info.type.HasField("tensor_type"):
         said = f"input {name!r} is no tensor"
@@ -183,14 +214,26 @@ def _input_type(info: onnx.ValueInfoProto, given: Dimensions, where: str) -> onn
     if kind.elem_type not in BITS:
         said = "holds strings" if kind.elem_type == 8 else f"has the unknown type {kind.elem_type}"
         raise InputError(f"tensor {name!r} {said}", where, STRINGS)
-    if name in given:
-        return tensor_type(kind.elem_type, checked_shape(given[name], name, where))
+    if name in shapes:
+        return tensor_type(kind.elem_type, checked_shape(shapes[name], name, where))
     if not kind.HasField("shape"):
         option = shlex.quote(f"{name}=1x3x224x224")
         remedy = f"Give it one: add --dim {option} to the command."
         raise InputError(f"input {name!r} has no shape", where, remedy)
-    shape = []
-    for i, d in enumerate(kind.shape.dim):
-        known = d.HasField("dim_value") and d.dim_value >= 0
-        shape.append(d.dim_value if known else dimension(d.dim_param or f"{name}[{i}]", given, name, where))
+    shape = [_size(d, f"{name}[{i}]", name, given, where) for i, d in enumerate(kind.shape.dim)]
     return tensor_type(kind.elem_type, checked_shape(shape, name, where))
+
+
+def _size(size: onnx.TensorShapeProto.Dimension, own: str, name: str, given: Dimensions, where: str) -> int:
+    """A dimension of the input ``name``; ``own`` is what an unnamed one is called (``x[0]``)."""
+    if size.dim_param:
+        return dimension(size.dim_param, given, name, where)
+    if len(given.get(own, ())) == 1:
+        return given[own][0]
+    if size.dim_value > 0:
+        return size.dim_value
+    error = no_value(own, name, where)
+    if size.HasField("dim_value") and size.dim_value == 0:
+        what = f"the dimension {own!r} of tensor {name!r} is 0, as some exporters write an open one"
+        raise InputError(what, where, f"{error.remedy} If the tensor is empty: --dim {shlex.quote(f'{own}=0')}.")
+    raise error

@@ -23,7 +23,7 @@ from chipmap.networks.importers.onnx.sequences import KINDS, PASSING, passed, se
 from chipmap.networks.importers.onnx.shapes import STANDARD, inferred, shape_of, tensor_type
 from chipmap.networks.importers.onnx.state import TOP, Place, ProgramState, data_of
 from chipmap.networks.importers.operators import onnx as operators
-from chipmap.networks.importers.program import Step
+from chipmap.networks.importers.program import Step, Value
 from chipmap.records import InputError
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ class Walk(ProgramState):
         kind = node.op_type if node.domain in STANDARD else f"{node.domain}.{node.op_type}"
         read = [values[one] if one else None for one in reads]
         made = [values[one] for one in makes if one in values]
+        _check_reshape(kind, name, read, made, self.where)
         work = operators.work(kind, read, made, plain)
         return Step(
             name=name,
@@ -143,6 +144,14 @@ class Walk(ProgramState):
             arguments=plain,
             known=work.known,
         )
+
+
+def _check_reshape(kind: str, name: str, read: Sequence[Value | None], made: Sequence[Value], where: str) -> None:
+    """:class:`InputError` for a ``Reshape`` that loses elements: sizes were fixed that the inputs no longer have."""
+    if kind == "Reshape" and made and read[0] is not None and read[0].elements != made[0].elements:
+        what = f"Reshape {name!r} makes {list(made[0].shape)} of {list(read[0].shape)}: the model fixes other sizes"
+        remedy = "Give the inputs the sizes that it was exported for (`--dim`), or export it for variable sizes."
+        raise InputError(what, where, remedy)
 
 
 def _worked_out(
