@@ -33,6 +33,8 @@ BACKWARD_PRODUCTS = 5 / 2
 RECOMPUTED = ("Norm1", "Norm2", "Q_up", "K_up", "V_up", "Experts_Act", "Shared_Act")
 
 
+#: Of 132 SMs of an H800, 20 move tokens in DeepSeek-V3 (section 3.2.2), which leaves this share.
+COMPUTING = 112 / 132
 #: DeepSeek-V3 sends a token to eight experts, but to four nodes at most (section 2.1.2).
 NODES = 8 / 4
 
@@ -41,9 +43,9 @@ class Report(NamedTuple):
     """A published run.
 
     ``low`` and ``high`` are the published tokens per second and chip. ``groups`` names what each network dimension is
-    for: (chips, parallelism, whether it lies on NVLink). ``slots``: layers of the fullest stage times stages, where the
-    layers don't divide. ``flop`` counts those of the model for a token, by the report's own convention; ``format`` is
-    that of the products.
+    for: (chips, parallelism, whether it lies on NVLink); ``paired`` does so where it runs two passes at once.
+    ``slots``: layers of the fullest stage times stages, where the layers don't divide. ``flop`` counts those of the
+    model for a token, by the report's own convention; ``format`` is that of the products.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Report(NamedTuple):
     high: float
     flop: float
     recompute: str = "none"
+    paired: tuple[tuple[int, str, bool], ...] = ()
 
 
 def dense_flop(hidden: int, kv_rows: int, ffn: int, layers: int, words: int, tokens: int) -> float:
@@ -98,6 +101,7 @@ REPORTS: tuple[Report, ...] = (
         *(1e12 / (_HOURS * 3600),) * 2,
         latent_flop(62, 4096),
         "selective",
+        ((8, "expert", True), (8, "expert", False), (4, "data", False), (8, "pipeline", False)),
     ),
 )
 
@@ -149,6 +153,11 @@ def as_published(report: Report, utilisation: float = UTILISATION, **task: Any) 
     return made.replace(task=made.task.replace(schemes=divided))
 
 
+def in_pairs(report: Report, share: float = 1.0) -> DataflowInstance:
+    """The report's settings where its stages run two passes at once, and this ``share`` of a chip computes."""
+    return as_published(report._replace(groups=report.paired), share * UTILISATION, schedule="dualpipe-v", chunks=None)
+
+
 def _flash(workload: Workload, slow: float) -> Workload:
     """The workload with attention as one kernel in each direction that keeps no scores and leaves out masked ones.
 
@@ -191,7 +200,8 @@ def _replaced(workload: Workload, new: dict[bool, Kernel]) -> Workload:
 
 
 def _exchanged(workload: Workload) -> Workload:
-    """DeepSeek-V3's exchanges of tokens: one for each direction and phase, dispatch and what it leaves in FP8.
+    """DeepSeek-V3's exchanges of tokens: one for each direction and phase. Dispatch and what it leaves are in FP8, and
+    so are gradients on their way to the last products of experts (section 3.3.3); what comes back is in bf16.
 
     In the family each reader pays for its own change of layout. Here what arrives is a kernel of its own that all of
     them read, and the gradients of the two products that read it are added up before they go back. Routers' weights
@@ -206,7 +216,8 @@ def _exchanged(workload: Workload) -> Workload:
 
     kernels["Dispatch"] = kernels["Dispatch"].replace(output_bytes=size * half)
     kernels["Experts_In"] = copy("Experts_In", "forward", size * half)
-    kernels["Experts_Out_b"] = copy("Experts_Out_b", "backward", size * workload.word_bytes)
+    kernels["Combine_b1"] = kernels["Combine_b1"].replace(output_bytes=size * half)
+    kernels["Experts_Out_b"] = copy("Experts_Out_b", "backward", size * half)
     kernels["Experts_In_b"] = copy("Experts_In_b", "backward", size * workload.word_bytes)
     edges = [("Dispatch", "Experts_In"), ("Experts_In_b", "Dispatch_b")]
     gradients = [a for a, b in workload.edges if b == "Experts_Down_b"]
@@ -302,6 +313,12 @@ def row_of(report: Report, limit: float) -> tuple[list[str], list[str], bool]:
 
     lines.append(line("as published", found.seconds, standing(found), f"{found.spent:.1f}"))
     lines.append(line("its network hidden", hidden(one, found), "arithmetic"))
+    if report.paired:  # DualPipe: twice as many replicas of half as many stages
+        for computing, said in ((1.0, ""), (COMPUTING, ", 20 of 132 SMs move tokens")):
+            both = solved(in_pairs(report, computing), limit)
+            held, proved = both.certificate.figures["dram_bytes"] / 1e9, proved and both.seconds == both.bound
+            what = f"`dualpipe-v`{said}: {held:.1f} GB of DRAM"
+            lines.append(line(what, both.seconds, standing(both), f"{both.spent:.1f}"))
     what, degrees, task = QUESTIONS[report.model]
     other = solved((instance if degrees else as_published)(report, **task), limit)
     mapping, proved = other.mapping, proved and other.seconds == other.bound

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 #: (kind, chunk, micro-batch): a pass F, B (gradients alone), W (updates) or BW (both).
@@ -65,16 +66,23 @@ class Stage:
         return kind, chunk, micro
 
 
-class Ran(NamedTuple):
-    """When all is done; the most passes of a chunk that each stage holds between F and W, and between B and W."""
+def held(order: Sequence[tuple[Pass, ...]], layers: int) -> Iterator[tuple[int, int]]:
+    """What a stage holds while each layer of each pass runs, by passes through a layer: those that have left what their
+    B reads, and those whose gradients wait for their W, without the gradients of the layer that runs.
 
-    span: float
-    held: list[int]
-    late: list[int]
+    Chunks have so many ``layers``. Of a pair the forward pass is through before the backward one begins.
+    """
+    saved = late = 0
+    for kind in (kind for passes in order for kind, _, _ in passes):
+        for _ in range(layers):
+            saved += kind == "F"
+            yield saved, late - (kind == "W")
+            saved -= "B" in kind
+            late += (kind == "B") - (kind == "W")
 
 
-def simulated(stages: int, rounds: int, times: Times, hop: float = 0.0) -> Ran:
-    """The run with a transfer of ``hop`` between stages, there and back alike."""
+def simulated(stages: int, rounds: int, times: Times, hop: float = 0.0) -> float:
+    """When all is done, with a transfer of ``hop`` between stages, there and back alike."""
     return _Run(stages, times, hop).of([Stage(stages, rounds, s).order for s in range(stages)])
 
 
@@ -83,19 +91,18 @@ class _Run:
         self.stages, self.times, self.hop = stages, times, hop
         self.done: dict[tuple[str, int, int], float] = {}
 
-    def of(self, orders: list[list[tuple[Pass, ...]]]) -> Ran:
+    def of(self, orders: list[list[tuple[Pass, ...]]]) -> float:
         todo, clock = [list(order) for order in orders], [0.0] * self.stages
-        held, late = ([[0, 0] for _ in orders] for _ in range(2))
         while any(todo):
             before = len(self.done)
             for s, order in enumerate(todo):
                 while order and all(self.ready(s, one) is not None for one in order[0]):
                     passes = order.pop(0)
                     clock[s] = max(clock[s], *(self.ready(s, one) or 0.0 for one in passes)) + self.length(passes)
-                    for one in passes:
-                        self.ended(s, one, clock[s], held[s], late[s])
+                    for kind, chunk, micro in passes:
+                        self.done.update({(part, self.place(s, chunk), micro): clock[s] for part in kind})
             assert len(self.done) > before, "stages wait for each other"
-        return Ran(max(clock), [most for _, most in held], [most for _, most in late])
+        return max(clock)
 
     def place(self, s: int, chunk: int) -> int:
         """Of a chunk among those of all stages, in the order of the network."""
@@ -120,12 +127,3 @@ class _Run:
             return self.times.pair
         each = {"F": self.times.forward, "B": self.times.backward, "W": self.times.update}
         return sum(each[kind] for kind in passes[0][0])
-
-    def ended(self, s: int, one: Pass, now: float, held: list[int], late: list[int]) -> None:
-        kind, chunk, micro = one
-        for part in kind:
-            self.done[part, self.place(s, chunk), micro] = now
-        held[0] += (kind == "F") - ("W" in kind)
-        late[0] += (kind == "B") - (kind == "W")
-        for some in (held, late):
-            some[1] = max(some)

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from chipmap.instances.dataflow import DataflowInstance
-from chipmap.instances.dataflow.batch import passes_held, waited_hops
+from chipmap.instances.dataflow.batch import waited_hops
 from chipmap.instances.dataflow.batch_time import batch_factor
 from chipmap.instances.dataflow.instance import DataflowSolution, Degrees
+from chipmap.instances.dataflow.late import late_moments
 from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.instances.dataflow.pairs import arms, shares
 from chipmap.instances.dataflow.problem import DataflowProblem
@@ -26,7 +27,7 @@ from chipmap.validation.dataflow.candidates import candidates, count
 from chipmap.validation.dataflow.checker import check
 from tests.dataflow.agreement import agreed, run_of
 from tests.dataflow.page.cost import judged
-from tests.dataflow.pairs_run import Times, simulated
+from tests.dataflow.pairs_run import Stage, Times, held, simulated
 from tests.dataflow.random_instances import made, mixed_instance, outside_instance, with_little_dram
 from tests.lanes import LONG, of_all
 
@@ -51,9 +52,10 @@ def staged(times: tuple[int, int, int] = (100, 100, 100), **parameters: Any) -> 
 MAPPING = DataflowSolution(degrees=ROW, schemes=("NONE",) * 3, partitions=(0, 1, 2))
 
 
-def pipeline_of(stages: int, rounds: int) -> tuple[DataflowProblem, Degrees]:
+def pipeline_of(stages: int, rounds: int, layers: int = 1) -> tuple[DataflowProblem, Degrees]:
+    """So many stages with chunks of so many layers."""
     degrees = Degrees(pipeline=stages, dimensions=("pipeline",))
-    instance = staged(sizes=[stages], layers=2 * stages, batch=rounds, degrees=degrees)
+    instance = staged(sizes=[stages], layers=2 * layers * stages, batch=rounds, degrees=degrees)
     return dataflow_problem(instance, degrees, 1), degrees
 
 
@@ -68,19 +70,29 @@ def formula(stages: int, rounds: int, times: Times) -> Fraction:
 @pytest.mark.parametrize("stages", range(2, of_all(9, few=7)))
 def test_passes_of_equal_length(stages: int) -> None:
     """The formula is what a run event by event takes, whatever a pair takes up to both passes; if it takes as long as
-    these, the bubble is the published one. The page's numbers of passes are those that are held and wait."""
+    these, the bubble is the published one."""
     for rounds in range(2 * stages, 2 * stages + of_all(20, few=8)):
         for pair in (2.0, 2.25, 3.0):
             times = Times(1, 1, 1, pair)
-            ran = simulated(stages, rounds, times)
-            assert ran.span == formula(stages, rounds, times)
+            span = simulated(stages, rounds, times)
+            assert span == formula(stages, rounds, times)
             pairs = 2 * rounds - 3 * stages + 1  # of the first stage
             busy = pairs * pair + (2 * rounds - pairs) * 3
             published = (stages - 1) * (pair + 2 - 3)
-            assert ran.span - busy == published - (stages - 2) * (3 - pair)
-        problem, degrees = pipeline_of(stages, rounds)
-        assert {*ran.held} == {passes_held(problem.instance, degrees)} == {2 * stages + 1}
-        assert max(ran.late) == stages
+            assert span - busy == published - (stages - 2) * (3 - pair)
+
+
+@pytest.mark.parametrize("stages", range(2, of_all(9, few=6)))
+def test_moments(stages: int) -> None:
+    """At no time does a stage hold more than at the page's moments, and at each of them some stage does, whatever the
+    tensors weigh that wait for B and for W. The most passes between F and B are DeepSeek's PP + 1 of PP = 2P."""
+    for layers, rounds in ((1, 2 * stages), (2, 2 * stages + 1), (3, 3 * stages)):
+        problem, degrees = pipeline_of(stages, rounds, layers)
+        moments = [(int(one.passes), int(one.late)) for one in late_moments(problem.instance, degrees)]
+        ran = {one for s in range(stages) for one in held(Stage(stages, rounds, s).order, layers)}
+        assert {*moments} <= ran and max(saved for saved, _ in ran) == (2 * stages + 1) * layers
+        for x, y in ((1, 0), (0, 1), *((1 + k % 7, 1 + k % 11) for k in range(30)), (1, 40)):
+            assert max(x * a + y * b for a, b in ran) == max(x * a + y * b for a, b in moments)
 
 
 def test_passes_of_any_length() -> None:
@@ -91,7 +103,7 @@ def test_passes_of_any_length() -> None:
         rounds = random.randint(2 * stages, 2 * stages + 9)
         each = [random.randint(0, 9) for _ in range(3)]
         times = Times(each[0], each[1], each[2], random.randint(max(each[0], each[1] + each[2]), sum(each)))
-        assert simulated(stages, rounds, times).span <= formula(stages, rounds, times)
+        assert simulated(stages, rounds, times) <= formula(stages, rounds, times)
 
 
 def test_transfers() -> None:
@@ -99,10 +111,10 @@ def test_transfers() -> None:
     for stages in range(2, of_all(9, few=5)):
         for rounds in range(2 * stages, 2 * stages + of_all(20, few=6)):
             waits = waited_hops(*_at(stages, rounds))
-            assert simulated(stages, rounds, Times(0, 0, 0, 0), 0.5).span == waits
+            assert simulated(stages, rounds, Times(0, 0, 0, 0), 0.5) == waits
             for hop in (0.125, 1.0, 16.0):
                 times = Times(1, 1, 1, 2.5)
-                assert simulated(stages, rounds, times, hop).span <= formula(stages, rounds, times) + 2 * hop * waits
+                assert simulated(stages, rounds, times, hop) <= formula(stages, rounds, times) + 2 * hop * waits
 
 
 def _at(stages: int, rounds: int) -> tuple[DataflowInstance, Degrees]:
@@ -132,14 +144,19 @@ def layer_time(own: tuple[int, ...], network: tuple[int, ...]) -> Fraction:
 
 
 def test_dram() -> None:
-    """Five passes of a layer hold 1,000 bytes each, and gradients of two wait: and in a byte less nothing fits."""
-    held = 5 * 1000 + 2 * 500 + 500
-    for limit in (held, held - 1):
-        instance = staged(dram_bytes=limit, optimizer_bytes=0)
-        certificate = check(instance, MAPPING)
-        assert certificate.figures["dram_bytes"] == held and certificate.feasible is (limit == held)
-        for method in (cpsat, auto, mip)[: 3 if LONG else 2 * (limit == held)]:
-            assert (run_of(instance, method).best is not None) is (limit == held)
+    """The page's: five passes of a layer hold 1,000 bytes each, and 500 bytes wait in one; or with large gradients two
+    passes hold 1,000 bytes each, and gradients of one wait beside those of the layer that runs. In a byte less nothing
+    fits."""
+    for gradient, need in ((500, 5 * 1000 + 500), (4000, 2 * 1000 + 2 * 4000)):
+        for limit in (need, need - 1):
+            instance = staged(dram_bytes=limit, optimizer_bytes=0)
+            a, x, u = instance.workload.kernels
+            workload = instance.workload.replace(kernels=(a, x.replace(output_bytes=gradient), u))
+            instance = instance.replace(workload=workload)
+            certificate = check(instance, MAPPING)
+            assert certificate.figures["dram_bytes"] == need and certificate.feasible is (limit == need)
+            for method in (cpsat, auto, mip)[: 3 if LONG else 2 * (limit == need)]:
+                assert (run_of(instance, method).best is not None) is (limit == need)
 
 
 def test_what_a_mapping_may_say() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.instance import DataflowSolution, Degrees
+from chipmap.instances.dataflow.late import late_moments
 from chipmap.methods.dataflow.bounds import bounds
 from chipmap.methods.dataflow.chain import auto
 from chipmap.methods.dataflow.models import cpsat, mip
@@ -17,6 +18,7 @@ from chipmap.records import InputError
 from chipmap.validation.dataflow.candidates import count
 from chipmap.validation.dataflow.checker import check
 from tests.dataflow.agreement import agreed, run_of
+from tests.dataflow.pairs_run import held
 from tests.dataflow.random_instances import made, mixed_instance, outside_instance, with_little_dram
 from tests.lanes import of_all
 
@@ -74,13 +76,13 @@ def test_the_page(times: tuple[int, int, int], late: int, run_takes: int) -> Non
 
 def test_dram() -> None:
     """Gradients wait for a micro-batch more than with 1f1b: 500 bytes, and in a byte less nothing fits."""
-    for schedule, held in (("1f1b", 2500), ("zb-h1", 3000)):
-        for limit in (held, held - 1):
+    for schedule, need in (("1f1b", 2500), ("zb-h1", 3000)):
+        for limit in (need, need - 1):
             instance = staged(schedule=schedule, dram_bytes=limit, optimizer_bytes=0)
             certificate = check(instance, MAPPING)
-            assert certificate.figures["dram_bytes"] == held and certificate.feasible is (limit == held)
+            assert certificate.figures["dram_bytes"] == need and certificate.feasible is (limit == need)
             for method in (auto, mip, cpsat):
-                assert (run_of(instance, method).best is not None) is (limit == held)
+                assert (run_of(instance, method).best is not None) is (limit == need)
 
 
 def test_few_micro_batches_and_one_stage() -> None:
@@ -155,6 +157,20 @@ def test_passes_of_equal_length(stages: int) -> None:
         span, held, late = simulated(stages, rounds, Passes(1, 1, 1))
         assert span == formula(stages, rounds, Passes(1, 1, 1), 1)
         assert held == min(stages, rounds) and late <= held
+
+
+def test_moments() -> None:
+    """At no time does a stage hold more than at the page's moments, and some stage does at each of them, by layers."""
+    for stages in range(2, of_all(7, few=5)):
+        for rounds, layers in ((1, 2), (stages, 1), (stages + 1, 2), (3 * stages, 3)):
+            degrees = Degrees(pipeline=stages, dimensions=("pipeline",))
+            instance = staged(sizes=[stages], layers=layers * stages, batch=rounds, degrees=degrees)
+            moments = [(int(one.passes), int(one.late)) for one in late_moments(instance, degrees)]
+            orders = ([(("FBW"[kind], 0, i),) for kind, i in order(stages, rounds, s)] for s in range(stages))
+            ran = {one for passes in orders for one in held(passes, layers)}
+            assert {*moments} <= ran
+            for x, y in ((1, 0), (0, 1), *((1 + k % 7, 1 + k % 11) for k in range(30)), (1, 40)):
+                assert max(x * a + y * b for a, b in ran) == max(x * a + y * b for a, b in moments)
 
 
 def test_passes_of_any_length() -> None:

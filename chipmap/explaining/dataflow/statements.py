@@ -11,6 +11,7 @@ from chipmap.explaining.dataflow.changes import DataflowTrial
 from chipmap.explaining.dataflow.spent import BatchTimeSpent, Piece, spent
 from chipmap.explaining.driver import statement
 from chipmap.explanation import Change, Statement
+from chipmap.instances.dataflow.dram import resting_bytes
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.loads import chosen_options, often, sram_bytes, times
 from chipmap.instances.dataflow.making import dataflow_problem
@@ -149,7 +150,7 @@ def _memories(instance: DataflowInstance, solution: DataflowSolution, certificat
     held, capacity = int(certificate.figures["dram_bytes"]), instance.system.memory.capacity_bytes
     if capacity is not None:
         layered = instance.task.stages == "layers"
-        rest = sum(option.kept for option in chosen_options(problem, solution)) if layered else None
+        rest = resting_bytes(chosen_options(problem, solution)) if layered else None
         more = "" if rest is None else f"; {size(rest)} rest there all the time, {size(held - rest)} wait"
         text = f"DRAM (C6): {size(held)} of {size(capacity)} on a chip ({share(held, capacity)}){more}"
         yield statement("memory", text, "C6", dram_bytes=held, capacity_bytes=capacity)

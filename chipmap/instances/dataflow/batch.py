@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import ceil
 from typing import NamedTuple
 
-from chipmap.instances.dataflow.instance import LATE, DataflowInstance, Degrees
+from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.joint import joint_ns, tensor_dimensions
 from chipmap.instances.dataflow.parts import Parts, splits_tokens
 from chipmap.instances.dataflow.replicas import held_words, summed_ns, updated_ns
@@ -69,9 +69,7 @@ def paired(instance: DataflowInstance, degrees: Degrees) -> bool:
 def passes_held(instance: DataflowInstance, degrees: Degrees, stage: int = 0) -> int:
     """Forward passes through a chunk whose saved tensors a stage holds, of the batch's m · v: PP - s in stage s;
     interleaved (v-1) · PP + 2 (PP-1-s) + 1, or (v-1) · PP + PP - s where backward passes begin early. As many as the
-    task says of one stage of a pipeline on unequal chips. Where passes run in pairs, every stage holds 2 · PP + 1."""
-    if paired(instance, degrees):
-        return 2 * degrees.pipeline + 1
+    task says of one stage of a pipeline on unequal chips."""
     chunks, behind = instance.task.parts, degrees.pipeline - 1 - stage
     twice = instance.task.schedule == "interleaved" and chunks > 1
     ahead = (chunks - 1) * degrees.pipeline + (2 * behind if twice else behind) + 1
@@ -81,7 +79,7 @@ def passes_held(instance: DataflowInstance, degrees: Degrees, stage: int = 0) ->
 
 def in_flight(instance: DataflowInstance, degrees: Degrees) -> Fraction:
     """Micro-batches whose saved tensors the first stage holds: :func:`passes_held`, in whole stages."""
-    return Fraction(passes_held(instance, degrees), 2 if paired(instance, degrees) else instance.task.parts)
+    return Fraction(passes_held(instance, degrees), instance.task.parts)
 
 
 def in_turn(instance: DataflowInstance) -> bool:
@@ -175,25 +173,24 @@ def kept_bytes(
     parameters: Fraction,
     output: Fraction,
     here: Parts,
-    held: tuple[int, Fraction] | None = None,
+    held: tuple[int, Fraction, Fraction] | None = None,
 ) -> Fraction:
     """Bytes that a kernel holds in a chip's DRAM all the time, for all layers of the chip's stage.
 
-    ``held``: these layers, and passes through one of them whose saved tensors are there (None: the first stage's).
+    ``held``: these layers, passes through one of them whose saved tensors are there, and passes of which only the
+    update is left (None: the first stage's). The latter hold what updates read, saved tensors and others.
 
     ``parameters`` and ``output`` are those of one layer on one chip, which has the shares ``here``; parameters of
-    forward kernels with what :func:`~chipmap.instances.dataflow.replicas.held_words` says. The first stage has
-    min(micro-batches, stages) micro-batches in flight; where updates run late, the last has gradients of all but one of
-    as many waiting for them, or in pairs those of PP passes of half a
-    stage. In decode steps what is fetched is the KV cache, of every sample of the replica.
+    forward kernels with what :func:`~chipmap.instances.dataflow.replicas.held_words` says. In decode steps what is
+    fetched is the KV cache, of every sample of the replica.
     """
     layers = layers_per_stage(instance, degrees)
-    layers, passes = held or (layers, layers * in_flight(instance, degrees))
+    layers, passes, late = held or (layers, layers * in_flight(instance, degrees), Fraction(0))
     total = cache_bytes(instance, degrees, kernel, here) * layers
     if kernel.name in kept_for_backward(instance):
         total += output * passes
-    elif instance.task.schedule in LATE and kernel.name in roles(instance).updated_by:
-        total += output * (Fraction(layers * degrees.pipeline, 2) if paired(instance, degrees) else passes - layers)
+    if late and kernel.name in roles(instance).updated_by:
+        total += output * late
     if kernel.phase != "forward" or not layers:
         return total
     return total + parameters * held_words(instance, degrees.alike(scheme), layers)

@@ -8,6 +8,7 @@ from math import ceil
 
 from chipmap.instances.dataflow.batch import in_flight, layers_per_stage
 from chipmap.instances.dataflow.exchanged import Kept, exchanged
+from chipmap.instances.dataflow.options import Option
 from chipmap.instances.dataflow.problem import DataflowProblem, wires
 
 
@@ -30,8 +31,8 @@ def dram_bytes(
     kept = [0] * (max(stage_of) + 1)
     for option, stage in zip(options, at, strict=True):
         kept[stage] += option.kept
-    if options[0].kept_by:  # stages of unequal numbers of layers: of all the one that keeps most
-        kept[0] = max(kept[0], *(sum(each) for each in zip(*(option.kept_by for option in options), strict=True)))
+    if options[0].kept_by:
+        kept[0] = resting_bytes(options)
     found = [kept[stage] for stage in stage_of]
     there: dict[int, set[int]] = defaultdict(set)
     for u, v in tensors:
@@ -43,6 +44,14 @@ def dram_bytes(
     if limited:
         _apart(problem, chosen, partitions, copies, found)
     return found
+
+
+def resting_bytes(options: Sequence[Option]) -> int:
+    """Bytes that rest in a chip's DRAM all the time with these options: of stages of unequal numbers of layers in the
+    one that keeps most, and where updates run late at the moment at which most is kept."""
+    return max(
+        sum(option.kept for option in options), *map(sum, zip(*(one.kept_by for one in options), strict=True)), 0
+    )
 
 
 def fits_dram(

@@ -10,6 +10,7 @@ from chipmap.instances.dataflow.batch import micro_batches
 from chipmap.instances.dataflow.ends import ends_of
 from chipmap.instances.dataflow.free_layers import shared_out_for
 from chipmap.instances.dataflow.instance import INTERLEAVED, DataflowInstance, Degrees, Keep, Recompute, Shard
+from chipmap.instances.dataflow.late import fullest_first, late_moments
 from chipmap.instances.dataflow.options import Option, all_options, behind_ticks, filled_ticks, ticks_of
 from chipmap.instances.dataflow.plans import settled, shared_by_plans, useful_plans
 from chipmap.instances.dataflow.problem import LARGEST, DataflowProblem, IntArray, levels
@@ -45,7 +46,11 @@ def dataflow_problem(
         if instance.task.uneven:
             ends = ends_of(instance, degrees, dataflow_problem)
             decide, held = longest(instance, degrees, ends), stages_held(instance, degrees, ends)
+        else:
+            held = late_moments(instance, degrees)
         options = all_options(instance, degrees, held)
+        if not instance.task.uneven:
+            options = fullest_first(options)
         _refuse_overflow(instance, options)
         found[degrees] = DataflowProblem(
             instance=instance,

@@ -69,7 +69,8 @@ class Option(NamedTuple):
     the output while it waits there (both 0 without a capacity); ``hop`` is sent to the next stage per micro-batch,
     ``gradient`` summed over replicas per batch, or ``summed`` per layer where that runs behind the backward pass,
     ``step`` spent on the optimiser's step; ``link`` sends the output from a stage to the next where stages share out
-    kernels. ``weights``, ``cache``: bytes of these in SRAM. ``kept_by``: those kept in other stages of unequal ones.
+    kernels. ``weights``, ``cache``: bytes of these in SRAM. ``kept_by``: those kept in other stages of unequal ones, or
+    at other moments where updates run late.
     """
 
     scheme: Scheme
@@ -308,8 +309,8 @@ class _Options:
         instance, degrees, kernel = self.instance, self.degrees, self.kernel
         alone = self._once(self._alone, scheme, *self.chips)
         own = alone.parameters, alone.output, alone.here
-        stages: list[tuple[int, Fraction] | None] = [(one.layers, one.passes) for one in self.stages]
-        stages = stages or [None]
+        stages: list[tuple[int, Fraction, Fraction] | None]
+        stages = [(one.layers, one.passes, one.late) for one in self.stages] or [None]
         return tuple(math.ceil(kept_bytes(instance, degrees, kernel, scheme, *own, held)) for held in stages)
 
     def _cache(self, scheme: Scheme) -> int:

@@ -33,12 +33,13 @@ class End(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a stage holds: its layers, passes of a micro-batch through one layer whose saved tensors are there, and
-    bytes beside its layers."""
+    """What a stage holds: its layers, passes of a micro-batch through one layer whose saved tensors are there, bytes
+    beside its layers, and passes of which only the update is left (``late``)."""
 
     layers: int
     passes: Fraction
     more: int = 0
+    late: Fraction = Fraction(0)
 
 
 class Longest(NamedTuple):

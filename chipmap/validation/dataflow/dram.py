@@ -27,10 +27,8 @@ def in_dram(mapping: Mapping, ends: tuple[int, int] = (0, 0)) -> dict[int, tuple
     rests: dict[int, int] = defaultdict(int)
     if instance.task.stage_layers:
         rests[0] = max(uneven.resting(mapping, stage, ends) for stage in range(degrees.pipeline))
-    for i, copy in enumerate(mapping.copies) if not instance.task.stage_layers else ():
-        held = training.resting(kernels[copy.kernel], copy.scheme, instance, degrees)
-        held += training.kept(kernels[copy.kernel], mapping.output(i), instance, degrees, saved)
-        rests[mapping.stage(copy.partition)] += math.ceil(held)
+    else:
+        rests.update(_by_stage(mapping, saved))
     backward = {copy.partition for copy in mapping.copies if kernels[copy.kernel].phase == "backward"}
     order = sorted({copy.partition for copy in mapping.copies}, key=lambda p: (p in backward, p))
     rank = {p: place for place, p in enumerate(order)}
@@ -61,6 +59,20 @@ def in_dram(mapping: Mapping, ends: tuple[int, int] = (0, 0)) -> dict[int, tuple
             beside = resting.beside(mapping.end(owner), mapping.end(i), instance, degrees)
             waiting[mapping.copies[i].partition] += beside
     return {p: (rests[mapping.stage(p)], waiting[p]) for p in order}
+
+
+def _by_stage(mapping: Mapping, saved: set[str]) -> dict[int, int]:
+    """Bytes that rest in each stage, each kernel's rounded up once; where updates run late, at the worst moment."""
+    instance, degrees = mapping.instance, mapping.solution.degrees
+    found = dict[int, int]()
+    for moment in training.moments(instance, degrees):
+        rests: dict[int, int] = defaultdict(int)
+        for i, copy in enumerate(mapping.copies):
+            held = training.resting(mapping.kernel(i), copy.scheme, instance, degrees)
+            held += training.kept(mapping.kernel(i), mapping.output(i), moment, instance, saved)
+            rests[mapping.stage(copy.partition)] += math.ceil(held)
+        found = {stage: max(found.get(stage, 0), held) for stage, held in rests.items()}
+    return found
 
 
 def _alive(spans: list[tuple[int, int, int]], stages: list[int], each: bool) -> list[tuple[int, int]]:

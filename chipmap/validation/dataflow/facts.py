@@ -354,8 +354,6 @@ def in_flight(instance: DataflowInstance, degrees: Degrees) -> Fraction:
     has begun (v - 1) · PP + 2 (PP - 1) + 1 of the batch's m · v passes through a chunk, a v-th of the stage, when the
     first comes back; PP - 1 fewer where backward passes begin early. A stage by itself as its task says."""
     stages, chunks = instance.task.in_flight or degrees.pipeline, instance.task.chunks or 1
-    if in_pairs(instance, degrees):
-        return stages + Fraction(1, 2)
     rounds = Fraction(instance.task.batch, degrees.data * instance.task.samples)
     if chunks == 1 or instance.task.schedule == "interleaved-lean":
         return min(rounds, Fraction(stages))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 from fractions import Fraction
+from typing import NamedTuple
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.system import Dimension
@@ -91,16 +92,41 @@ def resting(
     return total
 
 
-def kept(kernel: Kernel, output: Fraction, instance: DataflowInstance, degrees: Degrees, saved: Set[str]) -> Fraction:
-    """C6: bytes of a kernel's outputs that are there for micro-batches in flight, for all layers of a stage: those
-    ``saved`` (:func:`~chipmap.validation.dataflow.facts.saved`), and what late updates read."""
-    late = instance.task.schedule in LATE and facts.read_by_updates(kernel, instance)
-    if kernel.name not in saved and not late:
-        return Fraction(0)
-    times = facts.in_flight(instance, degrees)
-    if kernel.name not in saved:
-        times = Fraction(degrees.pipeline, 2) if facts.in_pairs(instance, degrees) else times - 1
-    return facts.stage_layers(instance, degrees) * times * output
+class Moment(NamedTuple):
+    """What a stage holds at some time, as passes through one layer: those whose backward pass is still to come, and
+    those whose update alone is."""
+
+    saved: Fraction
+    late: Fraction = Fraction(0)
+
+
+@once
+def moments(instance: DataflowInstance, degrees: Degrees) -> list[Moment]:
+    """C6: the moments of which one needs most DRAM; one, where updates follow the rest of their pass at once.
+
+    Without the layer at hand, whose gradients wait while it runs: a pass that is to leave tensors for its update has
+    put off all layers but one.
+    """
+    stages, layers = degrees.pipeline, facts.stage_layers(instance, degrees)
+    if instance.task.schedule not in LATE or stages == 1:
+        return [Moment(layers * facts.in_flight(instance, degrees))]
+    if instance.task.schedule == "zb-h1":
+        rounds = min(instance.task.batch // (degrees.data * instance.task.samples), stages)
+        return [Moment(Fraction(rounds * layers)), Moment(Fraction(1), Fraction(rounds * layers - 1))]
+    chunk = Fraction(layers, 2)
+    found = [Moment((2 * stages + 1) * chunk)]
+    for before, after in ((2 * stages - 1, 1), (stages - 2, 2), (0, stages)):
+        found.append(Moment(before * chunk + 1, after * chunk - 1))
+    return found
+
+
+def kept(kernel: Kernel, output: Fraction, moment: Moment, instance: DataflowInstance, saved: Set[str]) -> Fraction:
+    """C6: bytes of a kernel's outputs that are there for passes begun: those ``saved``
+    (:func:`~chipmap.validation.dataflow.facts.saved`) until their backward pass, what updates read until these."""
+    times = moment.saved if kernel.name in saved else Fraction(0)
+    if facts.read_by_updates(kernel, instance):
+        times += moment.late
+    return times * output
 
 
 @once

@@ -153,8 +153,6 @@ def kept(case: PageCase) -> set[str]:
 def in_flight(case: PageCase) -> Fraction:
     """Micro-batches of which the first stage holds what is kept."""
     stages, v = case.degrees.pipeline, case.chunks
-    if pairs.paired(case.instance, case.degrees):
-        return Fraction(2 * stages + 1, 2)
     if v == 1:
         return Fraction(min(case.m, stages))
     return min(Fraction(case.m), stages + Fraction(stages - 1, v))
@@ -185,17 +183,14 @@ def _weight_format(case: PageCase) -> str:
 def resting(mapped: Mapped) -> dict[int, int]:
     """C6: bytes that always rest on a chip of each stage (stage 0 where all are alike)."""
     case, found, saved = mapped.case, dict[int, int](), kept(mapped.case)
-    workload, task = case.instance.workload, case.instance.task
-    updates = {one.name for one in workload.kernels if one.update}
-    late = {u for u, v in workload.edges if v in updates} if task.schedule in pairs.LATE else set()
-    for i, (_, kernel, scheme, p) in enumerate(mapped.copies):
+    task = case.instance.task
+    late = pairs.late_moments(case)
+    if late:
+        found[0] = max(_at(mapped, before, after) for before, after in late)
+    for i, (_, kernel, scheme, p) in enumerate(() if late else mapped.copies):
         total = _parameters(case, kernel, scheme) if kernel.phase == "forward" else Fraction(0)
-        output = case.layers * mapped.output(i)
         if kernel.name in saved:
-            total += in_flight(case) * output
-        elif kernel.name in late:
-            halves = pairs.paired(case.instance, case.degrees)
-            total += (Fraction(case.degrees.pipeline, 2) if halves else in_flight(case) - 1) * output
+            total += in_flight(case) * case.layers * mapped.output(i)
         if task.purpose == "decode" and case.physical:
             samples = Fraction(task.batch, case.degrees.data)
             total += case.layers * samples * amounts.fetched(case, kernel, scheme)
@@ -204,6 +199,18 @@ def resting(mapped: Mapped) -> dict[int, int]:
         if saves(mapped, one):
             found[0] += math.ceil(math.ceil(one.size) * case.layers * in_flight(case))
     return found
+
+
+def _at(mapped: Mapped, before: int, after: int) -> int:
+    """C6 of one moment: a stage's parameters; so many passes through a layer between F and B, and between B and W."""
+    case, total, saved = mapped.case, 0, kept(mapped.case)
+    updates = {one.name for one in case.instance.workload.kernels if one.update}
+    read = {u for u, v in case.instance.workload.edges if v in updates}
+    for i, (_, kernel, scheme, _) in enumerate(mapped.copies):
+        held = _parameters(case, kernel, scheme) if kernel.phase == "forward" else Fraction(0)
+        held += mapped.output(i) * (before * (kernel.name in saved) + after * (kernel.name in read))
+        total += math.ceil(held)
+    return total
 
 
 def saves(mapped: Mapped, one: exchanges.Copied) -> bool:

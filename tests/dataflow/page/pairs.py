@@ -18,6 +18,21 @@ def paired(instance: DataflowInstance, degrees: Degrees) -> bool:
     return instance.task.schedule == "dualpipe-v" and degrees.pipeline > 1
 
 
+def late_moments(case: PageCase) -> list[tuple[int, int]]:
+    """C6: passes through one layer before their B, and between B and W, at the moments that count; none where no
+    update runs late."""
+    stages, layers = case.degrees.pipeline, case.layers
+    if case.instance.task.schedule not in LATE or stages == 1:
+        return []
+    if case.instance.task.schedule == "zb-h1":
+        most = min(case.m, stages) * layers
+        return [(most, 0), (1, most - 1)]
+    chunk = layers // 2
+    late = [((2 * stages - 1) * chunk + 1, chunk - 1)]
+    late += [((stages - after) * chunk + 1, after * chunk - 1) for after in range(2, stages + 1)]
+    return [((2 * stages + 1) * chunk, 0), *late]
+
+
 def in_domain(instance: DataflowInstance, degrees: Degrees, rounds: int) -> bool:
     """C0 of pairs, for so many micro-batches."""
     if not paired(instance, degrees):
