@@ -106,13 +106,16 @@ _TABLE: tuple[tuple[Saves, str], ...] = (
     (Saves("all", True, "gates"), "lstm gru rnn rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell"),
 )
 _SAVES = {kind: saved for saved, kinds in _TABLE for kind in kinds.split()}
-#: Operators without a derivative: comparisons, choices, whole numbers, what is drawn.
+#: Operators without a derivative: comparisons, choices, whole numbers, what is drawn, tables by a formula.
 CONSTANT = words(
     """eq ne lt le gt ge equal not_equal less less_equal greater greater_equal greaterorequal lessorequal logical_and
     logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_not bitwise_xor __and__ __or__ __xor__ and or not
     xor argmax argmin argsort argwhere nonzero one_hot onehot floor ceil round trunc fix sign sgn signbit heaviside
     floor_divide bucketize searchsorted histc bincount isnan isinf isfinite isin any all allclose isclose bernoulli
-    rand rand_like randn randn_like randint multinomial detach shape size range nonmaxsuppression unique hardmax"""
+    rand rand_like randn randn_like randint multinomial detach shape size range nonmaxsuppression unique hardmax
+    tril_indices triu_indices randperm normal logspace fft_fftfreq fft_rfftfreq bartlett_window blackman_window
+    hamming_window hann_window kaiser_window blackmanwindow hammingwindow hannwindow melweightmatrix eyelike
+    constantofshape randomnormal randomuniform"""
 )
 #: Look-ups of rows of a table whose gradient has all rows, as PyTorch's default is; others' has those that were read.
 DENSE = words("embedding gather index_select index take gatherelements gathernd embedding_bag _embedding_bag")

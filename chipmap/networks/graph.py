@@ -63,9 +63,10 @@ class Operation(Record, frozen=True, kw_only=True):
     and weights: a look-up moves rows of its table, not the table. ``loops``: its loop nest, where that is known.
     ``node``: the node of the model's file that it comes from, where that is called otherwise (a loop, say).
     ``frozen_bytes``: those of ``weight_bytes`` that no optimiser changes: buffers, and parameters without a gradient.
+    ``layers``: how many layers stand on each other in it (recurrent layers).
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("moved_bytes", "loops", "node", "frozen_bytes")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("moved_bytes", "loops", "node", "frozen_bytes", "layers")
 
     name: str
     kind: str
@@ -76,6 +77,7 @@ class Operation(Record, frozen=True, kw_only=True):
     loops: Loops | None = None
     node: str = ""
     frozen_bytes: int = 0
+    layers: int = 1
 
     def looks_up(self, stored: int, written: int) -> bool:
         """Whether it fetches rows of the ``stored`` bytes of a table that it reads, as it writes ``written`` bytes.
@@ -144,6 +146,8 @@ class OperationGraph(Record, frozen=True, kw_only=True):
             for field in ("flop", "weight_bytes", "moved_bytes", "frozen_bytes"):
                 if (getattr(operation, field) or 0) < 0:
                     raise InputError(f"{field} is {getattr(operation, field)}", here, "Sizes are 0 or more.")
+            if operation.layers < 1:
+                raise InputError(f"layers is {operation.layers}", here, "An operation has one layer or more.")
             if operation.frozen_bytes > operation.weight_bytes:
                 what = f"frozen_bytes is {operation.frozen_bytes}, more than its weight_bytes"
                 raise InputError(what, here, "They are a part of these.")

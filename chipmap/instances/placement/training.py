@@ -234,11 +234,12 @@ class _Backward:
         if not extra or (len(sizes) != 1 and extra != "gates"):
             return []
         size = max(sizes)
+        gates = (6 * one.layers - 1) * size  # five numbers per result of each layer, and the results of the inner ones
         if extra == "statistics":
             weights = [self.draft.sizes[s] for s in self._weights(read)]
             one_row = max(weights, default=0) // (2 if len(weights) == 1 and one.weight_bytes else 1)
             return [2 * WORD * size // one_row] if one_row else []
-        return [{"mask": size // word, "places": 8 * size // word, "gates": 5 * size}[extra]]
+        return [{"mask": size // word, "places": 8 * size // word, "gates": gates}[extra]]
 
     def _gradient(self, t: int) -> int | None:
         """The gradient of a tensor, its parts added up; of what nobody reads, the loss's; None where there is none."""
@@ -351,16 +352,18 @@ class _Backward:
         draft, parts = self.draft, self.gradients.get(t)
         if not parts:
             return None
-        name, total, words = draft.operations[draft.producers[t]].name, parts[0], draft.sizes[t] // WORD
+        u, total, words = draft.producers[t], parts[0], draft.sizes[t] // WORD
+        name, several = draft.operations[u].name, sum(draft.producers[s] == u for s in self.trained) > 1
+        label = f"{name} {t}" if several else name  # a parameter of which several parts are read
         for i, part in enumerate(parts[1:], 1):
             size = max(draft.sizes[total], draft.sizes[part])
-            (total,) = draft.op(f"{name}/add {i}", "sum", [total, part], [size], size // WORD)
+            (total,) = draft.op(f"{label}/add {i}", "sum", [total, part], [size], size // WORD)
         if self.recipe.optimizer == "none":
             draft.outputs.add(total)
             return None
         state = self.recipe.state(draft.sizes[t])
-        draft.op(f"{name}/update", "update", [t, total], [], UPDATE_FLOP * words, weight_bytes=state)
-        return name, f"{name}/update"
+        draft.op(f"{label}/update", "update", [t, total], [], UPDATE_FLOP * words, weight_bytes=state)
+        return name, f"{label}/update"
 
 
 def _trained(graph: OperationGraph, reads: Sequence[Sequence[int]]) -> set[int]:

@@ -222,4 +222,11 @@ class _Building:
             loops=step.loops if computes else None,
             node=step.node if step.node != name else "",
             frozen_bytes=frozen,
+            layers=_layers(step) if computes else 1,
         )
+
+
+def _layers(step: Step) -> int:
+    """The layers that stand on each other in an operator, where it says so: a recurrent one."""
+    count = step.arguments.get("num_layers", 1)
+    return count if isinstance(count, int) and count > 0 else 1

@@ -24,10 +24,14 @@ VIEWS = words(
     swapdims_ t t_ tensor_split transpose transpose_ unbind unflatten unfold unsafe_chunk unsafe_split
     unsafe_split_with_sizes unsafe_view unsqueeze unsqueeze_ view view_as view_as_complex view_as_real vsplit"""
 )
+#: Means where they make a single number of each channel.
+AVERAGES = words("adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d")
 #: Views at inference, and where nothing is dropped.
 DROPOUTS = words("dropout dropout_ feature_dropout")
 #: Views as well where they leave the element type as it is; then PyTorch returns the operand itself.
 CONVERSIONS = words("to type_as")
+#: Of what they read but for the first operand, only the shape or the element type matters.
+LIKE_ANOTHER = words("expand_as reshape_as type_as view_as")
 #: Their value depends on shapes and arguments only.
 FIXED = words(
     """arange empty empty_like empty_permuted empty_strided eye full full_like linspace new_empty new_empty_strided
@@ -199,6 +203,11 @@ RULES: dict[str, Rule] = rules.tabled(
 _ANYWHERE = words("selective_scan_fwd causal_conv1d_fwd _causal_conv1d_fwd_cpp")
 #: Libraries whose other operators count per element: casts between numbers and their quantised forms.
 _QUANTISATION = ("quantized_decomposed.", "torchao.")
+
+
+def single(size: Any) -> bool:
+    """Whether a size of a result, a number or a list, is 1 throughout."""
+    return set(size if isinstance(size, list) else [size]) == {1}
 
 
 def kind_of(target: str) -> str:

@@ -1,14 +1,17 @@
-"""Steps that need only the shapes of what they read, and whether they can do without reading it.
+"""Steps that need only the shapes of what they read, or of some of it, and whether they can do without reading it.
 
 ``zeros_like(h)`` is known before the network runs: a constant, which is placed with its first reader. Whoever splits
 the graph passes ``h`` to it all the same. That is no way back to an earlier chip as long as each reader also depends
 on ``h`` by another way. Otherwise the step is taken for a computing one, which reads ``h``.
+
+``y.type_as(h)`` reads ``y``. It reads ``h`` only where ``y`` doesn't depend on it.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from chipmap.networks.importers.operators.aten import LIKE_ANOTHER
 from chipmap.networks.importers.recomputed import recomputed
 from chipmap.networks.importers.steps import Program, Step, Value
 
@@ -29,6 +32,11 @@ def settle_fixed(program: Program) -> None:
                 program.steps[i] = _computing(step, program)
                 settled.compute(i)
                 again = True
+    for i, step in enumerate(program.steps):
+        if step.kind in LIKE_ANOTHER and len(step.reads) > 1:
+            program.steps[i] = replace(step, reads=step.reads[:1])
+            if not all(settled.depends(i, source) for source in settled.sources(step)):
+                program.steps[i] = step
 
 
 def _computing(step: Step, program: Program) -> Step:
@@ -86,11 +94,11 @@ class _Settled:
                 seen.add(user)
                 if self.constant[user]:
                     stack.append(user)
-                elif not self._depends(user, source):
+                elif not self.depends(user, source):
                     return False
         return True
 
-    def _depends(self, step: int, source: int) -> bool:
+    def depends(self, step: int, source: int) -> bool:
         """Whether a step reads ``source`` directly or through others, none of them constant."""
         stack, seen = [step], {step}
         while stack:

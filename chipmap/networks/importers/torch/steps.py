@@ -225,6 +225,7 @@ class Steps:
         counts = not any(own in scope.graph.tensors for own in makes)  # it makes numbers, or nothing
         kept = {key: value for key, argument in arguments if key and (value := self._plain(argument)) is not None}
         shown = [self.program.values[read] for read in named if read not in self.numbers]
+        shown = shown[:1] if kind in aten.LIKE_ANOTHER else shown
         reads = [self.changes.read(read) for read in named]
         if counts:  # a number counts as a view of what moves, a constant may stand before that
             reads.sort(key=lambda read: read not in self.changes.moving)
@@ -241,6 +242,8 @@ class Steps:
             view = False  # exported for training: a mask is drawn
         if kind in aten.CONVERSIONS and kept.get("copy") is not True and named and made:
             view = self.types.get(named[0]) == self.types.get(made[0].name)
+        if kind in aten.AVERAGES and aten.single(kept.get("output_size")):
+            kind = "mean"  # as PyTorch computes it
         step = Step(
             name=name,
             kind=kind,
