@@ -156,7 +156,10 @@ class HandoverCase:
         self.restricted = RestrictedProgram(self.classes, *self.asked, self.layers)
         self.restricted.most_labels = most_labels(self.run, RESTRICTED * share)
         self.most_labels = most_labels(self.run, EXACT * share)
-        self.cover = PartitionBound(self.classes, self.asked[0], Repeated, COVERS) if has_cover_bound(problem) else None
+        self.longest = float("inf") if self.run.options.deterministic else LONGEST
+        self.cover: PartitionBound | None = None
+        if has_cover_bound(problem):
+            self.cover = PartitionBound(self.classes, self.asked[0], Repeated, COVERS, self.longest)
         self.symmetric = bool(self.classes.groups) and has_symmetric_program(problem)
         self.taken: dict[HandoverCase, int] = {}
         self.best: Chain | None = None
@@ -238,7 +241,7 @@ class HandoverCase:
             if self.cover is None:
                 bound = self._all_compute()
             else:
-                bound = one_partition(self.classes, deadline, Repeated, cached=cached)
+                bound = one_partition(self.classes, deadline, Repeated, cached=cached, longest=self.longest)
             if bound is None:
                 continue
             self.resident_bound = bound if self.resident_bound is None else min(bound, self.resident_bound)

@@ -50,10 +50,12 @@ GAP = 1e-3
 
 class PartitionBound:
     """The bound for one problem. ``most``: partitions per phase (None: any number). ``solver`` prices partitions, an
-    empty ``program`` becomes that of the cover, which grows by them."""
+    empty ``program`` becomes that of the cover, which grows by them. ``longest``: seconds that a question may take."""
 
-    def __init__(self, classes: Classes, most: int | None, solver: IntegerSolver, program: EmptyProgram) -> None:
-        self.classes, self.most = classes, most
+    def __init__(
+        self, classes: Classes, most: int | None, solver: IntegerSolver, program: EmptyProgram, longest: float = LONGEST
+    ) -> None:
+        self.classes, self.most, self.longest = classes, most, longest
         self.first = max((_first(classes, field) for field in ("compute", "stream", "collective")), key=sum)
         self.unit = max(1.0, sum(self.first) / 1000)
         self.phases = sorted(set(classes.backward))
@@ -188,7 +190,7 @@ class PartitionBound:
                         costs[phase] = self.pricing[phase].costs(self.best.covers, self.best.matches)
                     column = self.pricing[phase].names["x", c, o]
                     self.solver[phase].set_lower(column, 1.0)
-                    bound = self.solver[phase].minimise(costs[phase], _patience(deadline), GAP).bound
+                    bound = self.solver[phase].minimise(costs[phase], self._patience(deadline), GAP).bound
                     self.solver[phase].set_lower(column, 0.0)
                 if bound is not None:
                     more = max(0.0, bound - self.best.each[phase])
@@ -239,7 +241,7 @@ class PartitionBound:
             pricing = self.pricing[phase]
             most = self.kernels[phase] if self.most is None else min(self.most, self.kernels[phase])
             cost = pricing.costs(asked.covers, asked.matches)
-            answer = self.solver[phase].minimise(cost, _patience(deadline), GAP)
+            answer = self.solver[phase].minimise(cost, self._patience(deadline), GAP)
             if answer.bound is None:
                 self.infeasible = True
                 return added
@@ -256,13 +258,19 @@ class PartitionBound:
             self.slack = lower - float(np.dot(asked.covers, self.sizes))
         return added
 
+    def _patience(self, deadline: Deadline) -> float:
+        """Seconds for one question."""
+        return max(0.05, min(self.longest, deadline.seconds))
+
     def _ticks(self, bound: float) -> int:
         return max(0, int(np.ceil(bound * self.unit * (1 - NOISE) - 1e-6)))
 
 
-def one_partition(classes: Classes, deadline: Deadline, solver: IntegerSolver, *, cached: bool = False) -> int | None:
+def one_partition(
+    classes: Classes, deadline: Deadline, solver: IntegerSolver, *, cached: bool = False, longest: float = LONGEST
+) -> int | None:
     """A bound on the picoseconds of a layer that is all one partition, its weights never read (with ``cached`` nor its
-    KV cache, which then lies in SRAM); None if none fits."""
+    KV cache, which then lies in SRAM); None if none fits. ``longest``: seconds that it may take."""
     inside = [
         link.tensors * link.waits * min(option.buffer for option in classes.options(link.u)) for link in classes.links
     ]
@@ -275,13 +283,8 @@ def one_partition(classes: Classes, deadline: Deadline, solver: IntegerSolver, *
         row = {pricing.names["x", c, o]: 1.0 for o in range(len(classes.options(c)))}
         rows.append((row, float(classes.size(c)), float(classes.size(c))))
     program = solver(pricing.upper, pricing.integer, [*pricing.rows, *rows])
-    answer = program.minimise(pricing.costs(np.zeros(len(classes.kernels)), {}), min(LONGEST, deadline.seconds), GAP)
+    answer = program.minimise(pricing.costs(np.zeros(len(classes.kernels)), {}), min(longest, deadline.seconds), GAP)
     return None if answer.bound is None else max(0, int(np.ceil(max(0.0, answer.bound) * unit * (1 - NOISE))))
-
-
-def _patience(deadline: Deadline) -> float:
-    """Seconds for one question."""
-    return max(0.05, min(LONGEST, deadline.seconds))
 
 
 def _is_cheaper(part: Partition, prices: Prices, phase: bool) -> bool:
