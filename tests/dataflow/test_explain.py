@@ -29,6 +29,8 @@ from tests.dataflow.feature_mix import feature_mix
 from tests.dataflow.parallel_instances import parallel_instance
 from tests.dataflow.random_instances import made, mixed_instance, tiny_instance, variants
 from tests.dataflow.staged_instances import staged_instance
+from tests.dataflow.test_pairs import MAPPING, random_paired
+from tests.dataflow.test_pairs import staged as in_pairs
 from tests.dataflow.test_zero_bubble import random_late, staged
 from tests.lanes import of_all
 
@@ -68,6 +70,7 @@ def instances() -> list[DataflowInstance]:
     """Instances with features of all kinds."""
     makers = (tiny_instance, mixed_instance, feature_mix, parallel_instance, staged_instance)
     late = [one for one in (random_late(Random(seed)) for seed in range(of_all(40, few=16))) if one is not None]
+    late += [one for one in (random_paired(Random(seed)) for seed in range(of_all(80, few=24))) if one is not None]
     return [
         *variants().values(),
         staged(),
@@ -78,7 +81,7 @@ def instances() -> list[DataflowInstance]:
 
 def test_parts_add_up_to_the_objective() -> None:
     """Of every valid mapping, to the picosecond; T1 to T3 and the fullest SRAM are the checker's."""
-    seen, divided, late = 0, 0, 0
+    seen, divided, late, pairs = 0, 0, 0, 0
     for instance in instances():
         for solution in islice(candidates(instance), 3, 250, 8):
             certificate = check(instance, solution)
@@ -87,6 +90,7 @@ def test_parts_add_up_to_the_objective() -> None:
             seen, divided = seen + 1, divided + bool(solution.stages)
             parts = spent(instance, solution, certificate.terms)
             late += bool(parts.filled)
+            pairs += instance.task.schedule == "dualpipe-v" and solution.degrees.pipeline > 1
             assert sum(parts.parts.values()) == certificate.objective, (instance.name, solution)
             problem = dataflow_problem(instance, solution.degrees, *solution.plan)
             found = {p: (one.compute, one.memory, one.network) for p, one in times(problem, solution).items()}
@@ -95,7 +99,19 @@ def test_parts_add_up_to_the_objective() -> None:
             assert {p: size for p, size in sizes.items() if size} == {
                 p: size for p, size in held(mapping_of(instance, solution)).items() if size
             }
-    assert seen > of_all(500, few=150) and divided > of_all(25, few=8) and late > 0
+    assert seen > of_all(500, few=150) and divided > of_all(25, few=8) and late > 0 and pairs > 0
+
+
+def test_pairs_are_told_with_what_sets_their_pace() -> None:
+    """The page's layer of 100 ns forward and 200 back: without exchanges both passes at once take as long as both. Of
+    the batch's 5,000 ns a chip computes 8 · 2 · 300, waits (2 - 1) · 2 · 300 and spares 2 · 200 by late updates."""
+    found = explained(in_pairs(memory_gbps=1e12), MAPPING)
+    said = next(one for one in found.statements if one.topic == "pairs")
+    assert said.message.endswith("one after the other 300.005 ns: the pace is set by compute and DRAM of both.")
+    assert said.figures["pair_ps"] == said.figures["apart_ps"] == 300_005
+    parts = next(one.figures for one in found.statements if one.topic == "time")
+    assert (parts["compute_ps"], parts["late_updates_ps"]) == (8 * 2 * 300_000, -400_000)
+    assert parts["bubble_ps"] == 2 * 300_005
 
 
 def optimum(trial: DataflowTrial) -> int | None:

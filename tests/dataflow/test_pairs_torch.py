@@ -15,7 +15,7 @@ schedules: Any = pytest.importorskip("torch.distributed.pipelining.schedules", r
 
 def stages_of(rank: int, ranks: int) -> list[Any]:
     """What the schedule asks of a rank's two stages: its place in the network, and the same from behind."""
-    group = {"group": None, "group_size": ranks, "group_rank": rank, "num_stages": 2 * ranks}
+    group: dict[str, Any] = {"group": None, "group_size": ranks, "group_rank": rank, "num_stages": 2 * ranks}
     group |= {"device": "cpu", "submod": torch.nn.Identity(), "has_backward": False}
     return [
         SimpleNamespace(stage_index=at, is_first=at == 0, is_last=at == 2 * ranks - 1, **group)

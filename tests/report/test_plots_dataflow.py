@@ -15,6 +15,7 @@ from chipmap.records import InputError
 from chipmap.report.canvas import blank
 from chipmap.report.dataflow.plots import LETTERS, NAMED, _cut, _draw, _line, plot
 from chipmap.validation.dataflow.checker import breakdown
+from tests.dataflow.test_pairs import MAPPING, staged
 
 RING = Degrees(tensor=2, dimensions=("tensor",))
 
@@ -27,6 +28,14 @@ def instance() -> DataflowInstance:
 
 def mapping(*partitions: int) -> DataflowSolution:
     return DataflowSolution(degrees=RING, schemes=("M", "M", "M"), partitions=partitions)
+
+
+def test_the_legend_says_what_sets_the_pace_of_two_passes_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "plot.svg"
+    plot(staged(memory_gbps=1e12), MAPPING, path)
+    assert "in pairs the pace is set by compute and DRAM of both," in path.read_text()
+    plot(staged(memory_gbps=1e12, schedule="zb-h1"), MAPPING, path)
+    assert "in pairs" not in path.read_text()
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])

@@ -261,3 +261,6 @@ def _choices(instance: DataflowInstance) -> Iterator[DataflowTrial]:
     if task.schedule == "1f1b" and instance.mode == "physical" and pipelined(instance):
         changed = _tasked(instance, schedule="interleaved", chunks=None)
         yield DataflowTrial("choice", "an interleaved pipeline", "schedule", "T4", changed, "task.schedule=interleaved")
+    if task.schedule in ("1f1b", "zb-h1") and pipelined(instance):
+        changed, setting = _tasked(instance, schedule="dualpipe-v"), "task.schedule=dualpipe-v"
+        yield DataflowTrial("choice", "a forward and a backward pass at once", "schedule", "T4", changed, setting)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from math import ceil, floor
 from typing import NamedTuple
 
-from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches
+from chipmap.instances.dataflow.batch import layers_per_stage, micro_batches, paired
 from chipmap.instances.dataflow.batch_time import steps
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.loads import Times, often, times
 from chipmap.instances.dataflow.making import dataflow_problem
+from chipmap.instances.dataflow.pairs import Pace, pace, parts_of_time
 from chipmap.instances.dataflow.problem import DataflowProblem
 
 #: What a partition may wait for.
@@ -65,8 +67,9 @@ def spent(instance: DataflowInstance, solution: DataflowSolution, terms: Mapping
     """The parts of a valid mapping's time; ``terms`` are the checker's.
 
     A partition's time goes to the longest of compute, memory and network (each takes its own without overlap), and its
-    launch. Where stages share out kernels, the batch takes as many steps of the slowest stage as there are
-    micro-batches, whose partitions are told, and the bubble is PP - 1 steps.
+    launch. Where two passes run at once, of pairs only what sets their pace counts. Where stages share out kernels, the
+    batch takes as many steps of the slowest stage as there are micro-batches, whose partitions are told, and the bubble
+    is PP - 1 steps.
     """
     problem = dataflow_problem(instance, solution.degrees, *solution.plan)
     rounds = micro_batches(problem.instance, problem.degrees)
@@ -81,11 +84,12 @@ def spent(instance: DataflowInstance, solution: DataflowSolution, terms: Mapping
     busy, transfers = sum(piece.total for piece in pieces), terms["T5"]
     if staged:
         transfers = transfers // steps(problem) * factor
-    waiting = problem.degrees.pipeline - 1
-    full = _full(problem, rounds)
+    paced = paced_by(problem, solution)
+    exactly = Fraction(busy) if paced is None else factor * paced.layer
+    late = Fraction(problem.degrees.pipeline - 1) / _full(problem, rounds)
     return BatchTimeSpent(
         pieces=pieces,
-        bubble=-(-(busy + ends + transfers * staged) * waiting // full),
+        bubble=ceil(exactly + (exactly + ends + transfers * staged) * late) - busy,
         filled=problem.filled,
         transfers=transfers,
         gradients=terms["T6"],
@@ -93,6 +97,15 @@ def spent(instance: DataflowInstance, solution: DataflowSolution, terms: Mapping
         rounds=factor,
         ends=ends,
     )
+
+
+def paced_by(problem: DataflowProblem, solution: DataflowSolution) -> Pace | None:
+    """What sets the pace of a mapping whose passes run in pairs."""
+    if not paired(problem.instance, problem.degrees):
+        return None
+    found = times(problem, solution)
+    each = [found[p] for p in solution.partitions]
+    return pace(problem, [problem.launch + one.compute + one.memory for one in each], [one.network for one in each])
 
 
 def _full(problem: DataflowProblem, rounds: Fraction) -> int:
@@ -111,8 +124,12 @@ def _pieces(problem: DataflowProblem, solution: DataflowSolution, factor: int) -
         inside.setdefault(p, []).append(i)
     found, runs = times(problem, solution), often(problem, solution)
     by = {p: _by(problem, one, runs[p]) for p, one in found.items()}
+    paced = paced_by(problem, solution)
+    if paced is not None:
+        weights = dict(zip(solution.partitions, zip(*paced.arm, strict=True), strict=True))
+        by = {p: _in_pairs(problem, one, *weights[p]) for p, one in found.items()}
     if solution.stages:
-        stages = {solution.stages[p]: 0 for p in found}
+        stages = {solution.stages[p]: Fraction(0) for p in found}
         for p in found:
             stages[solution.stages[p]] += sum(by[p].values())
         slowest = max(stages, key=lambda s: stages[s])
@@ -127,17 +144,24 @@ def _pieces(problem: DataflowProblem, solution: DataflowSolution, factor: int) -
             schemes=schemes,
             partitions=len(ps),
             times=found[ps[0]],
-            by={name: factor * sum(by[p][name] for p in ps) for name in by[ps[0]]},
+            by={name: floor(factor * sum(by[p][name] for p in ps)) for name in by[ps[0]]},
         )
         for (names, schemes), ps in alike.items()
     ]
     return tuple(sorted(pieces, key=lambda piece: (-piece.total, piece.names)))
 
 
-def _by(problem: DataflowProblem, one: Times, runs: int) -> dict[str, int]:
+def _in_pairs(problem: DataflowProblem, one: Times, own: int, network: int) -> dict[str, Fraction]:
+    """Picoseconds of a layer and micro-batch that count, of a partition with these weights of what sets the pace."""
+    whole = parts_of_time(problem)
+    each = {"compute": own * one.compute, "memory": own * one.memory, "network": network * one.network}
+    return {name: Fraction(ticks, whole) for name, ticks in {**each, "launch": own * problem.launch}.items()}
+
+
+def _by(problem: DataflowProblem, one: Times, runs: int) -> dict[str, Fraction]:
     """Picoseconds of a partition's runs for a micro-batch, by what it waits for."""
     each = dict(zip(RESOURCES, (one.compute, one.memory, one.network), strict=True))
     if problem.instance.task.overlap:
         longest = max(RESOURCES, key=lambda name: each[name])
         each = {name: ticks if name == longest else 0 for name, ticks in each.items()}
-    return {name: runs * ticks for name, ticks in {**each, "launch": problem.launch}.items()}
+    return {name: Fraction(runs * ticks) for name, ticks in {**each, "launch": problem.launch}.items()}

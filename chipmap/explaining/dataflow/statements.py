@@ -8,13 +8,14 @@ from typing import Any
 from chipmap.certificate import Certificate
 from chipmap.explaining.dataflow import unequal
 from chipmap.explaining.dataflow.changes import DataflowTrial
-from chipmap.explaining.dataflow.spent import BatchTimeSpent, Piece, spent
+from chipmap.explaining.dataflow.spent import BatchTimeSpent, Piece, paced_by, spent
 from chipmap.explaining.driver import statement
 from chipmap.explanation import Change, Statement
 from chipmap.instances.dataflow.dram import resting_bytes
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.loads import chosen_options, often, sram_bytes, times
 from chipmap.instances.dataflow.making import dataflow_problem
+from chipmap.instances.dataflow.pairs import Pace
 from chipmap.instances.dataflow.plans import settled
 from chipmap.records import counted, listed
 from chipmap.records.quantities import at_most, duration, share, size
@@ -46,8 +47,11 @@ def mapping(instance: DataflowInstance, solution: DataflowSolution, certificate:
         return
     parts = spent(instance, solution, certificate.terms)
     yield _plan(instance, solution)
-    yield _time(instance, parts, certificate.objective or 0)
+    paced = paced_by(dataflow_problem(instance, solution.degrees, *solution.plan), solution)
+    yield _time(instance, parts, certificate.objective or 0, paced is not None)
     yield from _terms(instance, solution, certificate)
+    if paced is not None:
+        yield _pairs(paced)
     yield from _pieces(instance, parts, certificate.objective or 0)
     yield from _memories(instance, solution, certificate)
 
@@ -82,10 +86,11 @@ def otherwise(before: DataflowSolution, after: DataflowSolution) -> str:
     )
 
 
-def _time(instance: DataflowInstance, parts: BatchTimeSpent, objective: int) -> Statement:
+def _time(instance: DataflowInstance, parts: BatchTimeSpent, objective: int, paced: bool) -> Statement:
     """The objective as a sum of its parts."""
     each = [f"{PARTS[name]} {share(ticks, objective)}" for name, ticks in parts.parts.items()]
     how = "each partition waits for the longest of its three" if instance.task.overlap else "one after the other"
+    how += "; of pairs what sets their pace" if paced else ""
     how += "; those of the slowest stage" if instance.task.stages == "kernels" else ""
     text = f"Of the {time_of(objective)}: {', '.join(each)} (compute, DRAM and network: {how})"
     return statement("time", text, "T4", **{f"{name.replace(' ', '_')}_ps": t for name, t in parts.parts.items()})
@@ -109,6 +114,13 @@ def _terms(instance: DataflowInstance, solution: DataflowSolution, certificate: 
     )
     figures = {f"{name}_ps": ticks for name, ticks in sums.items()}
     yield statement("terms", text, "T4", **{name: terms[name] for name in ("T1", "T2", "T3", "T4")}, **figures)
+
+
+def _pairs(paced: Pace) -> Statement:
+    """What two passes at once take, and what sets their pace."""
+    text = f"A forward and a backward pass at once take {time_of(paced.pair)} for a layer, one after the other "
+    text += f"{time_of(paced.apart)}: the pace is set by {paced.name}"
+    return statement("pairs", text, "T4", pair_ps=paced.pair, apart_ps=paced.apart, pace=paced.name)
 
 
 def _split(words: dict[str, str], sums: dict[str, int], total: int) -> str:

@@ -15,6 +15,9 @@ from chipmap.instances.dataflow.batch import micro_batches, paired, runs
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.problem import DataflowProblem
 
+#: What :func:`arms` are, in words.
+ARMS = ("compute and DRAM of both", "the network of both", "the forward pass", "the backward pass")
+
 
 class Shares(NamedTuple):
     """Of ``all`` passes that set the pace of a batch, those that run ``alone``, and in ``pairs``."""
@@ -59,6 +62,27 @@ def arms(problem: DataflowProblem) -> tuple[Arm, ...]:
     there = tuple(some.alone * k + some.pairs * ahead for k, ahead in zip(again, forward, strict=True))
     back = tuple(some.alone * k + some.pairs * (k - ahead) for k, ahead in zip(again, forward, strict=True))
     return Arm(own, alone), Arm(alone, own), Arm(there, there), Arm(back, back)
+
+
+class Pace(NamedTuple):
+    """What sets the pace where passes run in pairs: its ``name``, its :class:`Arm`, T4 of the ``layer``; picoseconds of
+    a ``pair``, and of both its passes ``apart``, for a layer and micro-batch."""
+
+    name: str
+    arm: Arm
+    layer: Fraction
+    pair: int
+    apart: int
+
+
+def pace(problem: DataflowProblem, own: Sequence[int], network: Sequence[int]) -> Pace:
+    """The :class:`Pace` of kernels that take these picoseconds of their own and of the network each time they run."""
+    some, several = shares(problem.instance, problem.degrees), arms(problem)
+    sums = [sum(w * x for w, x in zip((*arm.own, *arm.network), (*own, *network), strict=True)) for arm in several]
+    binds = max(range(len(several)), key=sums.__getitem__)
+    apart = sum(k * (a + b) for k, a, b in zip(runs(problem.instance), own, network, strict=True))
+    pair = (sums[binds] - some.alone * apart) // some.pairs
+    return Pace(ARMS[binds], several[binds], Fraction(sums[binds], some.all), pair, apart)
 
 
 def mixed(several: Sequence[Arm], weights: Sequence[int]) -> Arm:

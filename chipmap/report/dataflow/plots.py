@@ -2,6 +2,7 @@
 
 Where the three overlap, they stand side by side and the longest counts; where the task says that they don't, they are
 stacked and the sum counts. A line marks what counts: these add up to the layer's time.
+Where a forward and a backward pass run at once, the lines are of a pass alone, and the legend says what sets the pace.
 Forward and backward partitions are told apart by their place on the axis, stages of kernels by lines; what the checker
 refuses is drawn as it is.
 """
@@ -11,8 +12,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chipmap.explaining.dataflow.spent import paced_by
 from chipmap.family import family_of
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
+from chipmap.instances.dataflow.making import dataflow_problem
 from chipmap.records import InputError
 from chipmap.records.quantities import size, time_unit
 from chipmap.report.canvas import COLOURS, INK, RULE, named, picture, standing
@@ -63,6 +66,7 @@ def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution, bo
     _bars(axes, [[time / scale for time in times] for times in parts.values()], overlap)
     places = range(len(parts))
     words = f"counts: {'the longest' if overlap else 'the sum'} of the three{' and the launch' if launch else ''}"
+    words += _pace(instance, solution)
     ends = [x - 0.42 for x in places], [x + 0.42 for x in places]
     axes.hlines([count / scale for count in counts], *ends, color=INK, linewidth=1.8, label=words)
     top = 1.06 * max(counts) / scale or 1.0
@@ -88,6 +92,16 @@ def _draw(axes: Axes, instance: DataflowInstance, solution: DataflowSolution, bo
         for k, one in enumerate(own):
             named(axes, x - 0.45, top * k / len(own), 0.9, top / len(own), f"{one}, partition {list(parts)[x]}")
     _title(axes, instance, solution, bound)
+
+
+def _pace(instance: DataflowInstance, solution: DataflowSolution) -> str:
+    """A line about pairs of passes, where they run so: there not all that a pass takes counts."""
+    paced = paced_by(dataflow_problem(instance, solution.degrees, *solution.plan), solution)
+    if paced is None:
+        return ""
+    scale, unit = time_unit(paced.apart / 1000)
+    pair, apart = (ticks / 1000 / scale for ticks in (paced.pair, paced.apart))
+    return f"\nin pairs the pace is set by {paced.name},\n{pair:.4g} {unit} of {apart:.4g} a layer"
 
 
 def _title(axes: Axes, instance: DataflowInstance, solution: DataflowSolution, bound: int | None) -> None:
