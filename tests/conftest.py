@@ -108,6 +108,7 @@ QUICK: dict[str, int] = {
     "wafer/test_bounds.py::test_strips_and_multipliers_at_one_time": 0,
     "wafer/test_bounds.py::test_not_above_the_optimum_of_tiny_instances": 1,
     "wafer/test_bounds.py": 3,
+    "wafer/test_crosses.py::test_no_floorplan_takes_more_than_a_cross_has": 1,
     "wafer/test_cpsat.py::test_the_optimum_is_that_of_enumeration": 5,
     "wafer/test_mip.py::test_the_optimum_is_that_of_enumeration": 5,
     "wafer/test_rows.py::test_rows_of_residual_blocks_are_those_of_enumeration": 0,

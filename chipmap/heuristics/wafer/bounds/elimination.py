@@ -10,15 +10,15 @@ computed exactly: clusters are eliminated from the leaves of the forest, and a m
 only through which of them agree, so that eight tables of minima per member suffice instead of all pairs of states.
 Adapters on a cycle: an argument that differs anywhere on it differs on at least two of its edges.
 
-**Ranges.** Let the centres range over p half tiles in x and q in y. Then boxes meet the packing inequalities of smaller
-sides (:mod:`.packing`). In a connected graph the wires have at least q half tiles in y, as a path joins the outermost
-centres. Where edges lie on cycles, at least two of them cross every line between two centres that they join. So wires
-in y are at least d·q plus (1 - d) of their parts on bridges and (1 - d / 2) of those on other edges, for any discount d
-in [0, 1]; the same holds in x with p and a discount of its own. Discounts are multipliers as the others are. What links
-add is discounted as bridges are: all lines of the proof scale x and y. Where all cases have parts in x only, the wires
-in y cost q in full: tables per kernel and kind of parts so far carry this through the elimination. Of a graph with a
-core p and q are the ranges of the core's centres: its wires in y are at least 2·q, bridges aren't discounted, and its
-other edges keep (1 - d).
+**Ranges.** Let the centres range over p half tiles in x and q in y. Then boxes meet the packing inequalities of
+smaller sides (:mod:`.packing`), and all of them take parts of crosses (:mod:`.crosses`). In a connected graph the
+wires have at least q half tiles in y, as a path joins the outermost centres. Where edges lie on cycles, at least two
+of them cross every line between two centres that they join. So wires in y are at least d·q plus (1 - d) of their
+parts on bridges and (1 - d / 2) of those on other edges, for any discount d in [0, 1]; the same holds in x with p and
+a discount of its own. Discounts are multipliers as the others are. What links add is discounted as bridges are: all
+lines of the proof scale x and y. Where all cases have parts in x only, the wires in y cost q in full: tables per
+kernel and kind of parts so far carry this through the elimination. Of a graph with a core p and q are the ranges of
+the core's centres: its wires in y are at least 2·q, bridges aren't discounted, and its other edges keep (1 - d).
 
 **Stars.** The edges of a kernel with many neighbours cost at least what :mod:`.stars` says, a sum over their boxes, as
 well as what they cost one by one. So a share z of the former and (1 - z) of the latter hold, for any z in [0, 1]: one
@@ -28,6 +28,7 @@ more multiplier. The former has parts in x and y, so it keeps (1 - d) for the la
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.bounds.clusters import Cases, Cluster, Plan, Shape, plan
+from chipmap.heuristics.wafer.bounds.crosses import CROSSES, Crosses
 from chipmap.heuristics.wafer.bounds.kernel import INFINITE, message
 from chipmap.heuristics.wafer.bounds.packing import COUNT, FloatArray, Packing, Ranges
 from chipmap.heuristics.wafer.bounds.stars import Shared, StarCosts, star_costs, stars
@@ -50,8 +52,10 @@ ANY = (0, UP, ACROSS, BOTH)
 
 
 #: Number of packing inequalities: within the ranges, and on the whole fabric.
-ROWS = 2 * COUNT
-#: Number of multipliers: those of the packing inequalities, the discounts in x and in y, and the share of stars.
+PACKED = 2 * COUNT
+#: These and the crosses.
+ROWS = PACKED + CROSSES
+#: Number of multipliers: those of the inequalities, the discounts in x and in y, and the share of stars.
 SIZE = ROWS + 3
 #: The discounts among the multipliers, and the share of stars.
 DISCOUNTS, STARS = slice(ROWS, ROWS + 2), ROWS + 2
@@ -116,6 +120,7 @@ class Elimination:
         self._star_costs: tuple[list[States], list[StarCosts]] = ([], [])
         fabric = problem.instance.fabric
         self.packing = Packing(problem.width, problem.height, kept(fabric, "_obstacles", obstacles))
+        self.crosses = Crosses(problem.width, problem.height)
         self.wire = 2 * problem.instance.weights.wire
         #: A discount of 1 as a multiplier.
         self.discount = float(self.wire * 2 * max(problem.width, problem.height, 1)) or 1.0
@@ -138,7 +143,8 @@ class Elimination:
         most = [self.discount if strip.low > 0 and self.wire and self.connected else 0.0 for strip in ranges]
         twice = 0.0 if self._whole(ranges) else np.inf
         share = self.discount if self.stars else 0.0
-        return np.concatenate([np.full(COUNT, np.inf), np.full(COUNT, twice), most, [share]])
+        every = np.full(CROSSES, np.inf)
+        return np.concatenate([np.full(COUNT, np.inf), np.full(COUNT, twice), every, most, [share]])
 
     def evaluate(self, states: list[States], ranges: Ranges, multipliers: FloatArray, deadline: Deadline) -> Relaxed:
         """The bound for these multipliers [SIZE] (it may be infinite); ``deadline`` is asked once per cluster."""
@@ -152,7 +158,8 @@ class Elimination:
         scale = _Scale(self.wire * (1 - (0 if core else 1) * less), self.wire * (1 - less / (1 if core else 2)))
         whole, inside = self.packing.whole, self._inside(ranges)
         penalties = [self.packing.penalty(s.x, s.y, ranges, multipliers[:COUNT]) for s in states]
-        beside = [self.packing.penalty(s.x, s.y, whole, multipliers[COUNT:ROWS]) for s in states]
+        beside = [self.packing.penalty(s.x, s.y, whole, multipliers[COUNT:PACKED]) for s in states]
+        crossed = [self.crosses.penalty(s.x, s.y, ranges, multipliers[PACKED:ROWS]) for s in states]
         types = self.problem.types.tolist()
         thin = np.array([min(scale.bridge[0] * s.x.min(), scale.bridge[1] * s.y.min()) for s in states])[types]
         loose = self.plan.loose
@@ -160,6 +167,7 @@ class Elimination:
             {
                 0: penalties[types[i]] * inside[i]
                 + beside[types[i]]
+                + crossed[types[i]] * self._core[i]
                 + loose[i] * np.minimum(scale.cycle[0] * s.x, scale.cycle[1] * s.y)
             }
             for i, s in enumerate(own)
@@ -181,7 +189,8 @@ class Elimination:
         lower[int(np.argmax(less))] += shared.share * self.wire * wire
         gains = np.append(pays * [bool(end & ACROSS), bool(end & UP)] - lower, shared.tick * wire - apart)
         x, y = np.array([(s.x[c], s.y[c]) for s, c in zip(own, chosen.tolist(), strict=True)]).T
-        loads = self.packing.loads(x, y, ranges) * inside, self.packing.loads(x, y, whole)
+        loads = [self.packing.loads(x, y, ranges) * inside, self.packing.loads(x, y, whole)]
+        loads.append(self.crosses.loads(x, y, ranges) * self._core)
         slope = np.concatenate(loads).sum(axis=1) - 1
         value -= float(multipliers[:ROWS].sum()) + shared.constant
         return Relaxed(value, np.append(slope, gains / self.discount))
@@ -199,7 +208,12 @@ class Elimination:
 
     def _inside(self, ranges: Ranges) -> NDArray[np.bool_]:
         """[n] which kernels the packing inequalities within the ranges count: where they cut the fabric, the core."""
-        return np.ones(self.problem.n, bool) if self._whole(ranges) or not self.plan.core else ~self.plan.outside
+        return np.ones(self.problem.n, bool) if self._whole(ranges) else self._core
+
+    @cached_property
+    def _core(self) -> NDArray[np.bool_]:
+        """[n] the kernels whose centres lie within the ranges: of a graph with a core, the core's."""
+        return ~self.plan.outside if self.plan.core else np.ones(self.problem.n, bool)
 
     def _ends(self, sweep: _Sweep, pays: FloatArray, less: FloatArray) -> tuple[float, IntArray, IntArray]:
         """The value, the state and kind of every root. Ranges are paid for in full where no parts lie along them."""

@@ -50,8 +50,16 @@ class Climb:
         """The value rounded down by more than its rounding error, then up: costs are whole ticks."""
         return max(0, ceil(self.value - ERROR * (1 + abs(self.value) + float(self.best.sum()))))
 
-    def climb(self, program: Elimination, states: list[States], ranges: Ranges, steps: int, deadline: Deadline) -> None:
-        """So many evaluations more, fewer where the search comes to rest."""
+    def climb(
+        self,
+        program: Elimination,
+        states: list[States],
+        ranges: Ranges,
+        steps: int,
+        deadline: Deadline,
+        enough: float = np.inf,
+    ) -> None:
+        """So many evaluations more, fewer where the search comes to rest or the value is above ``enough``."""
         for _ in range(steps):
             relaxed = program.evaluate(states, ranges, self.current, deadline)
             if relaxed.value == np.inf:
@@ -59,6 +67,9 @@ class Climb:
                 return
             self._cuts.append((relaxed.slope, relaxed.value - float(relaxed.slope @ self.current)))
             self._move(relaxed.value)
+            if self.floor > enough:
+                self.rests = True
+                return
             self._next(program.caps(ranges))
             if self.rests:
                 return

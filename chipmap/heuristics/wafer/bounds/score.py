@@ -194,7 +194,8 @@ class BoundSearch:
 
     def _climb(self, part: Part, climb: Climb, program: Elimination, steps: int) -> None:
         states = self._states(part.high, program.arguments)
-        climb.climb(program, states, part.ranges, steps, self.deadline)
+        most = self.most if self.upper is None else self.upper
+        climb.climb(program, states, part.ranges, steps, self.deadline, most - self.weight * part.low)
         if climb.value < np.inf:
             rest = -(-climb.floor // self.unit) * self.unit
             part.bound = max(part.bound, self.weight * part.low + rest)
