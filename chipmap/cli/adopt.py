@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     checker refuses it, with 2 if no mapping keeps to it."""
     add_instance(parser)
     add_pin(parser)
-    parser.add_argument("plan", metavar="PLAN", help="a file, or - for standard input")
+    parser.add_argument("plan", metavar="PLAN", help="a file, an archive of a run, or - for standard input")
     parser.add_argument("--as", metavar="FORMAT", dest="name", default="", help="its format (default: by its content)")
     parser.add_argument("--out", metavar="DIR", help="archive the plan as a run in DIR")
     what = f"seconds in all (or 2min, 1h; default {TIME_LIMIT:g})"

@@ -15,6 +15,7 @@ from chipmap.family import FAMILY_NAMES, Family, family_of, get_family, resolve
 from chipmap.inputs.reading import checked, source_of
 from chipmap.instances.pinning import FIELDS, PinFields
 from chipmap.records import InputError, Record, choices
+from chipmap.records.repeats import refuse_repeats
 
 #: A file (or ``-``), the four fields as a dict, or several of these.
 GivenPins = str | Path | Mapping[str, Any] | PinFields | Sequence[str | Path | Mapping[str, Any] | PinFields]
@@ -125,6 +126,7 @@ def _fields_in_json(data: bytes, where: str) -> PinFields | None:
         plain = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"is no JSON: {error}", where, _REMEDY) from None
+    refuse_repeats(data, where)
     named = isinstance(plain, dict) and any(isinstance(plain.get(name), list | dict) for name in FIELDS)
     return fields_of(plain, where) if named and "schema" not in plain else None
 

@@ -15,6 +15,7 @@ import msgspec
 from chipmap.family import FAMILY_NAMES, Family, FileFormat, Generator, family_of, get_family, resolve
 from chipmap.inputs import settings as changes
 from chipmap.records import InputError, Record, Source, choices, fields, nearest, read_stream, unfit
+from chipmap.records.repeats import refuse_repeats
 
 if TYPE_CHECKING:
     from chipmap.instances.dataflow.instance import DataflowInstance
@@ -158,6 +159,8 @@ def _decoded(source: Source, settings: Iterable[str], family: str | None, conver
             raise InputError("is a network, not an instance", where, remedy)
         return changed(convert([source], get_family(family), conversion), where, settings)
     data = source.content()
+    if is_json:
+        refuse_repeats(data, where)
     if family is None and not is_json and is_text(source):
         raise InputError("is a graph, not an instance", where, "Name the family that it is for: --family ring.")
     native = file_format(data, where, "instance")

@@ -10,6 +10,7 @@ import msgspec
 from chipmap.family import FAMILY_NAMES, Family, get_family, resolve
 from chipmap.inputs.reading import ORDER, file_format, in_archive, plain_of, schema_of, source_of
 from chipmap.records import InputError, Record
+from chipmap.records.repeats import refuse_repeats
 from chipmap.result import Bound, Result
 
 #: Files of an archive that stand for the whole of it.
@@ -78,6 +79,8 @@ def _instance_hash(data: bytes) -> Any:
 def decode_solution(data: bytes, where: str, family: Family, instance: Record | None = None) -> Record:
     """The solution in ``data``; ``where`` names its source in errors."""
     record: type[Record] = resolve(family.solution)
+    if data.lstrip()[:1] == b"{":
+        refuse_repeats(data, where)
     native = file_format(data, where, "solution")
     if native is not None:
         found, form = native

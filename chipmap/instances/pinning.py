@@ -7,7 +7,7 @@ its own for the first two, with its own words for thing and place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +80,14 @@ def with_pins(holder: Any, given: PinFields, records: PinRecords) -> Any:
 def pin_counts(holder: Any) -> dict[str, int]:
     """How many entries each of the four fields of ``holder`` has, without the empty ones."""
     return {name: len(asked) for name in FIELDS if (asked := getattr(holder, name))}
+
+
+def check_apart(groups: Sequence[Group]) -> None:
+    """:class:`InputError` for a group of ``apart`` that names something twice."""
+    for i, group in enumerate(groups):
+        twice = next((name for name in group if group.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"{twice!r} is to be apart from itself", f"apart[{i}]", "Name it once in a group.")
 
 
 def near_name(name: str, known: Iterable[str], otherwise: str = "Use a name from graph.operations.") -> str:

@@ -21,10 +21,12 @@ from chipmap.explanation import Explanation
 from chipmap.family import Family, family_of, resolve
 from chipmap.inputs.pinning import GivenPins, pinned
 from chipmap.inputs.plain import Given, instance_of
-from chipmap.inputs.reading import source_of
+from chipmap.inputs.reading import schema_of, source_of
 from chipmap.inputs.results import attached
-from chipmap.plans.reading import read_plan
-from chipmap.records import Record
+from chipmap.inputs.solutions import decode_solution, read_solution
+from chipmap.plans.plan import Plan
+from chipmap.plans.reading import read_plan, recognised
+from chipmap.records import InputError, Record
 from chipmap.result import Note, Result, Termination, gap, solution_json
 from chipmap.run import SolveOptions
 from chipmap.solve import check, solve
@@ -80,7 +82,8 @@ def adopt(
     isolate: bool | None = None,
     pin: GivenPins | None = None,
 ) -> Adoption:
-    """The plan in the file ``plan`` (``-``: standard input) for ``instance``, judged within ``time_limit`` seconds.
+    """The plan in the file ``plan`` (``-``: standard input; a run's archive) for ``instance``, judged within
+    ``time_limit`` seconds.
 
     ``instance`` and ``pin`` as of :func:`chipmap.solve`. ``name``: its format, by its content where that is empty.
     Raises :class:`InputError` for what is no plan of this instance.
@@ -89,8 +92,8 @@ def adopt(
     instance = pinned(instance_of(instance), pin).instance
     options = SolveOptions(time_limit=time_limit)
     options.check()
-    family, source = family_of(instance), source_of(str(plan))
-    form, read = read_plan(source.content(), source.where, instance, name)
+    family = family_of(instance)
+    form, read = _read(str(plan), family, instance, name)
     solution, notes, completed = read.solution, list(read.notes), None
     if read.pinned is not None:
         notes.append(f"the plan says {read.covered}: what it leaves open is solved, and what it says is kept")
@@ -103,14 +106,32 @@ def adopt(
     best = _best(instance, solution if valid is not None else None, left * (1 - _ACCOUNT), isolate)
     result = account = None
     if valid is not None:
-        result = attached(_as_result(best, solution, valid, form.name, notes), instance)
+        result = attached(_as_result(best, solution, valid, form, notes), instance)
     if solution is not None and family.explain:
         other = _solution(family, best) if valid is None or best.objective != valid.objective else None
         left = min(max(ends - time.monotonic(), 0.5), time_limit * _ACCOUNT)
         account = explain(
             instance, solution, other, options.replace(time_limit=left), isolate=bool(isolate), bounds=best.bounds
         )
-    return Adoption(form.name, certificate, best, result, completed, account, tuple(notes))
+    return Adoption(form, certificate, best, result, completed, account, tuple(notes))
+
+
+def _read(plan: str, family: Family, instance: Record, name: str) -> tuple[str, Plan]:
+    """What the plan is called, and what it says: a run's archive, a solution's or a result's file, or a plan."""
+    if plan != "-" and Path(plan).is_dir():
+        if name:
+            raise InputError(
+                "is a directory, not a file of that format", plan, f"Name the file, or leave --as {name} out."
+            )
+        return "solution", Plan(solution=read_solution(plan, family, instance, of_this=True))
+    source = source_of(plan)
+    data, where = source.content(), source.where
+    if not name and data.lstrip()[:1] == b"{" and recognised(data, where, instance) is None:
+        schema = schema_of(data, where, graph=True) or ""
+        if schema.startswith(("result/", f"{family.name}-solution/")):
+            return "solution", Plan(solution=decode_solution(data, where, family, instance))
+    form, read = read_plan(data, where, instance, name)
+    return form.name, read
 
 
 def _solution(family: Family, result: Result) -> Any:

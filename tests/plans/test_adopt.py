@@ -154,3 +154,19 @@ def test_a_refused_plan_is_refused(tmp_path: Path) -> None:
     assert found.exit_code == 4 and found.result is None and found.certificate is not None
     assert {one.label for one in found.certificate.violations} >= {"C1"}
     assert found.best.objective is not None
+
+
+def test_a_run_is_adopted_as_its_neighbours_take_it(tmp_path: Path) -> None:
+    """Its archive, and the files in it that hold the solution."""
+    instance, run = read("ring/tiny-skip", family="ring"), tmp_path / "run"
+    solved = api.solve(instance, "ring/greedy", time_limit=SECONDS)
+    solved.save(run)
+    for plan in (run, run / "solution.json", run / "result.json"):
+        found = api.adopt(instance, plan, time_limit=SECONDS)
+        assert found.format == "solution" and found.exit_code == 0
+        assert found.certificate is not None and found.certificate.objective == solved.objective
+    other = read("ring/tiny-links", family="ring")
+    with pytest.raises(api.InputError, match="is of another instance"):
+        api.adopt(other, run, time_limit=SECONDS)
+    with pytest.raises(api.InputError, match="is a directory"):
+        api.adopt(instance, run, "csv", time_limit=SECONDS)

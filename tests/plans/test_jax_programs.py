@@ -30,7 +30,7 @@ from chipmap.plans.plan import EmitOptions  # noqa: E402
 from chipmap.validation.dataflow import exchanges, facts  # noqa: E402
 from chipmap.validation.dataflow.checker import check  # noqa: E402
 from chipmap.validation.dataflow.mapping import mapping_of  # noqa: E402
-from tests.plans.test_jax_text import mapped  # noqa: E402
+from tests.plans.test_jax_text import mapped, rotated  # noqa: E402
 
 devices = pytest.mark.skipif(len(jax.devices()) < CHIPS, reason="JAX was started with fewer than eight devices")
 LAYER = {layers.name: layers for layers in LAYERS}
@@ -112,6 +112,15 @@ def test_a_layer_moves_what_its_certificate_says(
     little = sum(made for _, made in found.values()) / 1000
     off = {kind: each for kind, each in found.items() if abs(each[0] - each[1]) > max(max(each) / 50, little)}
     assert not off, {kind: [float(one) for one in each] for kind, each in off.items()}
+
+
+@devices
+def test_chips_turn_their_parts_of_a_head_alone() -> None:
+    """Two heads of keys by rows on eight chips: no exchange is charged, none is made, and results are one device's."""
+    instance, solution = rotated(2)
+    module = written(instance, solution)
+    assert farthest(module) < 2e-5
+    assert not [one for one in scoped(compiled(module)) if one[0] == "Rotary_K"]
 
 
 @devices

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 import chipmap
-from benchmarks.exchanges.cases import CHIPS, LAYERS, schemes
+from benchmarks.exchanges.cases import CHIPS, LAYERS, schemes, tensor_parallel
 from benchmarks.exchanges.charged import one_group
 from benchmarks.exchanges.free import h100_layer
 from chipmap.family import family_of, resolve
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution, Degrees
 from chipmap.instances.dataflow.sharding import schemes as choices
 from chipmap.instances.dataflow.workloads.llama import llama_network
+from chipmap.instances.dataflow.workloads.moe import moe_network
 from chipmap.plans.emission import emit, unsuited
 from chipmap.plans.jax.format import FILE, program
 from chipmap.plans.jax.specs import in_json
@@ -243,6 +244,29 @@ def test_what_a_program_cant_say_is_refused_with_a_remedy() -> None:
     assert "share experts" in _refused(instance, solution.replace(degrees=two.replace(expert=2)))
     odd = solution.replace(degrees=Degrees(tensor=5, dimensions=("tensor",)))
     assert "aren't 5 equal parts" in _refused(instance, odd) or "heads on 5 chips" in _refused(instance, odd)
+
+
+def rotated(kv_heads: int) -> tuple[DataflowInstance, DataflowSolution]:
+    """Keys by rows on eight chips, each with a part of a head."""
+    sizes = {"hidden": 128, "heads": 16, "kv_heads": kv_heads, "ffn": 64, "layers": 1, "tokens": 16}
+    workload = llama_network(model="", step="forward", rotary=True, **sizes)  # type: ignore[arg-type]
+    own = {one.name: tensor_parallel(one) for one in workload.kernels} | {"K": "M", "Rotary_K": "M"}
+    return mapped(workload, own)
+
+
+def test_what_a_chip_cant_turn_or_send_alone_is_refused() -> None:
+    """A pair of rows of a rotation on two chips, and tokens that experts don't share evenly."""
+    assert "rows of 'Rotary_K' are turned in pairs, and 8 chips part some" in _refused(*rotated(1))
+    assert unsuited(family_of(rotated(2)[0]).plan_format("jax"), *rotated(2)) is None
+    sizes = {"hidden": 128, "heads": 16, "kv_heads": 8, "inner": 64, "layers": 1, "tokens": 20}
+    workload = moe_network(model="mixtral-8x7b", step="forward", **sizes)  # type: ignore[arg-type]
+    unequal = mapped(workload, {one.name: "NONE" for one in workload.kernels})
+    assert "20 tokens aren't shared out evenly among 8 experts" in _refused(*unequal)
+    workload = moe_network(model="mixtral-8x7b", step="forward", **sizes | {"tokens": 32})  # type: ignore[arg-type]
+    by_tokens = {one.name: "N" if one.name in ("Dispatch", "Combine") else "NONE" for one in workload.kernels}
+    alone = mapped(workload, dict.fromkeys(by_tokens, "NONE"))
+    assert unsuited(family_of(alone[0]).plan_format("jax"), *alone) is None
+    assert "4 tokens on a chip aren't shared out evenly" in _refused(*mapped(workload, by_tokens))
 
 
 def test_kernels_whose_meaning_isnt_known_are_named() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from chipmap.instances.pinning import check_apart
 from chipmap.records import InputError, choices
 from chipmap.records.text import nearest
 
@@ -79,6 +80,7 @@ def _check_names(asked: Asked, layers: Sequence[str], chiplets: Sequence[str]) -
             named += [(f"{field}[{i}][{j}]", name) for j, name in enumerate(group)]
             if not group:
                 raise InputError("the group is empty", f"{field}[{i}]", "Name its layers, or leave it out.")
+    check_apart(asked.apart)
     known = {name: layers.count(name) for name in {name for _, name in named}}
     for where, name in named:
         if known[name] == 0:

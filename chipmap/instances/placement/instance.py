@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import msgspec
 
-from chipmap.instances.pinning import near_name
+from chipmap.instances.pinning import check_apart, near_name
 from chipmap.instances.placement.system import MAX_BYTES, MAX_NS, System, check_rate
 from chipmap.instances.spread import check_spread
 from chipmap.networks.graph import OperationGraph
@@ -250,8 +250,8 @@ class PlacementInstance(Record, frozen=True, kw_only=True):
 
     def _check_apart(self, number: dict[str, int], pinned: dict[str, str]) -> None:
         """No two of a group are in one group of ``together`` (``number``), or pinned to one device."""
-        for i, group in enumerate(self.apart):
-            names = list(dict.fromkeys(group))
+        check_apart(self.apart)
+        for i, names in enumerate(self.apart):
             for what, places in (("share a group of together", number), ("are pinned to one device", pinned)):
                 met: dict[object, str] = {}
                 for name in names:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from chipmap.instances.pinning import near_name
+from chipmap.instances.pinning import check_apart, near_name
 from chipmap.instances.spread import check_spread
 from chipmap.networks.graph import OperationGraph
 from chipmap.records import InputError, Record, counted
@@ -140,6 +140,7 @@ class RingInstance(Record, frozen=True, kw_only=True):
             if roles[name] != "compute":
                 what = f"{name!r} has role {roles[name]!r} and is not placed"
                 raise InputError(what, where, "Name the computing operation that makes or reads its data.")
+        check_apart(self.apart)
         chips = [(f"pins[{i}].chip", pin.chip) for i, pin in enumerate(self.pins)]
         chips += [(f"forbidden[{i}].chips", chip) for i, item in enumerate(self.forbidden) for chip in item.chips]
         last = self.package.chips - 1

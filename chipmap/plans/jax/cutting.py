@@ -6,7 +6,7 @@ from math import gcd
 
 from chipmap.plans.jax.layouts import AXIS, Layout
 from chipmap.plans.jax.planning import Move, Plan, Run
-from chipmap.plans.jax.steps import weights
+from chipmap.plans.jax.steps import routed_tokens, weights
 
 Size = tuple[int, int, int]
 #: The least that an axis, or a head's rows, is cut to.
@@ -62,10 +62,14 @@ def _equal(plan: Plan, sizes: dict[str, Size]) -> bool:
             held.append((one.made.tensor, one.made.layout))
     if not all(_splits(sizes[name.partition("+")[0]], layout, plan.chips) for name, layout in held):
         return False
-    routed = [one for one in plan.layer.steps if one.operator in ("dispatch", "combine")]
-    return all(sizes[one.name][2] % plan.layer.experts == 0 for one in routed if one.operator == "combine") and all(
-        sizes[one.operands[0]][2] % plan.layer.experts == 0 for one in routed if one.operator == "dispatch"
-    )
+    runs = [one for one in plan.instructions if isinstance(one, Run)]
+    turned = [one for one in runs if one.step.operator.startswith("rotary")]
+    pieces = [(one.made, max(one.step.kernel.outer, one.made.layout.parts)) for one in turned]
+    if any(sizes[held.tensor][0] // count % 2 for held, count in pieces):  # a pair of rows would be parted
+        return False
+    routed = [one.made.layout for one in runs if one.step.operator.startswith(("dispatch", "combine"))]
+    parts = {layout.parts if layout.kind == "RS" else 1 for layout in routed}
+    return all(routed_tokens(plan.layer, sizes) // one % plan.layer.experts == 0 for one in parts)
 
 
 def _splits(size: Size, layout: Layout, chips: int) -> bool:

@@ -46,7 +46,8 @@ def call(layer: Layer, run: Run, inputs: Sequence[str]) -> str:
             return called("dropout", given, row_parts=parts, column_parts=_parts(made, "RS"))
         case "rotary":
             sign = -1.0 if backward else 1.0
-            return called("rotary", given, heads=heads, column_parts=_parts(made, "RS"), sign=sign)
+            own = {"row_parts": parts, "column_parts": _parts(made, "RS")}
+            return called("rotary", given, heads=step.kernel.outer, **own, sign=sign)
     return _of_experts(layer, run, given, bool(backward))
 
 

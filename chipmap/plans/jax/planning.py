@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 from chipmap.instances.dataflow.instance import Keep
 from chipmap.instances.dataflow.workload import Scheme
 from chipmap.plans.jax.layouts import AXIS, PARTIAL, WHOLE, Change, Layout, change, covers, moved
-from chipmap.plans.jax.steps import Layer, Step, weights
+from chipmap.plans.jax.steps import Layer, Step, routed_tokens, weights
 from chipmap.records import InputError
 
 #: Schemes that end in a sum over chips, and the layout that it leaves.
@@ -334,6 +334,11 @@ class _Planner:
         """What a kernel needs of each source and operand, and how it makes its output."""
         n, count = self.chips, len(step.sources) + len(step.operands)
         out = self._split(step, scheme)
+        if step.operator.startswith("rotary") and out.kind == "SR" and self.layer.sizes[step.name][0] // out.parts % 2:
+            what = f"rows of {step.name!r} are turned in pairs, and {out.parts} chips part some"
+            raise InputError(what, "chips", "Take sizes of which each chip has an even number, or split by heads.")
+        if step.operator.startswith(("dispatch", "combine")):
+            self._share(step, out.parts if out.kind == "RS" else 1)
         if n == 1:
             return [WHOLE] * count, WHOLE
         rows, columns = Layout("SR", n), Layout("RS", n)
@@ -350,6 +355,14 @@ class _Planner:
         if step.operator in ("combine", "combine_b"):
             needs = self._combined(step, scheme, out)
         return needs, out
+
+    def _share(self, step: Step, parts: int) -> None:
+        """Refuse tokens of which not all experts get as many."""
+        tokens, experts = routed_tokens(self.layer, self.layer.sizes) // parts, self.layer.experts
+        if tokens % experts:
+            on = " on a chip" if parts > 1 else ""
+            what = f"{tokens} tokens{on} aren't shared out evenly among {experts} experts in {step.name!r}"
+            raise InputError(what, "chips", "Take a number of tokens that chips and experts divide.")
 
     def _products(self, step: Step, scheme: Scheme, out: Layout) -> tuple[list[Layout], Layout]:
         """Of two activations: by heads, of which several may share one; by tokens; or a sum over tokens."""

@@ -8,6 +8,7 @@ for one operand each, ``v_u`` the gradient of its parameters, ``v_sum`` a sum of
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from chipmap.instances.dataflow.workload import Kernel, Workload
@@ -167,6 +168,11 @@ def _backward(kernel: Kernel, kernels: dict[str, Kernel], reads: dict[str, list[
     operands = tuple(base.name if place < 0 else forward[place] for place in wanted)
     unread = tuple(u for u in needs if u not in operands)
     return Step(kernel, f"{operator}_b", operands, sources, base.name, which, heads=kernel.outer, unread=unread)
+
+
+def routed_tokens(layer: Layer, sizes: Mapping[str, tuple[int, int, int]]) -> int:
+    """The tokens that are sent to experts, where tensors have these ``sizes``; 0: none."""
+    return next((sizes[one.name][2] for one in layer.steps if one.operator == "combine"), 0)
 
 
 def _heads(kernel: Kernel, kernels: dict[str, Kernel], reads: dict[str, list[str]], base: Kernel, what: str) -> int:

@@ -156,11 +156,15 @@ def dropout(x: Array, row_parts: int, column_parts: int) -> Array:
     return x * mask[:, None, :] / 0.9
 
 
-def rotary(x: Array, heads: int, column_parts: int, sign: float) -> Array:
-    """The two halves of each head turned by an angle that grows with the column, backward with ``sign`` -1."""
-    half, columns = x.shape[0] // heads // 2, positions(x.shape[2], column_parts)
-    angle = sign * columns[None, :] / 10_000 ** (jnp.arange(half) / half)[:, None]
-    pair = x.reshape(-1, 2, half, x.shape[-1])
+def rotary(x: Array, heads: int, row_parts: int, column_parts: int, sign: float) -> Array:
+    """Neighbouring rows of each head turned by an angle that grows with the column, backward with ``sign`` -1.
+
+    So a chip that has a part of a head turns it alone.
+    """
+    rows, columns = positions(x.shape[0], row_parts)[::2], positions(x.shape[2], column_parts)
+    of_head = x.shape[0] * row_parts // heads
+    angle = sign * columns[None, :] / 10_000 ** (rows % of_head / of_head)[:, None]
+    pair = x.reshape(-1, 2, x.shape[-1])
     cos, sin = jnp.cos(angle), jnp.sin(angle)
     turned = [pair[:, 0] * cos - pair[:, 1] * sin, pair[:, 1] * cos + pair[:, 0] * sin]
     return jnp.stack(turned, axis=1).reshape(x.shape)
