@@ -47,6 +47,13 @@ def bench(points: Sequence[Point], path: Path, pool: Callable[[], Pool], listene
     return [rows[point.key].replace(labels=point.labels) for point in points]
 
 
+def kept(points: Sequence[Point], path: Path) -> list[Row]:
+    """Those rows of ``points`` that the matrix at ``path`` has, in their order."""
+    with closing(Matrix(path)) as matrix:
+        rows = matrix.rows({point.key for point in points})
+    return [rows[point.key].replace(labels=point.labels) for point in points if point.key in rows]
+
+
 def _holds(point: Point, row: Row) -> bool:
     """Whether a row of the matrix answers ``point``, and the checker here says what it says."""
     return row.settled(point) and audited(point, row) == row

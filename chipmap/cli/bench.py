@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Solve what is missing, write and draw what is asked for, and say how it went."""
-    from chipmap.bench.run import bench
+    from chipmap.bench.run import bench, kept
     from chipmap.bench.sweep import families_of, points, read_sweep
     from chipmap.cli.progress import compile_first
     from chipmap.report.sweeps.tables import summary, table
@@ -63,7 +63,14 @@ def run(args: argparse.Namespace) -> int:
     shown = None if args.quiet else _show
     todo = points(sweep)
     compile_first(*families_of(todo), quiet=args.quiet)
-    rows = bench(todo, Path(args.out) / "matrix.sqlite", partial(_pool, args.cluster, workers), shown)
+    path = Path(args.out) / "matrix.sqlite"
+    try:
+        rows = bench(todo, path, partial(_pool, args.cluster, workers), shown)
+    except KeyboardInterrupt:
+        if args.csv and (rows := kept(todo, path)):
+            write_file(args.csv, table(sweep, rows).encode())
+            say(f"{len(rows)} of {len(todo)} rows are written: the same command goes on")
+        raise
     if args.csv:
         write_file(args.csv, table(sweep, rows).encode())
     if args.plots:

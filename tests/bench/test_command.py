@@ -45,6 +45,25 @@ def test_a_sweep_gives_table_and_pictures(tmp_path: Path, capsys: pytest.Capture
     assert all(path.stat().st_size > 5000 for path in folder.iterdir())
 
 
+def test_a_sweep_that_is_interrupted_writes_the_rows_that_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from chipmap.cli import bench
+
+    def shown(row: Any, number: int, count: int) -> None:
+        if number == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench, "_show", shown)
+    out, table = tmp_path / "out", tmp_path / "t.csv"
+    line = ["bench", sweep_file(tmp_path), "--out", str(out), "--workers", "1", "--csv", str(table)]
+    assert main(line) == 130
+    assert "3 of 6 rows are written" in capsys.readouterr().err
+    assert len(list(csv.DictReader(table.open()))) == 3
+    assert main([*line, "--quiet"]) == 0
+    assert len(list(csv.DictReader(table.open()))) == 6
+
+
 def test_exit_codes_and_bad_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "out")
     bad = [{"name": "a", "path": "task.batch", "values": [0]}]

@@ -123,3 +123,25 @@ def test_a_pool_to_a_single_number_keeps_nothing() -> None:
     assert memory.ours_holds(read(half, given), 4).saved == 2 * 8 * 7 * 7 * 4
     two = torch.nn.LSTM(8, 8, num_layers=2)
     assert [one.layers for one in read(two, torch.randn(3, 2, 8)).operations if one.kind == "lstm"] == [2]
+
+
+def test_whole_numbers_of_an_onnx_model_are_no_weights() -> None:
+    """A table of places that two look-ups read, and one of a single look-up."""
+    pytest.importorskip("onnx", reason="needs the extra onnx")
+    import numpy as np
+    from onnx import helper, numpy_helper
+
+    from chipmap.networks.importers.reading import import_graph
+    from tests.instances.onnx_models import model, tensor, weight
+
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Gather", ["a", "places"], ["b"]),
+        helper.make_node("Gather", ["b", "places"], ["c"]),
+        helper.make_node("Gather", ["c", "others"], ["y"]),
+    ]
+    stored = [numpy_helper.from_array(np.array([1, 0, 2]), name) for name in ("places", "others")]
+    data = model(nodes, [tensor("x", 3, 3)], [weight("w", 3, 3), *stored])
+    read = import_graph("m.onnx", data)
+    assert [pair[0] for pair in training(read.graph).together] == ["a/weight"]
+    assert read.totals is not None and (read.totals.tensors, read.totals.buffers[2]) == (1, 2)

@@ -30,7 +30,7 @@ from chipmap.plans.plan import EmitOptions  # noqa: E402
 from chipmap.validation.dataflow import exchanges, facts  # noqa: E402
 from chipmap.validation.dataflow.checker import check  # noqa: E402
 from chipmap.validation.dataflow.mapping import mapping_of  # noqa: E402
-from tests.plans.test_jax_text import mapped, rotated  # noqa: E402
+from tests.plans.test_jax_text import attending, mapped, rotated  # noqa: E402
 
 devices = pytest.mark.skipif(len(jax.devices()) < CHIPS, reason="JAX was started with fewer than eight devices")
 LAYER = {layers.name: layers for layers in LAYERS}
@@ -121,6 +121,11 @@ def test_chips_turn_their_parts_of_a_head_alone() -> None:
     module = written(instance, solution)
     assert farthest(module) < 2e-5
     assert not [one for one in scoped(compiled(module)) if one[0] == "Rotary_K"]
+
+
+@devices
+def test_gradients_are_one_devices_where_a_head_has_as_many_rows_as_there_are_tokens() -> None:
+    assert farthest(written(*attending(8))) < 2e-5
 
 
 @devices

@@ -269,6 +269,22 @@ def test_what_a_chip_cant_turn_or_send_alone_is_refused() -> None:
     assert "4 tokens on a chip aren't shared out evenly" in _refused(*mapped(workload, by_tokens))
 
 
+def attending(tokens: int) -> tuple[DataflowInstance, DataflowSolution]:
+    """A layer by heads of eight rows each."""
+    sizes = {"hidden": 128, "heads": 16, "kv_heads": 8, "ffn": 64, "layers": 1, "tokens": tokens}
+    workload = llama_network(model="", step="forward", backward=True, **sizes)  # type: ignore[arg-type]
+    return mapped(workload, {one.name: tensor_parallel(one) for one in workload.kernels}, "step")
+
+
+def test_what_attention_multiplies_doesnt_depend_on_the_number_of_tokens() -> None:
+    """With as many tokens as rows of a head, sizes don't tell a matrix from its transpose."""
+    calls = [
+        [line for line in written(*attending(tokens)).splitlines() if "product(" in line or "outer(" in line]
+        for tokens in (16, 8)
+    ]
+    assert calls[0] == calls[1] and len(calls[0]) > 6
+
+
 def test_kernels_whose_meaning_isnt_known_are_named() -> None:
     """Other names, other sizes, reads that a derivative lacks (GPT's published backward kernels), caches."""
     instance, solution = llama()

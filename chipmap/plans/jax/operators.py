@@ -84,11 +84,14 @@ def _of_heads(layer: Layer, run: Run, given: list[str]) -> str:
     if step.operator == "outer":
         local = _local(kernel.outer, run.inputs[0].layout)
         each = [layer.sizes[u][0] // kernel.outer for u in names]
-        arguments = given if each[0] == kernel.M else given[::-1]
+        first = not step.scores if each[0] == each[1] else each[0] == kernel.M
+        arguments = given if first else given[::-1]
         return called("outer", arguments, heads=local, shared=min(kernel.outer // step.heads, local))
     heads = layer.step(names[1]).heads
     rows, _, columns = layer.sizes[names[1]]
     plain = (rows // heads, columns) == (kernel.M, kernel.K)
+    if kernel.M == kernel.K:  # as many rows as columns
+        plain = step.scores == bool(step.sources)
     own = {
         "heads": _local(kernel.outer, run.inputs[0].layout),
         "groups": _local(heads, run.inputs[1].layout),

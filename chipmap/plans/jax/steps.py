@@ -8,7 +8,7 @@ for one operand each, ``v_u`` the gradient of its parameters, ``v_sum`` a sum of
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chipmap.instances.dataflow.workload import Kernel, Workload
@@ -50,6 +50,7 @@ class Step:
     ``of`` is the forward kernel whose derivative it has, ``which`` the operand of that it is the gradient of.
     ``parameters`` names the forward kernel whose weights it uses or, of an update, whose gradient it makes. ``heads``
     are those of its output's rows. ``unread`` are edges that the workload has and the operator doesn't need.
+    ``scores``: it is, or is the derivative of, a product that takes its second operand transposed.
     """
 
     kernel: Kernel
@@ -61,6 +62,7 @@ class Step:
     parameters: str = ""
     heads: int = 1
     unread: tuple[str, ...] = ()
+    scores: bool = False
 
     @property
     def name(self) -> str:
@@ -133,7 +135,7 @@ def _forward(kernel: Kernel, reads: dict[str, list[str]]) -> Step:
     if kernel.weights:
         return Step(kernel, "linear", read[:1], parameters=kernel.name, heads=kernel.outer)
     if kernel.kind == "gemm":
-        return Step(kernel, "product", read, heads=kernel.outer)
+        return Step(kernel, "product", read, heads=kernel.outer, scores=_scores(read))
     operator = _operator(kernel)
     if operator == "sum" and not read:
         return Step(kernel, "input")
@@ -161,13 +163,19 @@ def _backward(kernel: Kernel, kernels: dict[str, Kernel], reads: dict[str, list[
         return Step(kernel, "transposed", sources=sources, parameters=base.name)
     if base.kind == "gemm":
         operator = "product" if what == "b1" else "outer"
-        return Step(kernel, operator, needs, sources, heads=_heads(kernel, kernels, reads, base, what))
+        heads, scores = _heads(kernel, kernels, reads, base, what), _scores(reads[base.name])
+        return Step(kernel, operator, needs, sources, heads=heads, scores=scores)
     which, operator = int(what[1:] or 1), _operator(base)
     forward = reads[base.name]
     wanted = _OF_ONE.get((operator, which)) or _NEEDS[operator]
     operands = tuple(base.name if place < 0 else forward[place] for place in wanted)
     unread = tuple(u for u in needs if u not in operands)
     return Step(kernel, f"{operator}_b", operands, sources, base.name, which, heads=kernel.outer, unread=unread)
+
+
+def _scores(read: Sequence[str]) -> bool:
+    """Whether a product of two activations compares them (queries with keys), and doesn't weigh one by the other."""
+    return not read[0].startswith(("Softmax", "Dropout"))
 
 
 def routed_tokens(layer: Layer, sizes: Mapping[str, tuple[int, int, int]]) -> int:

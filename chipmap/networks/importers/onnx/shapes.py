@@ -19,6 +19,8 @@ STANDARD = ("", "ai.onnx")
 #: Bits of an element by the number that ONNX gives a type (strings, 8, have no size).
 BITS = {1: 32, 2: 8, 3: 8, 4: 16, 5: 16, 6: 32, 7: 64, 9: 8, 10: 16, 11: 64, 12: 32, 13: 64, 14: 64, 15: 128, 16: 16}
 BITS |= {17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2}
+#: Types of whole numbers and truth values, which no optimiser changes.
+WHOLE = frozenset({2, 3, 4, 5, 6, 7, 9, 12, 13, 21, 22, 25, 26})
 
 Types = dict[str, "onnx.TypeProto"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from chipmap.networks.importers.counting import Counting
 from chipmap.networks.importers.onnx.folding import DTYPES, MAX_ELEMENTS, Array
-from chipmap.networks.importers.onnx.shapes import BITS, shape_of, tensor_type
+from chipmap.networks.importers.onnx.shapes import BITS, WHOLE, shape_of, tensor_type
 from chipmap.networks.importers.onnx.wire import KEPT_BYTES
 from chipmap.networks.importers.program import Program, Shape, Step, Value, checked_shape
 from chipmap.records import InputError, shortened
@@ -99,6 +99,8 @@ class ProgramState:
         self._typed(name, tensor_type(tensor.data_type, tuple(tensor.dims)), f"initializer {name!r}")
         self.readable(name)
         self.program.parameters.append(name)
+        if tensor.data_type in WHOLE:
+            self.program.buffers.add(name)
         value = data_of(tensor)
         if value is not None:
             self.known[name] = value
