@@ -89,6 +89,7 @@ FAMILY = Family(
             "generators:llama",
             "Llama layers: forward, prefill or decode, with grouped-query attention and a gated FFN",
         ),
+        ("dataflow-engine", "generators:engine", "Llama layers as inference engines fuse them: prefill or decode"),
         ("dataflow-dlrm", "generators:dlrm", "a recommendation model with embedding tables"),
         ("dataflow-resnet", "generators:resnets", "ResNet-50 (or 18, 34, 101, 152), forward, its stages any kernels"),
         ("dataflow-hpl", "generators:hpl", "High Performance LINPACK"),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import chipmap
-from benchmarks.dataflow_static_batches import MACHINES, step
+from benchmarks.dataflow_static_batches import MACHINES, SIZES, step
 from chipmap.inputs.reading import generate
 from chipmap.instances.dataflow import DataflowInstance
 from chipmap.instances.dataflow.machines import MACHINES as SHEETS
@@ -51,6 +51,36 @@ def test_published_rows_are_predicted_as_on_the_typical_machine(
     assert found.objective is not None and found.objective < found.prediction.objective
 
 
+@pytest.mark.parametrize(
+    ("model", "tensor", "batch", "tokens", "context"),
+    [
+        ("LLaMA 70B", 8, 64, 1, 4096),
+        ("LLaMA 70B", 2, 96, 1, 2100),
+        ("LLaMA 70B", 4, 1, 2048, 0),
+        ("LLaMA 7B", 1, 80, 1, 300),
+    ],
+)
+def test_layers_as_engines_run_them_are_those_that_profiles_are_fitted_to(
+    model: str, tensor: int, batch: int, tokens: int, context: int
+) -> None:
+    """The generator's layer takes what the layer of the measured rows takes, and lies within what was fitted to."""
+    of_row, mapping = step("H100", model, tensor, batch, tokens, context)
+    size = SIZES[model]
+    asked: dict[str, Any] = {"hidden": size.hidden, "heads": size.heads, "kv_heads": size.kv_heads, "ffn": size.ffn}
+    asked |= {**dict.fromkeys(("weight_format", "activation_format", "cache_format"), "fp8"), "layers": size.layers}
+    asked |= {"step": "decode", "context": context} if context else {"step": "prefill"}
+    asked |= {"machine": "h100-sxm", "sizes": [tensor], "batch": batch, "micro_batch": batch, "tokens": tokens}
+    asked |= {"sums": tensor > 1, "dram_bytes": 10**15, "utilisation": 1.0}
+    made = generate("dataflow-engine", degrees={"tensor": tensor, "dimensions": ["tensor"]}, **asked)
+    assert isinstance(made, DataflowInstance)
+    result = chipmap.solve(made, isolate=False)
+    assert result.certificate is not None and result.certificate.prediction is not None
+    assert result.objective == check(of_row, mapping).objective and result.status == "optimal"
+    fitted = check(of_row.replace(system=machine("h100-sxm-typical", (tensor,))), mapping)
+    told = result.certificate.prediction
+    assert told.objective == fitted.objective and told.beyond == ""
+
+
 @pytest.mark.parametrize("name", [*dict.fromkeys(plain for plain, _ in PROFILED.values())])
 def test_no_bound_is_above_a_prediction(name: str) -> None:
     """On every machine with a profile; the usual utilisation gives way to the profile's shares."""
@@ -70,7 +100,7 @@ def test_no_bound_is_above_a_prediction(name: str) -> None:
 
 
 def test_shipped_instances_with_a_profile_have_no_bound_above_it() -> None:
-    """None of them stands on a data sheet's machine so far; one that does is solved."""
+    """Those that stand on a data sheet's machine."""
     from chipmap.instances.dataflow.shipped import SHIPPED
 
     for name in (name for name, (_, parameters) in SHIPPED.items() if "machine" in parameters or LONG):

@@ -17,6 +17,7 @@ from chipmap.instances.dataflow.system import System, Topology
 from chipmap.instances.dataflow.systems import system
 from chipmap.instances.dataflow.workload import Kernel, Workload
 from chipmap.instances.dataflow.workloads.dlrm import dlrm_network
+from chipmap.instances.dataflow.workloads.engine import engine_network
 from chipmap.instances.dataflow.workloads.fft import fft_network
 from chipmap.instances.dataflow.workloads.gpt import gpt_network
 from chipmap.instances.dataflow.workloads.hpl import hpl_network
@@ -173,6 +174,7 @@ def resnet_network(
 
 gpt = DataflowGenerator("dataflow-gpt", gpt_network)
 llama = DataflowGenerator("dataflow-llama", llama_network, chip="sn40l", purpose="decode")
+engine = DataflowGenerator("dataflow-engine", engine_network, chip="sn40l", purpose="decode")
 dlrm = DataflowGenerator("dataflow-dlrm", dlrm_network, batch=16_384)
 hpl = DataflowGenerator("dataflow-hpl", hpl_network, batch=1024)
 fft = DataflowGenerator("dataflow-fft", fft_network, batch=1024)

@@ -110,6 +110,23 @@ _WORKLOADS: dict[str, Entry] = {
     "fft-2e40-sn30-32x32": ("dataflow-fft", {**_SN30, "notes": "the transform of DFModel, section VI-C"}),
 }
 
+#: As TensorRT-LLM served them, in fp8 (``benchmarks/dataflow_static_batches.py``).
+_FP8: dict[str, Any] = {**dict.fromkeys(("weight_format", "activation_format", "cache_format"), "fp8")}
+
+
+def _engine(model: str, chips: int, batch: int, **parameters: Any) -> Entry:
+    """All chips of a node as one group that runs the whole batch at once, kernel by kernel as an engine does."""
+    where = {"machine": "h100-sxm", "sizes": [chips], "degrees": {"tensor": chips, "dimensions": ["tensor"]}}
+    whole = {"sums": chips > 1, "batch": batch, "micro_batch": batch}
+    return "dataflow-engine", {**where, **whole, **_FP8, "model": model, **parameters}
+
+
+_ENGINES: dict[str, Entry] = {
+    "llama3-70b-engine-decode-h100-8": _engine("llama3-70b", 8, 64, **DECODE, notes="as an engine fuses it"),
+    "llama3-70b-engine-prefill-h100-4": _engine("llama3-70b", 4, 1, **PREFILL, notes="as an engine fuses it"),
+    "llama3-8b-engine-decode-h100-1": _engine("llama3-8b", 1, 64, **DECODE, notes="as an engine fuses it"),
+}
+
 _TILES: dict[str, Entry] = {
     "gpt3-175b-tiles-8x1": _published(
         partitions=4, utilisation=None, tile_tokens=48, notes="kernels share tiles by the cycle formula"
@@ -221,5 +238,7 @@ _TINY: dict[str, Entry] = {
 #: published runs, where the entry doesn't say otherwise (None: as many as is best).
 SHIPPED: dict[str, Entry] = {
     f"dataflow/{name}": (generator, {"name": f"dataflow/{name}", "micro_batch": 1, **parameters})
-    for name, (generator, parameters) in (_PUBLISHED | _WORKLOADS | _TILES | _STAGES | _EXPERTS | _TINY).items()
+    for name, (generator, parameters) in (
+        _PUBLISHED | _WORKLOADS | _ENGINES | _TILES | _STAGES | _EXPERTS | _TINY
+    ).items()
 }
