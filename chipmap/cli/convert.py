@@ -64,6 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "with --training: none, sgd, momentum or adam (default), bytes of each of its numbers (default: those of a "
     what += "weight), and master to keep a copy of the weights in four bytes: adam:4:master"
     parser.add_argument("--optimizer", metavar="NAME[:BYTES][:master]", help=what)
+    what = "with --training: a module, or a class of modules, whose inner results are computed again for its gradients "
+    what += "and not kept (activation checkpointing); may be repeated"
+    parser.add_argument("--recompute", metavar="NAME", action="append", help=what)
     add_cut(parser)
     add_pin(parser)
     parser.add_argument("--out", metavar="FILE", default="-", help="the file to write (default: standard output)")
@@ -90,6 +93,8 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.optimizer is not None and ("training", "") not in args.changes:
         raise InputError("says what a training step holds", "--optimizer", "Ask for --training, or leave it out.")
+    if args.recompute and ("training", "") not in args.changes:
+        raise InputError("says what gradients read", "--recompute", "Ask for --training, or leave it out.")
     family = family_of(instance)
     solution = None if args.solution is None else read_solution(args.solution, family, instance, of_this=not args.set)
     notes = getattr(instance, "notes", "")
@@ -98,14 +103,14 @@ def run(args: argparse.Namespace) -> int:
     for name, group in groupby(args.changes, key=itemgetter(0)):
         wanted = [operation for _, operation in group]
         for operations in [wanted] if name == "clone" else [[operation] for operation in wanted]:
-            instance = _changed(instance, name, operations, args.optimizer)
+            instance = _changed(instance, name, operations, args)
     instance, pins = pin(cut(instance, args.cut, args.no_split), args.pin)
     say(*filter(None, [pins]))
     write_file(args.out, encode(instance, args.out, solution))
     return 0
 
 
-def _changed(instance: Record, name: str, operations: list[str], optimizer: str | None) -> Record:
+def _changed(instance: Record, name: str, operations: list[str], args: argparse.Namespace) -> Record:
     """The instance with one change of its graph, which is reported."""
     from chipmap.family import family_of, resolve
 
@@ -113,7 +118,8 @@ def _changed(instance: Record, name: str, operations: list[str], optimizer: str 
     if name not in family.transforms:
         raise InputError(f"instances of family {family.name!r} have no such change", f"--{name}", "Leave it out.")
     names = [] if name == "training" else operations
-    fields: dict[str, Any] = {"optimizer": optimizer} if name == "training" and optimizer is not None else {}
+    said = {"optimizer": args.optimizer, "recompute": args.recompute} if name == "training" else {}
+    fields: dict[str, Any] = {key: value for key, value in said.items() if value is not None}
     if name == "relay":
         names, fields = _stages(instance, operations[0])
     elif name == "split":
@@ -126,7 +132,8 @@ def _changed(instance: Record, name: str, operations: list[str], optimizer: str 
     try:
         made = resolve(family.transforms[name])(instance, names, **fields)
     except InputError as error:
-        where = "--optimizer" if error.where in ("optimizer", "state_bytes") else f"--{name}"
+        own = {"optimizer": "--optimizer", "state_bytes": "--optimizer", "--recompute": "--recompute"}
+        where = own.get(error.where, f"--{name}")
         raise InputError(error.what, where, error.remedy) from None
     words = ", ".join(f"{amount:,} {what}" for what, amount in made.report.items() if amount)
     say(f"{' '.join([name, ', '.join(operations)]).strip()}: adds {words or 'nothing'}")

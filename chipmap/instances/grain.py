@@ -145,12 +145,22 @@ def no_split(instance: Any, names: Sequence[str]) -> Cut:
     pattern (``layers.*.attention``). Of modules inside each other the outermost counts. Raises :class:`InputError` for
     a name that means no module, and where no operation says what module it is part of.
     """
-    graph, placed = instance.graph, _placed(instance)
+    units = named(instance, names, "--no-split", _placed(instance))
+    more = tuple(group for group in units if len(group) > 1)
+    return _with(instance, more, f"modules that stay whole ({', '.join(names)})")
+
+
+def named(
+    instance: Any, names: Sequence[str], option: str, placed: Collection[str] = ("compute", "view")
+) -> tuple[tuple[str, ...], ...]:
+    """The operations of each module that one of ``names`` means, as :func:`no_split` reads them for an ``option``;
+    those of a role in ``placed``."""
+    graph = instance.graph
     paths = modules(graph, getattr(instance, "scopes", ())).path
     paths = tuple(path if one.role in placed else () for path, one in zip(paths, graph.operations, strict=True))
     if not any(paths):
         remedy = "Convert a PyTorch program, or an ONNX model whose nodes are named by module; or leave it out."
-        raise InputError("no operation that is placed says what module it is part of", "--no-split", remedy)
+        raise InputError("no operation that is placed says what module it is part of", option, remedy)
     every = list(dict.fromkeys(path[:depth] for path in paths for depth in range(1, len(path) + 1)))
     classes = {path_of("", path): kind for path, kind in getattr(instance, "module_classes", {}).items()}
     whole = set[Path]()
@@ -162,15 +172,14 @@ def no_split(instance: Any, names: Sequence[str]) -> Cut:
             some = kinds or [name_of(path) for path in every if len(path) == 1]
             remedy = f"Did you mean {' or '.join(near)}? " if near else ""
             remedy += f"There are {', '.join(some[:SOME])}{', ...' if len(some) > SOME else '.'}"
-            raise InputError(f"no module and no class of modules is called {name[:80]!r}", "--no-split", remedy)
+            raise InputError(f"no module and no class of modules is called {name[:80]!r}", option, remedy)
         whole |= meant
     units: dict[Path, list[str]] = {}
     for path, operation in zip(paths, graph.operations, strict=True):
         unit = next((path[:depth] for depth in range(1, len(path) + 1) if path[:depth] in whole), ())
         if unit:
             units.setdefault(unit, []).append(operation.name)
-    more = tuple(tuple(each) for each in units.values() if len(each) > 1)
-    return _with(instance, more, f"modules that stay whole ({', '.join(names)})")
+    return tuple(map(tuple, units.values()))
 
 
 def name_of(path: Path) -> str:

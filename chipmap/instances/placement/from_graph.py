@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+from chipmap.instances import grain
 from chipmap.instances.measured import times
 from chipmap.instances.optimizer import Optimizer
 from chipmap.instances.placement.instance import PlacementInstance, Task
@@ -13,7 +14,7 @@ from chipmap.instances.placement.presets import preset
 from chipmap.instances.placement.presets import system as named
 from chipmap.instances.placement.training import FROZEN, WORD, Recipe, training
 from chipmap.networks.importers.common import ImportedGraph
-from chipmap.records import InputError, choices
+from chipmap.records import InputError, choices, counted
 
 #: Formats measured on devices, mostly for whole training batches: their tensors say nothing of a device's memory.
 PROFILES = frozenset({"pipedream", "dnn-partitioning", "piper"})
@@ -100,10 +101,13 @@ class Changed:
     report: dict[str, int]
 
 
-def training_step(instance: PlacementInstance, names: Sequence[str] = (), optimizer: str = "") -> Changed:
+def training_step(
+    instance: PlacementInstance, names: Sequence[str] = (), optimizer: str = "", recompute: Sequence[str] = ()
+) -> Changed:
     """The training step of an instance's forward graph (:mod:`chipmap.instances.placement.training`), on its system.
 
-    ``optimizer``: ``NAME[:BYTES][:master]``, such as ``momentum``, ``adam:1`` or ``adam:4:master``.
+    ``optimizer``: ``NAME[:BYTES][:master]``, such as ``momentum``, ``adam:1`` or ``adam:4:master``. ``recompute`` names
+    modules as ``no_split`` does: what they make inside is computed again for their gradients, and not kept.
     """
     recipe = _recipe(optimizer, instance.word_bytes)
     remedy = "Give the forward graph without them."
@@ -114,7 +118,9 @@ def training_step(instance: PlacementInstance, names: Sequence[str] = (), optimi
         raise InputError("measured times say nothing of gradients", where, f"Times follow from FLOP then. {remedy}")
     lost = {pin.operation for pin in instance.pins} | {one.operation for one in instance.forbidden}
     lost |= {name for group in (*instance.together, *instance.apart) for name in group}
-    step = training(instance.graph, recipe)
+    again = grain.named(instance, recompute, "--recompute") if recompute else ()
+    step = training(instance.graph, recipe, again)
+    said = [f"computed again for gradients: {', '.join(recompute)} ({counted(len(again), 'module')})"] if again else []
     names_now = {one.name for one in step.graph.operations}
     gone = sorted(lost - names_now)
     if gone:
@@ -129,7 +135,7 @@ def training_step(instance: PlacementInstance, names: Sequence[str] = (), optimi
         backward=step.backward,
         scopes=tuple(_scope(one.name, scopes) for one in step.graph.operations) if scopes else (),
         states=_states(instance, names_now),
-        notes="; ".join([*filter(None, [instance.notes]), "a training step made of the forward graph"]),
+        notes="; ".join([*filter(None, [instance.notes]), "a training step made of the forward graph", *said]),
     )
     backward = len(step.backward)
     return Changed(changed, {"operations of the backward pass": backward, "weights placed": len(step.together)})

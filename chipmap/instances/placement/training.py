@@ -16,6 +16,7 @@ The rules, for the operations that the network needs, from the last one back:
 - Where gradients of a tensor meet they are added in a chain, each when it comes.
 - An operation that nobody reads is a loss: its gradient starts from its own result.
 - Each weight with a gradient has an update, which holds the optimizer's state and shares the weight's device.
+- Of modules that are computed again, gradients read copies (:class:`.draft.Again`).
 
 With rule ``operands``, which the shipped instances were published with, an operation that is no product keeps all its
 operands, nothing is handed on, and one sum adds up all gradients of an activation.
@@ -25,12 +26,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from chipmap.instances import saved
 from chipmap.instances.optimizer import WIDTHS, Optimizer, per_parameter
-from chipmap.networks.graph import Operation, OperationGraph, Tensor
+from chipmap.instances.placement.draft import Again, Draft
+from chipmap.networks.graph import Operation, OperationGraph
 from chipmap.networks.importers.operators.aten import FIXED
 from chipmap.networks.importers.steps import words
 from chipmap.records import InputError
@@ -96,44 +98,16 @@ class Training:
     backward: tuple[str, ...]
 
 
-@dataclass
-class Draft:
-    """A graph on its way: operations, and tensors with growing lists of readers."""
+def training(graph: OperationGraph, recipe: Recipe = Recipe(), again: Sequence[Sequence[str]] = ()) -> Training:
+    """The training step of a forward ``graph`` (views are passed through, dead operations left out).
 
-    operations: list[Operation] = field(default_factory=list)
-    producers: list[int] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
-    readers: list[list[int]] = field(default_factory=list)
-    outputs: set[int] = field(default_factory=set)
-
-    def op(self, name: str, kind: str, reads: list[int], sizes: list[int], flop: int = 0, **rest: object) -> list[int]:
-        """Add an operation that reads tensors and makes some of these ``sizes``; the new tensors."""
-        here = len(self.operations)
-        self.operations.append(Operation(name=name, kind=kind, flop=flop, **rest))  # type: ignore[arg-type]
-        for t in dict.fromkeys(reads):
-            self.readers[t].append(here)
-        made = range(len(self.sizes), len(self.sizes) + len(sizes))
-        self.producers += [here] * len(sizes)
-        self.sizes += sizes
-        self.readers += [[] for _ in sizes]
-        return list(made)
-
-    def graph(self, name: str, source: str = "") -> OperationGraph:
-        """The finished graph."""
-        tensors = [
-            Tensor(producer=u, readers=tuple(readers), bytes=size, output=t in self.outputs)
-            for t, (u, readers, size) in enumerate(zip(self.producers, self.readers, self.sizes, strict=True))
-        ]
-        return OperationGraph.checked(name, self.operations, tensors, source)
-
-
-def training(graph: OperationGraph, recipe: Recipe = Recipe()) -> Training:
-    """The training step of a forward ``graph`` (views are passed through, dead operations left out)."""
-    return _Backward(graph, recipe).made()
+    ``again``: groups of operations whose results between them are computed again for the gradients, and not kept.
+    """
+    return _Backward(graph, recipe, again).made()
 
 
 class _Backward:
-    def __init__(self, graph: OperationGraph, recipe: Recipe) -> None:
+    def __init__(self, graph: OperationGraph, recipe: Recipe, again: Sequence[Sequence[str]]) -> None:
         self.forward, self.draft, self.recipe = graph, Draft(), recipe
         self.autograd = recipe.saved == "autograd"
         self.at: dict[int, set[int]] = {}  # tensor of the forward graph -> tensors of the draft that hold its bytes
@@ -144,6 +118,7 @@ class _Backward:
         self.beside: dict[
             int, list[int]
         ] = {}  # computing operation of the draft -> what it makes for its gradient alone
+        self.again = Again(self.draft, again, self.reads)
         self.order: list[int] = []
         self.trained: set[int] = set()  # tensors of the draft that are weights
         self.wanting: set[int] = set()  # tensors of the draft that have a gradient
@@ -287,7 +262,7 @@ class _Backward:
             self._product(v, given, list(zip(wanted, sizes, strict=True)), made)
         elif wanted:
             if self.autograd:
-                read = [*given, *self._kept(v)]
+                read = [*given, *self.again.read(v, self._kept(v), given)]
             else:
                 read = given if sparse else [*given, *self.reads[v]]
             gradients = draft.op(f"{one.name}/gradient", f"{one.kind} gradient", read, sizes, _backward_flop(one))
@@ -335,7 +310,7 @@ class _Backward:
             else:
                 flop *= reads[t]  # of x xᵀ there are two gradients, added up
             others = [s for s, often in reads.items() if s != t or often > 1]
-            others = [] if bias and self.autograd else others
+            others = [] if bias and self.autograd else self.again.read(v, others, given)
             (gradient,) = draft.op(f"{one.name}/gradient {t}", one.kind, [*given, *others], [size], flop)
             self.gradients.setdefault(t, []).append(gradient)
 
