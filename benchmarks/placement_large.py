@@ -1,12 +1,16 @@
 """52,213 operations on 8 devices over PCIe, from the file to the certificate: ``placement/gnmt-8-50k-pcie``.
 
     python -m benchmarks.placement_large [--limit 120] [--short 1 2 5 10] [--folder DIR]
+    python -m benchmarks.placement_large --processor 10 60 [--seeds 3]
 
 The instance is written to a file, and `chipmap solve FILE` is run as a user would, with two threads: seconds by the
 clock on the wall from the start of the command to its end, without and with files (`--out`); the most memory of its
 processes together; when the first schedule, the first bound and the search came. Beside it stand all human splits and
 METIS (both kinds; extra `metis`), each by the better of two rules, as valid placements or not. Then short limits:
 how long the whole command takes with each, also while reading, in METIS and in bounds.
+
+With ``--processor`` limits are seconds of the processor, so that the load of the machine decides little. Each run is
+one process and one thread: it reads the file, makes the first mapping and follows the chain, all within the limit.
 """
 
 from __future__ import annotations
@@ -21,8 +25,12 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+if "--one" in sys.argv:
+    time.monotonic = time.process_time  # before chipmap is imported: limits count the processor's seconds
+
 from benchmarks.best_known import submit
 from benchmarks.placement_workloads import BASELINES, decoded
+from chipmap import SolveOptions, solve
 from chipmap.inputs.reading import read
 from chipmap.instances.placement import PlacementInstance
 from chipmap.instances.placement.problem import placement_problem
@@ -46,7 +54,12 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=120.0)
     parser.add_argument("--short", type=float, nargs="*", default=[1.0, 2.0, 5.0, 10.0])
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--processor", type=float, nargs="+")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--one", nargs=3, metavar=("FILE", "LIMIT", "SEED"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.one:
+        return one(*arguments.one)
     instance = read(NAME)
     assert isinstance(instance, PlacementInstance)
     with tempfile.TemporaryDirectory() as temporary:
@@ -54,6 +67,8 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / "large.json"
         file.write_bytes(instance.to_json())
+        if arguments.processor:
+            return by_processor(file, arguments.processor, arguments.seeds)
         print(f"load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}, {arguments.limit:g} s\n", flush=True)
         whole(instance, file, folder, arguments.limit)
         short(file, arguments.short)
@@ -104,6 +119,30 @@ def short(file: Path, limits: list[float]) -> None:
             row: dict[str, Any] = json.loads(ran.output) if ran.output.startswith("{") else {}
             cells.append(f"{ran.seconds:.1f}, {row.get('status', 'no result')}")
         print(f"| {limit:g} | {' | '.join(cells)} |", flush=True)
+
+
+def by_processor(file: Path, limits: list[float], seeds: int) -> None:
+    """The table of limits in seconds of the processor: a run per seed, each in a process of its own."""
+    print("| limit, CPU s | seed | search, ms | bound, ms | gap | found, CPU s | load |\n|--:|--:|--:|--:|--:|--:|--:|")
+    for limit in limits:
+        for seed in range(seeds):
+            command = [sys.executable, "-m", "benchmarks.placement_large", "--one", str(file), str(limit), str(seed)]
+            output = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
+            cells = output.strip().splitlines()[-1]
+            print(f"| {limit:g} | {seed} | {cells} | {os.getloadavg()[0]:.1f} |", flush=True)
+
+
+def one(file: str, limit: str, seed: str) -> None:
+    """A run in this process, whose clock is that of the processor: its cells."""
+    instance = read(file)
+    options = SolveOptions(time_limit=float(limit) - time.process_time(), threads=1, seed=int(seed))
+    begun = time.process_time()
+    result = solve(instance, "placement/auto", options, isolate=False)
+    submit([result])
+    assert result.objective is not None and result.bound is not None and result.gap is not None
+    last = begun + max(event.seconds for event in result.trace if event.event == "solution")
+    values = f"{result.objective / 1e6:.1f}", f"{result.bound / 1e6:.1f}", f"{100 * result.gap:.1f}%", f"{last:.1f}"
+    print(" | ".join(values))
 
 
 def run(*arguments: object) -> Ran:

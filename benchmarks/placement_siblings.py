@@ -111,16 +111,19 @@ def rules_of(instance: PlacementInstance, made: Roles, seconds: float) -> list[s
     state = ChainState(placement_problem(instance))
     run = Run(instance, SolveOptions(threads=1, time_limit=1e6), check)
     turn, later = (Turn(run, CpuDeadline(time.process_time() + k * seconds, lambda: None)) for k in (1, 1_000))
-    sibling = link.sibling_of(state, made)
-    if sibling is None:
+    few = link.siblings_of(state.problem, made)
+    if not few:
         return ["" for _ in range(len(RULES) + 1)]
+    sibling = few[0]
     own = link.SiblingState(sibling.problem)
     with suppress(Stop):
         link.place(own, turn, 0)
     assert own.best is not None
     plans = link.plans_of(state, made, sibling, own.best[2])
     steps = [step_of(state, plan) for plan in plans]
-    link.by_roles(state, later, made, plans)
+    best = link.best_of_plans(state, plans)
+    assert best is not None
+    link.by_roles(state, later, made, plans, best)
     assert state.best is not None
     return [f"{one / min(steps):.3f}" for one in (*steps, state.best[1])]
 

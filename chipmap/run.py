@@ -226,6 +226,10 @@ class Run:
         self._keep(Incumbent(solution, certificate, source, self.seconds, claimed, measured))
         return certificate
 
+    def checked(self, solution: Record, certificate: Certificate, source: str) -> None:
+        """Keep a valid solution with its certificate, where another process of this run had it checked."""
+        self._keep(Incumbent(solution, certificate, source, self.seconds, None))
+
     def measure(self, solution: Record, source: str) -> float | None:
         """The cost of ``solution`` by the evaluator, or without one in ticks; kept if it is the best.
 

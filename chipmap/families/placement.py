@@ -76,6 +76,7 @@ FAMILY = Family(
     ),
     at_once="chipmap.methods.placement.at_once:at_once",
     first="chipmap.methods.placement.first:first",
+    prepare="chipmap.instances.placement.problem:placement_problem",
     warm_starts={
         "greedy": "chipmap.methods.placement.first:first",
         "sibling": "chipmap.methods.placement.chain:by_siblings",

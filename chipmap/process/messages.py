@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from chipmap.certificate import Certificate
 from chipmap.explanation import Step
 from chipmap.result import Bound, BoundKind, Evaluation, Infeasibility, Measurement, Note, Termination
 from chipmap.run import Incumbent, SolveOptions
@@ -41,7 +42,7 @@ class Question(msgspec.Struct, frozen=True, tag=True):
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
-    """The checked solution to start from (or null) with its source, and the bounds that are known.
+    """The checked solution to start from (or null) with its source and ``certificate``, and the bounds that are known.
 
     ``before`` is a warm start to run first.
     """
@@ -50,6 +51,7 @@ class Start(msgspec.Struct, frozen=True, tag=True):
     source: str = ""
     bounds: tuple[Bound, ...] = ()
     before: str | None = None
+    certificate: Certificate | None = None
 
 
 class Halt(msgspec.Struct, frozen=True, tag=True):

@@ -117,6 +117,7 @@ class _Watch:
             source=best.source if best else "",
             bounds=tuple(run.bounds),
             before=start_method(self.family, chosen, run.options.warm_start),
+            certificate=best.certificate if best else None,
         )
 
     def _listen(self) -> Ended | Failed | None:

@@ -19,6 +19,7 @@ import time
 import traceback
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -113,6 +114,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     """Import what the method needs while the parent makes the start, then run it."""
     from chipmap.evaluator import load_evaluator
     from chipmap.family import get_family, resolve
+    from chipmap.kernels import disabled
     from chipmap.oracle import load_oracle
     from chipmap.process.conduct import begin_with, checker, guarded, notes_of, patiently, plain, supplied, timed
     from chipmap.provenance import used_versions
@@ -120,7 +122,13 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     family = get_family(job.family)
     instance = resolve(family.instance).from_json(bytes(job.instance), "worker")
     chosen = family.method(job.method)
-    resolve(chosen.function)  # imported while the parent makes the start
+    # imported and built while the parent makes the start; a family's best method runs compiled functions
+    resolve(chosen.function)
+    if family.prepare:
+        with suppress(MemoryError):  # the method says so
+            resolve(family.prepare)(instance)
+    if chosen.name == family.default_method and not family.is_small(instance) and not disabled():
+        import_module("chipmap.kernels.compiled")
     sys.path += [folder for folder in job.path if folder not in sys.path]
     oracle = load_oracle(job.options.oracle, family)
     log_file = LOG if LOG.exists() else None
@@ -135,7 +143,11 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
 
     def begin() -> None:
         if bytes(start.solution) != b"null":
-            run.solution(resolve(family.solution).from_json(bytes(start.solution), "worker"), start.source)
+            solution = resolve(family.solution).from_json(bytes(start.solution), "worker")
+            if start.certificate is None or oracle is not None or run.evaluator is not None:
+                run.solution(solution, start.source)
+            else:  # the parent has just had it checked
+                run.checked(solution, start.certificate, start.source)
 
     if run.evaluator is None:
         begin()

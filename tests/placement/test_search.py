@@ -16,7 +16,8 @@ from chipmap import solve
 from chipmap.heuristics.placement.keys import default_keys
 from chipmap.heuristics.placement.search.annealing import anneal, annealing_state, seed_with
 from chipmap.heuristics.placement.search.slack import slack_for
-from chipmap.heuristics.placement.search.units import SHARES, units
+from chipmap.heuristics.placement.search.units import FITTING, SHARES, STEPS, units
+from chipmap.heuristics.placement.siblings.roles import roles
 from chipmap.heuristics.placement.simulation.memory import bytes_of, excess
 from chipmap.heuristics.placement.simulation.simulator import NEVER, schedule, simulate
 from chipmap.heuristics.placement.simulation.tables import tables, workspace, workspaces
@@ -67,6 +68,37 @@ def test_units_keep_groups_together_and_below_their_share() -> None:
             assert (made.unit[level][members] == unit).all()
             groups = {int(problem.group[v]) for v in members}
             assert len(groups) == 1 or work[members].sum() <= share * work.sum()
+
+
+def test_runs_are_of_one_role_and_of_successive_steps() -> None:
+    """Further levels where much repeats: groups stay whole, members stand in an order of the graph, and a run has at
+    most so many steps; what repeats nothing is alone."""
+    problem = placement_problem(training_step("rnnlm", {"layers": 2, "steps": 24}, devices=2))
+    repeated = roles(problem)
+    assert repeated is not None and repeated.near >= FITTING
+    made = units(problem, repeated)
+    place, several = np.empty(problem.operations, dtype=np.int64), 0
+    place[problem.order] = np.arange(problem.operations)
+    assert len(made.at) == len(SHARES) + len(STEPS) and (made.unit[: len(SHARES)] == units(problem).unit).all()
+    for level, steps in enumerate(STEPS, len(SHARES)):
+        assert sorted(made.members[level].tolist()) == list(range(problem.operations))
+        assert all(len(set(made.unit[level][members].tolist())) == 1 for members in problem.groups)
+        for unit in np.unique(made.unit[level]):
+            members = made.members[level][made.at[level, unit] : made.at[level, unit + 1]]
+            assert (made.unit[level][members] == unit).all() and (np.diff(place[members]) > 0).all()
+            leaders = np.unique(problem.group[members])
+            assert len(set(repeated.role[leaders].tolist())) == 1
+            assert len(leaders) == 1 or (repeated.part[leaders] >= 0).all()
+            assert np.ptp(repeated.step[leaders]) < steps
+            several += len(leaders) > 1
+    assert several > 100
+
+
+def test_nothing_but_groups_and_tensors_makes_units_where_little_repeats() -> None:
+    problem = placement_problem(training_step("rnnlm", {"layers": 2, "steps": 24}, devices=2))
+    repeated = roles(problem)
+    assert repeated is not None
+    assert len(units(problem, repeated._replace(near=FITTING / 2)).at) == len(SHARES)
 
 
 @pytest.mark.parametrize(("network", "devices"), [("gnmt", 4), ("rnnlm", 2)])

@@ -126,6 +126,12 @@ def short(monkeypatch: pytest.MonkeyPatch) -> PlacementInstance:
     return training_step("rnnlm", NETWORKS["rnnlm"], 2)
 
 
+@pytest.fixture
+def longer(short: PlacementInstance) -> PlacementInstance:
+    """A network of as small parts whose third is twice as large as a sibling."""
+    return training_step("rnnlm", {"layers": 2, "steps": 60}, 2)
+
+
 def test_a_run_begins_with_the_plan_of_a_sibling(short: PlacementInstance) -> None:
     options = SolveOptions(threads=1, warm_start="sibling")
     result = solve(short, "placement/heft-units", options, isolate=False)
@@ -133,6 +139,39 @@ def test_a_run_begins_with_the_plan_of_a_sibling(short: PlacementInstance) -> No
     assert any(event.source == "sibling" for event in result.trace)
     alone = solve(short, "placement/heft-units", SolveOptions(threads=1), isolate=False)
     assert result.objective is not None and alone.objective is not None and result.objective <= alone.objective
+
+
+def test_a_second_sibling_is_larger_and_at_most_a_third(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is of about the wanted number; one that would be less than twice the first is left out."""
+    problem = placement_problem(training_step("rnnlm", {"layers": 2, "steps": 120}, 2))
+    one = found(problem)
+    for wanted, least in (((500, 1_400), 2), ((800, 1_200), 1), ((500, 10**6), 2)):
+        monkeypatch.setattr(link, "WANTED", wanted)
+        few = [sibling.problem.operations for sibling in link.siblings_of(problem, one)]
+        assert len(few) == least and few == sorted(few)
+        goals = [min(goal, problem.operations // 3) for goal in wanted[:least]]
+        assert all(abs(size - goal) < 0.1 * problem.operations for size, goal in zip(few, goals, strict=True))
+
+
+def test_a_second_sibling_goes_on_from_the_plan_of_the_first(
+    longer: PlacementInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two siblings are carried over one after the other, and the best plan on the large graph is kept."""
+    monkeypatch.setattr(link, "WANTED", (400, 900))
+    sizes, best = list[int](), list[int]()
+
+    class Told(link._Carrier):
+        def __call__(self, sibling: Sibling, own: link.SiblingState) -> None:
+            super().__call__(sibling, own)
+            sizes.append(sibling.problem.operations)
+            assert self.best is not None
+            best.append(self.best[1])
+
+    monkeypatch.setattr(link, "_Carrier", Told)
+    options = SolveOptions(threads=1, warm_start="sibling")
+    result = solve(longer, "placement/heft-units", options, isolate=False)
+    assert len(set(sizes)) == 2 and sizes == sorted(sizes) and best == sorted(best, reverse=True)
+    assert result.objective is not None and result.objective <= best[-1]
 
 
 def test_the_chain_takes_siblings_where_the_graph_is_large(

@@ -17,7 +17,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-import networkx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -140,6 +139,8 @@ def _forward(problem: PlacementProblem, ends: list[tuple[int, ...]]) -> Iterable
 
 
 def _join_circles(problem: PlacementProblem, merged: DisjointSets, ends: list[tuple[int, ...]]) -> None:
+    import networkx
+
     pairs = {(merged.find(u), merged.find(v)) for u, v in _forward(problem, ends)}
     for circle in networkx.strongly_connected_components(networkx.DiGraph(pairs)):
         merged.join(circle)

@@ -17,7 +17,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from chipmap.formulations.placement.cpsat_boundary import build_device
 from chipmap.instances.placement.load_graph import LoadGraph
 from chipmap.methods.chain import Turn
 from chipmap.methods.model_solve import Limits, solve_within, whole_ticks
@@ -58,6 +57,8 @@ def bound_by_boundaries(turn: Turn, graph: LoadGraph, upper: int) -> list[int]:
 
     ``graph`` holds all such placements.
     """
+    from chipmap.formulations.placement.cpsat_boundary import build_device
+
     shares = Shares(graph)
     if graph.problem.instance.task.overlap or not graph.placeable:
         return shares.paid

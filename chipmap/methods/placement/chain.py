@@ -160,7 +160,7 @@ THROUGHPUT = (
 )
 IMPROVED = Link("improvement", 1.0, improved)
 LIMIT = Link("limit", 1.0, look_at_limit)
-SIBLINGS = Link("siblings", 0.5, siblings_if_large)
+SIBLINGS = Link("siblings", 0.8, siblings_if_large)
 #: With several micro-batches: programs that leave out what these hold give bounds, the model what fits.
 MICRO_BATCHES = (BOUND, BLOCKS, Link("start", 0.2, start_if_none), Link("cpsat", 1.0, model_by_cpsat))
 STEP_TIME = (BOUND, LIMIT, SIBLINGS, Link("start", 0.5, start_unless_carried), IMPROVED, LIMIT, MODEL)

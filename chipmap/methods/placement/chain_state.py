@@ -14,6 +14,7 @@ from chipmap.heuristics.placement.bounds import simple as lower
 from chipmap.heuristics.placement.keys import default_keys
 from chipmap.heuristics.placement.search.units import units
 from chipmap.heuristics.placement.shared import common_devices
+from chipmap.heuristics.placement.siblings.roles import Roles, roles
 from chipmap.heuristics.placement.simulation.backward import backward_keys
 from chipmap.heuristics.placement.simulation.memory import bytes_of, excess
 from chipmap.heuristics.placement.simulation.simulator import NEVER, schedule, simulate
@@ -68,6 +69,11 @@ class ChainState:
         found = np.empty(self.problem.operations, dtype=np.int64)
         found[frugal_order(self.problem)] = np.arange(self.problem.operations)
         return found
+
+    @cached_property
+    def repeated(self) -> Roles | None:
+        """The structure that repeats, if there is one."""
+        return roles(self.problem)
 
     @property
     def size(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import msgspec
-import networkx
 import numpy as np
 
 from chipmap.heuristics.engines.ideals import TooManyIdealsError
@@ -126,6 +125,8 @@ def _in_blocks(instance: PlacementInstance) -> PlacementInstance:
 
 def _orders(graph: LoadGraph) -> list[list[int]]:
     """Two topological orders of the units that C7 speaks of: breadth first, and by number."""
+    import networkx
+
     flow = networkx.DiGraph()
     flow.add_nodes_from(np.flatnonzero(~graph.free).tolist())
     flow.add_edges_from(sorted(graph.before))
