@@ -55,8 +55,10 @@ def run(args: argparse.Namespace) -> int:
 
 def machines() -> dict[str, Any]:
     """The machines by name: the families that take them (``--system`` of ``placement`` and ``multimodel``, ``machine``
-    of ``dataflow``'s generators), a chip's peak, memory and link, and where they are stated."""
+    of ``dataflow``'s generators), a chip's peak, memory and link, the profiles that predict beside their limits, and
+    where they are stated."""
     from chipmap.instances.dataflow.machines import MACHINES
+    from chipmap.instances.dataflow.profiles import ENDINGS
     from chipmap.instances.multimodel.modules import PATTERNS
     from chipmap.instances.placement.presets import PRESETS, preset
 
@@ -70,6 +72,7 @@ def machines() -> dict[str, Any]:
             "memory_bytes": kinds,
             "memory_bytes_per_ns": {one.name: one.memory_bytes_per_ns for one in system.classes},
             "link_bytes_per_ns": system.links.bytes_per_ns if system.links else None,
+            "profiles": [f"{name}{ending}" for ending, known in ENDINGS.items() if name in known],
             "source": MACHINES[name].source if of_dataflow else "docs/families/placement-files.md",
         }
     return shown | {name: {"families": ["multimodel"], "source": "docs/families/multimodel.md"} for name in PATTERNS}
@@ -78,13 +81,16 @@ def machines() -> dict[str, Any]:
 def _machines_text(shown: dict[str, Any]) -> str:
     from chipmap.records.quantities import size
 
-    rows: list[tuple[str, ...]] = [("name", "families", "TFLOP/s", "memory", "its GB/s", "link GB/s")]
+    head = ("name", "families", "TFLOP/s", "memory", "its GB/s", "link GB/s", "predicted by")
+    rows: list[tuple[str, ...]] = [head]
     for name, one in shown.items():
         peaks = ", ".join(f"{value:g}" for value in one.get("tflops", {}).values())
         memory = ", ".join("any" if n is None else size(n) for n in one.get("memory_bytes", {}).values())
         rates = ", ".join(f"{value:g}" for value in one.get("memory_bytes_per_ns", {}).values())
         link = one.get("link_bytes_per_ns")
-        rows.append((name, ", ".join(one["families"]), peaks, memory, rates, "" if link is None else f"{link:g}"))
+        profiles = ", ".join(one.get("profiles", ()))
+        links = "" if link is None else f"{link:g}"
+        rows.append((name, ", ".join(one["families"]), peaks, memory, rates, links, profiles))
     return columns(rows)
 
 

@@ -134,7 +134,10 @@ def test_info_lists_the_machines(chipmap: Command) -> None:
     said = chipmap("info", "machines", "--format", "json").json
     assert {*MACHINES, *PRESETS} <= said.keys()
     assert said["h100-sxm"]["families"] == ["placement", "dataflow"]
-    assert "h100-sxm" in chipmap("info", "machines").out
+    assert (
+        said["h100-sxm"]["profiles"] == ["h100-sxm-typical", "h100-sxm-calibrated"] and not said["h800-sxm"]["profiles"]
+    )
+    assert "h100-sxm-typical, h100-sxm-calibrated" in chipmap("info", "machines").out
 
 
 def test_calibrate_fits_each_pair(chipmap: Command, tmp_path: Path) -> None:

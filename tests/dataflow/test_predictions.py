@@ -160,8 +160,13 @@ def test_it_is_told_wherever_the_objective_is(tmp_path: Path, capsys: pytest.Cap
     assert kept["objective"] == pytest.approx(row["objective"] * 1e12)
     assert main(["check", str(file), str(out)]) == 0 and row["text"] in capsys.readouterr().out
     assert main(["report", str(out), "--format", "csv"]) == 0 and "prediction.profile" in capsys.readouterr().out
-    assert main(["report", str(out), "--html", str(tmp_path / "report.html")]) == 0
-    assert "Predicted" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    page, told = tmp_path / "report.html", re.findall(r"about ([\d.,]+ \w+)", row["text"])[0]
+    assert main(["report", str(out), "--against", str(tmp_path), "--html", str(page)]) == 0
+    assert "Predicted" in page.read_text(encoding="utf-8")
+    compared = page.read_text(encoding="utf-8").partition("predicted before")[2]
+    assert compared.count(f">{told}<") >= 2
+    assert main(["plot", str(file), str(out), "--out", str(tmp_path / "plot.svg")]) == 0
+    assert f"predicted about {told}" in (tmp_path / "plot.svg").read_text(encoding="utf-8")
     capsys.readouterr()
     assert main(["explain", str(file), str(out), "--time-limit", "5", "--quiet"]) == 0
     assert row["text"].removeprefix("predicted") in " ".join(capsys.readouterr().out.split())

@@ -176,6 +176,21 @@ def _factor(problem: DataflowProblem) -> Fraction:
     return batch_factor(problem) if problem.longest is None else chunk_factor(problem)
 
 
+def _assigned(builder: Builder, state: Statement, fit: bool, choices: DataflowCpChoices) -> None:
+    """C0, C1 and C3 to C5: which scheme and which partition each kernel has."""
+    def_upto(builder)
+    state(c0_domain_degrees, builder, fit)
+    state(c0_domain_schemes, builder)
+    state(c1_order, builder)
+    state(c3_phases, builder)
+    state(c4_partitions, builder, choices.order)
+    state(c5_together, builder)
+    state(c5_together_apart, builder)
+    state(c5_together_pins, builder)
+    if choices.given is not None:
+        def_given(builder, choices.given)
+
+
 def add_dataflow(
     model: cp_model.CpModel,
     instance: DataflowInstance,
@@ -188,17 +203,7 @@ def add_dataflow(
     made = tables(dataflow_problem(instance, settled.degrees, *settled.plan), roomy=assume, given=choices.given)
     builder = Builder(model, made, prefix, assume)
     state = Statement(*BY_DOMAIN)
-    def_upto(builder)
-    state(c0_domain_degrees, builder, settled.fit)
-    state(c0_domain_schemes, builder)
-    state(c1_order, builder)
-    state(c3_phases, builder)
-    state(c4_partitions, builder, choices.order)
-    state(c5_together, builder)
-    state(c5_together_apart, builder)
-    state(c5_together_pins, builder)
-    if choices.given is not None:
-        def_given(builder, choices.given)
+    _assigned(builder, state, settled.fit, choices)
     tensors = Tensors(builder)
     sram = state(c2_sram, tensors)
     time = [model.new_int_var(0, made.longest, f"{prefix}time[{c}]") for c in range(made.count)]

@@ -118,6 +118,7 @@ def solve(instance: DataflowInstance, run: Run, method: Method, choose: Chooser,
     """The optimum over all stages and micro-batches: ``method`` solves single stages, ``choose`` the pipeline."""
 
     def work() -> None:
+        """Each micro-batch that may be better than the incumbent, by a table of its stages."""
         at_once(instance, run)
         lowers, refuted = list[int](), set[str]()
         for least, samples in sorted(_floors(instance)):

@@ -12,10 +12,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chipmap.certificate import with_prediction
 from chipmap.explaining.dataflow.spent import paced_by
 from chipmap.family import family_of
 from chipmap.instances.dataflow.instance import DataflowInstance, DataflowSolution
 from chipmap.instances.dataflow.making import dataflow_problem
+from chipmap.instances.dataflow.predicting import predicted
 from chipmap.records import InputError
 from chipmap.records.quantities import size, time_unit
 from chipmap.report.canvas import COLOURS, INK, RULE, named, picture, standing
@@ -107,7 +109,10 @@ def _pace(instance: DataflowInstance, solution: DataflowSolution) -> str:
 def _title(axes: Axes, instance: DataflowInstance, solution: DataflowSolution, bound: int | None) -> None:
     """Objective, bound and gap; the figures of the certificate; how the batch and the tensors are divided."""
     certificate, degrees = check(instance, solution), solution.degrees
-    figures = certificate.figures
+    certificate = with_prediction(certificate, instance, solution, predicted, check)
+    figures, units = certificate.figures, family_of(instance).units_of(instance)
+    told = certificate.told_in(units).prediction
+    foretold = [f"predicted about {told.amount}"] if told else []
     shown = [certificate.headline, f"{100 * figures.get('utilisation', 0.0):.1f}% of the peak", f"mode {instance.mode}"]
     shown += [f"DRAM {size(figures['dram_bytes'])} of a chip"] if "dram_bytes" in figures else []
     ways = [
@@ -119,7 +124,7 @@ def _title(axes: Axes, instance: DataflowInstance, solution: DataflowSolution, b
     ]
     lines = [
         instance.name + ("" if certificate.feasible else "   NOT VALID"),
-        " · ".join(standing(certificate.objective, bound, family_of(instance).units_of(instance).objective)),
+        " · ".join([*standing(certificate.objective, bound, units.objective), *foretold]),
         " · ".join(one for one in (*shown, *ways) if one),
     ]
     axes.set_title("\n".join(lines), fontsize=9)

@@ -27,6 +27,8 @@ HEAD = (
     "s before",
     "after",
 )
+#: Behind these where a profile of some run's machine predicts something.
+PREDICTED = ("predicted before", "after")
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,16 @@ class Pair:
         gaps = ("" if r is None else percent(r.gap) for r in sides)
         seconds = ("" if r is None else number(round(r.seconds, 2)) for r in sides)
         return name, one.method, self.verdict, *objectives, sign(unit), *gaps, *seconds
+
+    @property
+    def predicted(self) -> tuple[str, str]:
+        """What a profile of the machine predicts, under :data:`PREDICTED`; it decides no verdict."""
+        return _predicted(self.before), _predicted(self.after)
+
+
+def _predicted(result: Result | None) -> str:
+    found = result.certificate.prediction if result is not None and result.certificate is not None else None
+    return "" if found is None else found.amount
 
 
 def _qualities(result: Result) -> tuple[tuple[bool, float], tuple[bool, float]]:
@@ -97,6 +109,13 @@ def told(found: Sequence[Pair]) -> str:
     return ", ".join(f"{count} {name}" for count, name in counts if count) or "nothing to compare"
 
 
+def table(found: Sequence[Pair]) -> list[tuple[str, ...]]:
+    """A line of heads, and one for each pair."""
+    if not any("".join(pair.predicted) for pair in found):
+        return [HEAD, *(pair.cells for pair in found)]
+    return [HEAD + PREDICTED, *(pair.cells + pair.predicted for pair in found)]
+
+
 def text(found: Sequence[Pair]) -> str:
     """The comparison for a terminal."""
-    return f"{told(found)}\n" + columns([HEAD, *(pair.cells for pair in found if pair.verdict != "same")])
+    return f"{told(found)}\n" + columns(table([pair for pair in found if pair.verdict != "same"]))
