@@ -159,6 +159,32 @@ def test_dram() -> None:
                 assert (run_of(instance, method).best is not None) is (limit == need)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "layers", "saved", "gradient"), [("zb-h1", 2, 5000, 8000), ("dualpipe-v", 4, 5000, 36_000)]
+)
+def test_another_moment_than_the_fullest_decides(schedule: str, layers: int, saved: int, gradient: int) -> None:
+    """With `x` in halves (M) the moment without late updates needs most, with `x` whole (NONE, the faster one, as M is
+    gathered again) that at which updates are late. In a byte less than that needs, every method finds M."""
+    degrees = Degrees(tensor=2, pipeline=2, dimensions=("tensor", "pipeline"))
+    kernels = {
+        "a": {**ONE, "flop": 100 * NS, "output_bytes": saved},
+        "x": {**ONE, "flop": 10 * NS, "output_bytes": gradient, "phase": "backward", "schemes": ["NONE", "M"]},
+        "u": {**ONE, "flop": 100 * NS, "phase": "backward", "update": True},
+    }
+    given: dict[str, Any] = {"layers": layers, "batch": 8, "degrees": degrees, "utilisation": 1.0, "sizes": [2, 2]}
+    given |= {"fused": False, "overlap": False, "schedule": schedule, "purpose": "training", "link_gbps": 1.0}
+    need = saved + gradient + gradient
+    for limit, scheme in ((need, "NONE"), (need - 1, "M")):
+        instance = made(kernels, "ax xu", **given, optimizer_bytes=0, dram_bytes=limit)
+        _, mapping = agreed(instance, "moments")
+        assert mapping.schemes[1] == scheme
+        problem = dataflow_problem(instance, degrees, 1)
+        whole = problem.options[1][0]
+        assert whole.scheme == "NONE" and problem.options[0][0].kept > problem.options[0][0].kept_by[0]
+        first = sum(min(one.kept for one in some) for some in problem.options)
+        assert first + whole.waits < limit, "the programs' own sum lets NONE pass"
+
+
 def test_what_a_mapping_may_say() -> None:
     """C0: two chunks of equally many layers, two micro-batches for each stage; one stage runs as in 1f1b."""
     few: tuple[dict[str, Any], ...] = ({"batch": 3}, {"layers": 2})
