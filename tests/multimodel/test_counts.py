@@ -12,8 +12,10 @@ import pytest
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.tables import counts
+from chipmap.heuristics.multimodel.tables.beside import Beside
 from chipmap.heuristics.multimodel.tables.counts import Vectors, module_counts
 from chipmap.heuristics.multimodel.tables.paths import module_paths
+from chipmap.heuristics.multimodel.tables.sets import Places
 from chipmap.heuristics.multimodel.windows.any_windows import AnyWindows
 from chipmap.heuristics.multimodel.windows.one_window import OneWindow
 from chipmap.instances.multimodel import MultiInstance
@@ -29,6 +31,7 @@ from tests.multimodel.enumeration import combinations, schedules
 from tests.multimodel.random_instances import varied_instance
 from tests.multimodel.test_agreement import with_objective
 
+NONE = np.zeros(0, dtype=np.int64)
 #: Combinations of parts in an instance, at most.
 MOST = 20_000
 #: Most nodes of types and of classes: types are told apart, classes, nothing.
@@ -176,9 +179,20 @@ def test_sets_of_numbers_are_what_loops_say(sizes: tuple[int, ...]) -> None:
     for a, b in product(vectors, vectors):
         fit = within(tuple(x + y for x, y in zip(a, b, strict=True)), total)
         assert bool(places.apart(np.array([number[a]]), np.array([number[b]]))[0]) == fit
-    best = places.together(sets)
+
+
+@pytest.mark.parametrize("models", [1, 2, 3])
+@pytest.mark.parametrize("places", [Vectors(NONE, NONE, (3, 2)), Vectors(NONE, NONE, (5,)), Places(NONE, NONE, 0, 3)])
+def test_models_beside_each_other_are_what_loops_say(places: Vectors | Places, models: int) -> None:
+    """The least sum by cell, and sets that have it and together are all chiplets."""
+    random, top = np.random.default_rng(models), places.sets - 1
+    sets = [random.integers(0, 50, (places.sets, 3)).astype(float) for _ in range(models)]
+    beside = Beside(places, sets)
+    pairs = [(a, b) for a, b in product(range(places.sets), repeat=2) if places.apart(np.array([a]), np.array([b]))[0]]
+    ways: list[tuple[int, ...]] = [(a,) for a in range(places.sets)]
+    for _ in range(models - 1):
+        ways = [(*way, b) for way in ways for a, b in pairs if a == sum(way)]
+    ways = [way for way in ways if sum(way) == top]
     for cell in range(3):
-        costs = np.array([one[:, cell] for one in sets])
-        chosen = places.divide(costs)
-        assert sum(costs[m, at] for m, at in enumerate(chosen)) == best[cell]
-        assert within(tuple(np.sum([vectors[at] for at in chosen], axis=0).tolist()), total)
+        costs = {way: sum(own[a, cell] for own, a in zip(sets, way, strict=True)) for way in ways}
+        assert beside.least[cell] == min(costs.values()) == costs[tuple(beside.divide(cell))]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from chipmap.deadline import Stop
 from chipmap.heuristics.multimodel.columns.column_generation import KNOTS, NEAR, Column, Prices, WindowColumns
 from chipmap.heuristics.multimodel.columns.pricing import Pricing
 from chipmap.heuristics.multimodel.tables.counts import Counts
@@ -178,12 +179,28 @@ class ColumnBound:
         pricing = Pricing(tables, places(self.paths), edges, static)
         return WindowColumns(layers, self.problem.windows, pricing, GrowingProgram)
 
-    def prove(self, program: WindowColumns) -> None:
+    def prove(self, program: WindowColumns, share: float = 1.0) -> bool:
+        """Lines from the program, within this share of the time that is left; whether until no weight is left."""
+        turn, started = self.turn, time.monotonic()
+        self.turn, tried = turn.share(share), list[float]()
+        try:
+            self._weights(program, tried)
+        except Stop:
+            turn.deadline.check()
+            return False
+        finally:
+            self.turn, self.spent = turn, (self.spent[0], time.monotonic() - started)
+            cells = program.pricing.cells
+            what = f"{cells} cells, {self.entries} entries, {program.rounds} rounds, {len(tried)} weights"
+            seconds = f"{self.spent[0]:.1f} s of tables, {self.spent[1]:.1f} s of columns"
+            self.run.note("search", f"columns over windows: {what}; {seconds}")
+        return True
+
+    def _weights(self, program: WindowColumns, tried: list[float]) -> None:
         """Lines from the program, until no weight is left to try."""
-        best, started = self.run.upper, time.monotonic()
+        best, values = self.run.upper, list[int]()
         self._known_windows(program)
         program.again(self.windows, self.ratio)
-        tried, values = list[float](), list[int]()
         while (rate := self.rate(tried)) is not None:
             tried.append(rate)
             self._line(program, rate, best)
@@ -191,10 +208,6 @@ class ColumnBound:
             if len(values) > 2 and values[-1] < values[-3] * (1 + LITTLE * self.width):
                 break
         self.tell(best, last=True)
-        cells, self.spent = program.pricing.cells, (self.spent[0], time.monotonic() - started)
-        what = f"{cells} cells, {self.entries} entries, {program.rounds} rounds, {len(tried)} weights"
-        seconds = f"{self.spent[0]:.1f} s of tables, {self.spent[1]:.1f} s of columns"
-        self.run.note("search", f"columns over windows: {what}; {seconds}")
 
     def _known_windows(self, program: WindowColumns) -> None:
         """The windows of the best schedule are columns."""
@@ -223,17 +236,34 @@ class ColumnBound:
 
         knots = () if self.prices else KNOTS
         if self.prices:
-            nearest = min(self.prices, key=lambda one: abs(one - rate))
-            prices = self.prices[nearest]
+            prices = max(self._guesses(rate), key=lambda one: program.price(one, rate)[0])
         else:
             self.program.line(rate)
             ends = np.cumsum([model.layers for model in self.problem.models])[:-1]
             prices = program.start(np.split(self.program.prices, ends))
-        _, prices = program.bound(rate, prices, self.turn.deadline, report, self.near, knots)
-        self.prices[rate] = prices
+        try:
+            program.bound(rate, prices, self.turn.deadline, report, self.near, knots)
+        finally:
+            self.prices[rate] = program.best or prices
         self.windows += program.used()
         if program.point is not None:
             self.points.append(program.point)
+
+    def _guesses(self, rate: float) -> list[Prices]:
+        """Prices for this rate to begin with: those of the nearest one, and what follows from both nearest ones, or
+        where there is one alone, from T1 of the program's optimum."""
+        near, *others = sorted(self.prices, key=lambda one: abs(one - rate))
+        first = self.prices[near]
+        if others:
+            share = (rate - near) / (others[0] - near)
+            more = [(1 - share) * x + share * y for x, y in zip(first, self.prices[others[0]], strict=True)]
+        elif self.points:
+            time, energy = self.points[-1]
+            factor = (rate * time + energy) / max(1.0, near * time + energy)
+            more = [factor * x for x in first]
+        else:
+            more = first
+        return [first, more]
 
 
 def shared_cells(problem: MultiProblem, m: int, table: Table, edges: IntArray) -> Table:

@@ -39,6 +39,8 @@ CELLS, KIND, JOINED, LESS = 0.33, 0.025, 0.1, 0.95
 #: It takes at most this share of the time that is left, or if none is so short, all of it. Columns begin with the
 #: prices of the last step, and are expected to take this share of its seconds.
 MOST_TIME, AGAIN = 0.75, 0.5
+#: Columns over tables that finer kinds follow take at most this share of the time that is left.
+EARLY = 0.15
 #: Tables are to take at most so many times as long as the last ones, or as this share of the time that is left: of many
 #: nodes they may take several times longer than expected.
 GROWTH, SURE = 4.5, 0.02
@@ -73,8 +75,11 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
     step: Step | None = Step(0, COARSE if run.options.deterministic else RATIOS[0])
     while step is not None:
         bound.paths = kinds[step.kind]
-        program = _round(bound, step.ratio, at is None or at.kind < step.kind, search)
+        share = 1.0 if step.kind == len(kinds) - 1 else EARLY
+        program, whole = _round(bound, step.ratio, at is None or at.kind < step.kind, search, share)
         at, step = step, _next(bound, kinds, step)
+        if step is None and not whole:
+            bound.prove(program)
     if search:
         boundaries(problem, turn, bound.paths, program.pricing, turn.deadline.seconds, last=True)
 
@@ -96,18 +101,19 @@ def kinds_of_tables(problem: MultiProblem) -> list[Paths | Counts]:
     return found
 
 
-def _round(bound: ColumnBound, ratio: float, first: bool, search: bool) -> WindowColumns:
-    """Tables of this width, schedules from them, and what they prove; ``first`` of their kind?"""
+def _round(bound: ColumnBound, ratio: float, first: bool, search: bool, share: float) -> tuple[WindowColumns, bool]:
+    """Tables of this width, schedules from them, and what they prove within this share of the time; whether no more
+    can be proved. ``first`` of their kind?"""
     problem, turn = bound.problem, bound.turn
     program = bound.stage(ratio)
     if first and search:  # schedules first, so that the proofs may leave more out
         boundaries(problem, turn, bound.paths, program.pricing, AFTER * bound.spent[0])
-    bound.prove(program)
+    whole = bound.prove(program, share)
     if ratio < COARSE:
         sequences(bound, program, search)
     if not first and search:
         boundaries(problem, turn, bound.paths, program.pricing, AFTER * sum(bound.spent))
-    return program
+    return program, whole
 
 
 def _next(bound: ColumnBound, kinds: list[Paths | Counts], at: Step) -> Step | None:

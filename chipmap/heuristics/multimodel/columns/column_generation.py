@@ -70,6 +70,8 @@ class WindowColumns:
         self.rounds = 0
         #: (T1, T2) of the program's last optimum.
         self.point: tuple[float, float] | None = None
+        #: The prices of the best bound of the last weight, also of one that was cut short.
+        self.best: Prices | None = None
         self._amounts = np.zeros(0)
         self._take([np.eye(count + 1) for count in self.layers])
 
@@ -157,6 +159,7 @@ class WindowColumns:
         Programs of so many ``knots`` come first.
         """
         best, first, most = -np.inf, prices, max(self.layers)
+        self.best = None
         for count in (*(count for count in knots if count < most), most):
             if knots:
                 self._knots(count, first)
@@ -182,6 +185,7 @@ class WindowColumns:
             value, found = self.price(trial, rate)
             if value > best:
                 best, centre = value, trial
+                self.best = centre
                 report(best * (1 - SAFE))
             new = self.add(found)
             if optimum is not None and (optimum.value * self.unit <= best + near * abs(best) or not (new or mixed)):

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from chipmap.heuristics.multimodel.tables.beside import Beside
 from chipmap.heuristics.multimodel.tables.counts import Vectors
 from chipmap.heuristics.multimodel.tables.ranges import Table
 from chipmap.heuristics.multimodel.tables.sets import Places
@@ -43,16 +44,19 @@ class Pricing:
         self.sets = [np.empty((places.sets, self.cells)) for _ in tables]
         self.pauses = [0] * len(tables)
         self.floors = np.zeros(len(tables))
+        #: All models' sets beside each other, as of the last :meth:`price` or :meth:`fixed`.
+        self.beside: Beside
 
     def price(self, before: list[Floats], behind: list[Floats]) -> Floats:
         """The least sum by cell [T] over the models: energy and potentials, with static energy, without time."""
         for m, table in enumerate(self.tables):
-            by_signature(*table, before[m], behind[m], self.values[m], self.which[m])
             pause = before[m] - behind[m]
             self.pauses[m] = int(np.argmin(pause))
             self.floors[m] = float(pause[self.pauses[m]])
+            by_signature(*table, before[m], behind[m], self.floors[m], self.values[m], self.which[m])
             self.places.fill(self.values[m], self.floors[m], self.sets[m])
-        return self.places.together(self.sets) + self.powered
+        self.beside = Beside(self.places, self.sets)
+        return self.beside.least + self.powered
 
     def fixed(self, nodes: Sequence[tuple[int, int]]) -> Floats:
         """The least energy by cell [T] of windows that take each model from the first node to the second.
@@ -69,10 +73,11 @@ class Pricing:
                 begin, end = self._span(m, low, high - 1)
                 none = np.zeros(high + 1)
                 part, table = slice(begin, end), self.tables[m]
-                by_signature(*(column[part] for column in table), none, none, self.values[m], self.which[m])
+                by_signature(*(column[part] for column in table), none, none, np.inf, self.values[m], self.which[m])
                 self.which[m][self.which[m] >= 0] += begin
                 self.places.fill(self.values[m], np.inf, self.sets[m])
-        return self.places.together(self.sets) + self.powered
+        self.beside = Beside(self.places, self.sets)
+        return self.beside.least + self.powered
 
     def _span(self, m: int, first: int, last: int) -> tuple[int, int]:
         """Where the entries of a range stand; tables are sorted by first and last layer."""
@@ -83,10 +88,9 @@ class Pricing:
 
     def window(self, cell: int) -> tuple[float, tuple[tuple[int, int], ...]]:
         """Energy, and each model's nodes before and behind, of the window at ``cell`` of the last :meth:`price`."""
-        masks = self.places.divide(np.stack([np.ascontiguousarray(one[:, cell]) for one in self.sets]))
         energy, nodes = float(self.powered[cell]), list[tuple[int, int]]()
-        for m, mask in enumerate(masks):
-            best = self.places.within(int(mask), self.values[m][:, cell], 1)
+        for m, mask in enumerate(self.beside.divide(cell)):
+            best = self.places.within(mask, self.values[m][:, cell], 1)
             if not best or not best[0][0] < self.floors[m]:
                 nodes.append((self.pauses[m], self.pauses[m]))
                 continue
@@ -97,12 +101,14 @@ class Pricing:
 
 
 @njit(nogil=True, cache=True)
-def by_signature(signature, first, last, cell, energy, before, behind, value, which):  # type: ignore[no-untyped-def]
-    """Step 1: ``value`` [signature, cell] and the entry that has it, ``which``."""
+def by_signature(signature, first, last, cell, energy, before, behind, pause, value, which):  # type: ignore[no-untyped-def]
+    """Step 1: ``value`` [signature, cell] and the entry that has it, ``which``; of entries below ``pause`` alone."""
     value[:] = np.inf
     which[:] = -1
     for e in range(len(energy)):
         cost = energy[e] + before[first[e]] - behind[last[e] + 1]
+        if cost >= pause:
+            continue
         s, t = signature[e], cell[e]
         if cost < value[s, t]:
             value[s, t] = cost

@@ -11,7 +11,7 @@ its paths are millions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from math import prod
@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 
 from chipmap.heuristics.multimodel.tables.paths import types_of
 from chipmap.instances.multimodel.problem import FloatArray, IntArray, ModelCosts, MultiProblem
+from chipmap.kernels import njit
+from chipmap.kernels.arrays import float_table
 
 #: Nodes up to which types are told apart, and up to which classes are.
 MOST_OF_TYPES, MOST_NODES = 300, 2_000
@@ -213,36 +215,30 @@ class Vectors(NamedTuple):
             step *= size
         return fit
 
+    def inside(self, whole: int) -> IntArray:
+        """The sets within the set ``whole``."""
+        every = np.arange(whole + 1)
+        return every[self._fit(every, whole)]
+
     def side_by_side(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """[set, cell]: the least left[a] + right[b] over sets a and b that make up each set."""
-        found = np.full((*self.sizes, left.shape[1]), np.inf)
-        shaped = left.reshape(found.shape)
-        for vector, own in zip(np.ndindex(*self.sizes), right, strict=True):
-            part = found[tuple(slice(number, None) for number in vector)]
-            rest = tuple(slice(None, size - number) for size, number in zip(self.sizes, vector, strict=True))
-            np.minimum(part, shaped[rest] + own, out=part)
-        return found.reshape(left.shape)
+        vectors = np.stack(np.unravel_index(np.arange(self.sets), self.sizes), axis=1)
+        return np.array(numbers_side_by_side(left, right, vectors))
 
-    def together(self, sets: Sequence[FloatArray]) -> FloatArray:
-        """[cell]: the least sum over sets that fit beside each other, one of each of ``sets`` [set, cell]."""
-        if len(sets) == 1:
-            return np.array(sets[0][-1])
-        first = sets[0]
-        for one in sets[1:-1]:
-            first = self.side_by_side(first, one)
-        found: FloatArray = (first + sets[-1][::-1]).min(axis=0)
-        return found
 
-    def divide(self, values: FloatArray) -> IntArray:
-        """Which set each model gets, for costs ``values`` [model, set] of one cell."""
-        best = [values[0]]
-        for own in values[1:]:
-            best.append(self.side_by_side(best[-1][:, None], own[:, None])[:, 0])
-        every, rest = np.arange(self.sets), self.sets - 1
-        found = np.zeros(len(values), dtype=np.int64)
-        for m in range(len(values) - 1, 0, -1):
-            own = np.flatnonzero(self._fit(every, rest))
-            found[m] = own[int(np.argmin(best[m - 1][rest - own] + values[m][own]))]
-            rest -= int(found[m])
-        found[0] = rest
-        return found
+@njit(nogil=True, cache=True)
+def numbers_side_by_side(left, right, vectors):  # type: ignore[no-untyped-def]
+    """As :meth:`Vectors.side_by_side`; ``vectors`` [set, groups]."""
+    found = float_table(left.shape[0], left.shape[1], np.inf)
+    for k in range(left.shape[0]):
+        for a in range(k + 1):
+            fits = True
+            for g in range(vectors.shape[1]):
+                if vectors[a, g] > vectors[k, g]:
+                    fits = False
+                    break
+            if fits:
+                for t in range(left.shape[1]):
+                    cost = left[a, t] + right[k - a, t]
+                    found[k, t] = cost if cost < found[k, t] else found[k, t]
+    return found

@@ -1,5 +1,4 @@
-"""The compiled parts of the tables (:mod:`chipmap.heuristics.multimodel.tables.ranges`): costs of ranges, steps,
-entries."""
+"""The compiled parts of the tables (:mod:`chipmap.heuristics.multimodel.tables.ranges`): costs of ranges."""
 
 from __future__ import annotations
 
@@ -173,14 +172,15 @@ def first_segments(
 def more_segments(
     lanes: Lanes,
     k: int,
-    start: int,
+    first: int,
     stops: IntArray,
     lows: IntArray,
     before: FloatArray,
     inner: FloatArray,
     end: FloatArray,
 ) -> None:
-    """Add a segment on type k behind what ``before`` [cells, L, lanes] holds by its last layer.
+    """Add a segment on type k behind what ``before`` [cells, L, lanes] holds by its last layer, from ``first`` - 1 on.
+    The segment begins with layer ``first`` or later; so it ends there or later.
 
     With G(a) = before(a - 1) - run(a) + receive(a - 1), a segment a ... j makes G(a) + run(j + 1) + send(j). The least
     G over a = lows ... j is that of ``tail`` from lows up to ``mid``, and that of ``front`` behind it; where lows have
@@ -191,21 +191,18 @@ def more_segments(
     floor = integers(layers, 0)
     for h in range(len(stops)):
         least = layers
-        for j in range(stops[h] - 1, start, -1):
+        for j in range(stops[h] - 1, first - 1, -1):
             least = min(least, lows[h, k, 0, j], lows[h, k, 1, j])
-            floor[j] = max(least, start + 1)
-        if start < stops[h]:
-            inner[h, start, :] = NONE
-            end[h, start, :] = NONE
-        mid = start
+            floor[j] = max(least, first)
+        mid = first - 1
         front[:] = NONE
-        for j in range(start + 1, stops[h]):
+        for j in range(first, stops[h]):
             for x in range(width):
                 g = before[h, j - 1, x] + lanes.enter[k, j, x]
                 gain[j, x] = g
                 front[x] = g if g < front[x] else front[x]
             for e in range(2):
-                low = max(lows[h, k, e, j], start + 1)
+                low = max(lows[h, k, e, j], first)
                 target, leave = (inner, lanes.send) if e == 0 else (end, lanes.write)
                 if low > j:
                     for x in range(width):
@@ -229,7 +226,7 @@ def received_segments(
     costs: Costs,
     lanes: Lanes,
     k: int,
-    start: int,
+    first: int,
     ends: FloatArray,
     stops: IntArray,
     lows: IntArray,
@@ -240,13 +237,13 @@ def received_segments(
     """As :func:`more_segments` where the receiver pays as well: the time of each segment is tested by itself."""
     width = before.shape[2]
     for h in range(len(stops)):
-        for j in range(start, stops[h]):
+        for j in range(first, stops[h]):
             for e in range(2):
                 target = inner[h, j] if e == 0 else end[h, j]
                 leave = lanes.send[k, j] if e == 0 else lanes.write[k, j]
                 own = costs.send[0, j] if e == 0 else costs.write[0, k, j]
                 target[:] = NONE
-                for a in range(max(lows[h, k, e, j], start + 1), j + 1):
+                for a in range(max(lows[h, k, e, j], first), j + 1):
                     time = costs.run[0, k, j + 1] - costs.run[0, k, a] + costs.receive[0, a - 1] + own
                     if time <= ends[h + 1]:
                         behind, enter = before[h, a - 1], lanes.enter[k, a]
@@ -257,20 +254,22 @@ def received_segments(
 
 @njit(cache=True, nogil=True)
 def least_slowest(
-    costs: Costs, k: int, start: int, whole: bool, before: FloatArray, inner: FloatArray, end: FloatArray
+    costs: Costs, k: int, span: tuple[int, int], before: FloatArray, inner: FloatArray, end: FloatArray
 ) -> None:
     """The least M of ranges whose last segment is on type k, by last layer and start [L, WIDE]: it sends (``inner``) or
-    writes (``end``). ``before``: the same without this segment, not used for the first one (``whole``)."""
-    for j in range(start, costs.fits.shape[1]):
+    writes (``end``). ``before``: the same without this segment, not used for the first one. ``span``: the first start,
+    and segments before this one."""
+    start, depth = span
+    for j in range(start + depth, costs.fits.shape[1]):
         inner[j, :] = NONE
         end[j, :] = NONE
-        if whole:
+        if depth == 0:
             for v in range(min(WIDE, j - start + 1)):
                 if costs.fits[k, j] <= start + v:
                     time = costs.run[0, k, j + 1] - costs.run[0, k, start + v] + costs.read[0, k, start + v]
                     inner[j, v], end[j, v] = time + costs.send[0, j], time + costs.write[0, k, j]
             continue
-        for a in range(j, max(costs.fits[k, j], start + 1) - 1, -1):
+        for a in range(j, max(costs.fits[k, j], start + depth) - 1, -1):
             own = costs.run[0, k, j + 1] - costs.run[0, k, a]
             time, open_ = own + costs.receive[0, a - 1], 0
             for v in range(WIDE):
@@ -281,99 +280,3 @@ def least_slowest(
                 end[j, v] = y if y < e else e
             if open_ == 0:  # a longer segment is no better for any start
                 break
-
-
-class _EnergyFall(NamedTuple):
-    """The least energy of the ranges that end with a layer, by their start: ``best`` [WIDE, cells of windows], known in
-    the cells from ``lowest`` to ``highest`` [WIDE]. ``hint`` [WIDE] is the cell where the last search ended."""
-
-    best: FloatArray
-    lowest: IntArray
-    highest: IntArray
-    hint: IntArray
-
-
-@njit(part=True)
-def _lower(end: FloatArray, h: int, j: int, v: int, base: float, window: WindowCosts, fall: _EnergyFall) -> None:
-    """Let ``fall`` know of the range's energies in cell ``h``, whose Lat is ``base`` more than its time."""
-    best, windows, size = fall.best, len(window.edges) - 1, end.shape[2] // WIDE
-    t, lat = fall.hint[v], end[h, j, v] + base
-    least = end[h, j, WIDE + v] if size > 1 else lat
-    while t < windows and window.edges[t + 1] < lat:
-        t += 1
-    while t > 0 and window.edges[t] >= lat:
-        t -= 1
-    fall.hint[v] = t
-    if t >= windows or best[v, t] <= least:
-        return
-    fall.lowest[v] = min(fall.lowest[v], t)
-    while True:
-        spare = window.edges[t + 1] - base
-        value = least
-        for w in range(size - 2):
-            value = max(value, end[h, j, (2 + w) * WIDE + v] - window.rates[w] * spare)
-        best[v, t] = min(best[v, t], value)
-        if value <= least or t + 1 >= windows:
-            break
-        t += 1
-    fall.highest[v] = max(fall.highest[v], t)
-
-
-@njit(cache=True, nogil=True)
-def steps(
-    end: FloatArray,
-    low: FloatArray,
-    slow: FloatArray,
-    stops: IntArray,
-    chosen: tuple[int, bool],
-    ends: FloatArray,
-    window: WindowCosts,
-    reach: tuple[FloatArray, FloatArray],
-    offsets: IntArray,
-    cell: IntArray,
-    energy: FloatArray,
-) -> int:
-    """Turn ``end`` [cells, L, lanes] into steps (cell of windows, energy) of each range (last, first layer).
-
-    They stand where energy falls below that of shorter windows, and of a signature without the last segment
-    (``reach[0]`` [L, WIDE, cells of windows]); ``reach[1]`` becomes the least of both. M is at least ``low`` in its
-    cell, and at least ``slow`` [L, WIDE]. With the criterion of time alone, steps hold Lat in place of energy.
-    ``chosen``: the first start, and whether only all layers matter. Number of steps; -1 where there is no room.
-    """
-    start, whole = chosen
-    cells, layers = end.shape[0], end.shape[1]
-    windows = len(window.edges) - 1
-    best = float_table(WIDE, windows, NONE)
-    lowest, highest = integers(WIDE, windows), integers(WIDE, -1)
-    fall = _EnergyFall(best, lowest, highest, integers(WIDE, 0))
-    count = 0
-    for j in range(layers):
-        if j >= start and not (whole and j < layers - 1):
-            for h in range(cells):
-                for v in range(1 if whole else min(WIDE, j - start + 1)):
-                    if j >= stops[h] or end[h, j, v] >= NONE / 2 or low[h, j, v] > ends[h + 1]:
-                        continue
-                    base = window.weight[j + 1] - window.weight[start + v]
-                    if window.more > 0:
-                        base += window.more * max(low[h, j, v], slow[j, v])
-                    _lower(end, h, j, v, base, window, fall)
-        for v in range(WIDE):
-            offsets[j * WIDE + v] = count
-            if j < start + v or (whole and (v > 0 or j < layers - 1)):
-                continue
-            known = NONE
-            for t in range(windows):
-                limit = reach[0][j, v, t]
-                if lowest[v] <= t <= highest[v]:
-                    if best[v, t] < known:
-                        known = best[v, t]
-                        if known < limit:
-                            if count >= len(cell):
-                                return -1
-                            cell[count], energy[count] = t, known
-                            count += 1
-                    best[v, t] = NONE
-                reach[1][j, v, t] = min(limit, known)
-            lowest[v], highest[v] = windows, -1
-    offsets[layers * WIDE] = count
-    return count

@@ -17,7 +17,6 @@ met where each cell holds one bottleneck and the rates reach each best pair (S, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.tables.counts import Counts
+from chipmap.heuristics.multimodel.tables.energy_steps import Open, lesser, steps
 from chipmap.heuristics.multimodel.tables.kernel import (
     NONE,
     WIDE,
@@ -39,7 +39,6 @@ from chipmap.heuristics.multimodel.tables.kernel import (
     more_segments,
     received_segments,
     smallest_times,
-    steps,
 )
 from chipmap.heuristics.multimodel.tables.paths import Paths
 from chipmap.instances.multimodel.problem import UNLIMITED, IntArray, ModelCosts, MultiProblem
@@ -226,14 +225,14 @@ class _Program:
     def _all(self, start: int, deadline: Deadline, whole: bool) -> Iterator[tuple[int, Steps]]:
         """The steps of all signatures that the model has layers for, each after those of its parents."""
         if isinstance(self.paths, Counts):
-            before: dict[int, Open] = {}
-            for d in range(min(self.paths.longest, self.layers)):
+            parents = _Parents(self, start)
+            for d in range(min(self.paths.longest, self.layers - start)):
                 after = dict[int, Open]()
                 for s in np.flatnonzero(self.paths.depth == d).tolist():
                     deadline.check()
-                    parents, after[s] = [before[p] for p in self.paths.parents[s]], self.open()
-                    yield s, self._steps(s, least_of(parents), after[s], start, whole)
-                before = after
+                    before, after[s] = parents.least(self.paths.parents[s], d), parents.room()
+                    yield s, self._steps(s, before, after[s], (start, d, whole))
+                parents.go_on(after)
             return
         children: dict[int, list[int]] = {}
         for s, parent in enumerate(self.paths.parent.tolist()):
@@ -245,8 +244,8 @@ class _Program:
             s, depth = stack.pop()
             if depth == len(ways):
                 ways.append(self.open())
-            yield s, self._steps(s, ways[depth - 1] if depth else None, ways[depth], start, whole)
-            if depth + 1 < self.layers:
+            yield s, self._steps(s, ways[depth - 1] if depth else None, ways[depth], (start, depth, whole))
+            if start + depth + 1 < self.layers:
                 stack += [(child, depth + 1) for child in children.get(s, [])]
 
     def open(self) -> Open:
@@ -254,45 +253,60 @@ class _Program:
         reach = np.empty((self.layers, WIDE, self.windows))
         return Open(np.empty_like(self.end), np.full((self.layers, WIDE), NONE), reach)
 
-    def _steps(self, s: int, before: Open | None, after: Open, start: int, whole: bool) -> Steps:
-        """The steps of one signature, after those of its parents; ``after`` is written."""
-        k = int(self.paths.kind[s])
+    def _steps(self, s: int, before: Open | None, after: Open, chosen: tuple[int, int, bool]) -> Steps:
+        """The steps of one signature, after those of its parents; ``after`` is written. ``chosen``: as of
+        :func:`~chipmap.heuristics.multimodel.tables.energy_steps.steps`."""
+        k, (start, depth, whole) = int(self.paths.kind[s]), chosen
         if self.window.more > 0:
             send = after.slow if before is None else before.slow
-            least_slowest(self.costs, k, start, before is None, send, after.slow, self.write)
+            least_slowest(self.costs, k, (start, depth), send, after.slow, self.write)
         if before is None:
             first_segments(self.costs, k, start, self.ends, self.stops, after.inner, self.end)
         elif self.both:
-            given = self.costs, self.lanes, k, start, self.ends, self.stops
+            given = self.costs, self.lanes, k, start + depth, self.ends, self.stops
             received_segments(*given, self.lows, before.inner, after.inner, self.end)
         else:
-            more_segments(self.lanes, k, start, self.stops, self.lows, before.inner, after.inner, self.end)
+            more_segments(self.lanes, k, start + depth, self.stops, self.lows, before.inner, after.inner, self.end)
         known = self.none if whole or before is None else before.reach
         reach, room = (known, after.reach), 4 * self.layers * WIDE
         offsets = np.zeros(self.layers * WIDE + 1, np.int64)
         while True:
             cell, energy = np.empty(room, np.int64), np.empty(room)
-            ranges = self.stops, (start, whole), self.ends
+            ranges = self.stops, chosen, self.ends
             count = steps(self.end, self.low, self.write, *ranges, self.window, reach, offsets, cell, energy)
             if count >= 0:
                 return offsets, cell[:count].copy(), energy[:count].copy()
             room *= 4
 
 
-class Open(NamedTuple):
-    """What may follow of a signature, if its last segment sends: costs ``inner`` [cells, L, lanes], least M ``slow``
-    [L, WIDE], and the least energies so far, ``reach`` [L, WIDE, cells of windows]."""
+class _Parents:
+    """What nodes of several parents begin with; of nodes with the same ones it is made once. ``free``: room that is
+    used again."""
 
-    inner: FloatArray
-    slow: FloatArray
-    reach: FloatArray
+    def __init__(self, program: _Program, start: int) -> None:
+        self.program, self.start, self.free = program, start, list[Open]()
+        self.before, self.made = dict[int, Open](), dict[tuple[int, ...], Open]()
 
+    def room(self) -> Open:
+        """Room for what follows of a node."""
+        return self.free.pop() if self.free else self.program.open()
 
-def least_of(several: Sequence[Open]) -> Open | None:
-    """The least of each entry; None of none."""
-    if len(several) < 2:
-        return several[0] if several else None
-    return Open._make(reduce(np.minimum, columns) for columns in zip(*several, strict=True))
+    def least(self, parents: tuple[int, ...], depth: int) -> Open | None:
+        """The least of what the parents leave to nodes with ``depth`` segments before the last one; None of none."""
+        if len(parents) < 2:
+            return self.before[parents[0]] if parents else None
+        if parents not in self.made:
+            found, first = self.room(), self.before[parents[0]]
+            for parent in parents[1:]:
+                lesser(first, self.before[parent], self.start + depth - 1, self.program.stops, found)
+                first = found
+            self.made[parents] = found
+        return self.made[parents]
+
+    def go_on(self, after: dict[int, Open]) -> None:
+        """Nodes with one segment more follow; these are their parents."""
+        self.free += [*self.before.values(), *self.made.values()]
+        self.before, self.made = after, {}
 
 
 #: Steps of a signature: where those of each (last, first layer) begin, their cells of windows, their energies.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +9,9 @@ from numpy.typing import NDArray
 
 from chipmap.heuristics.multimodel.tables.counts import Counts, Vectors
 from chipmap.heuristics.multimodel.tables.paths import Paths
-from chipmap.instances.multimodel.problem import FloatArray
+from chipmap.instances.multimodel.problem import FloatArray, IntArray
 from chipmap.kernels import njit
-from chipmap.kernels.arrays import float_table, floats, integer_table, integers
+from chipmap.kernels.arrays import float_table
 
 
 class Places(NamedTuple):
@@ -48,13 +46,10 @@ class Places(NamedTuple):
         """:func:`side_by_side`."""
         return np.array(side_by_side(left, right))
 
-    def together(self, sets: Sequence[FloatArray]) -> FloatArray:
-        """:func:`together`."""
-        return together(sets)
-
-    def divide(self, values: FloatArray) -> NDArray[np.int64]:
-        """:func:`divide`."""
-        return np.array(divide(values))
+    def inside(self, whole: int) -> IntArray:
+        """The sets within the set ``whole``."""
+        every = np.arange(whole + 1)
+        return every[(every & ~whole) == 0]
 
     def within(self, mask: int, value: FloatArray, most: int) -> list[tuple[float, int]]:
         """(value, position of the place) of at most so many least places within a set; ``value`` [signature]."""
@@ -69,13 +64,6 @@ def places(paths: Paths | Counts) -> Places | Vectors:
     counts = [len(masks) for masks in paths.masks]
     signatures = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
     return Places(np.concatenate(paths.masks).astype(np.int64), signatures, len(counts), len(paths.types))
-
-
-def together(sets: Sequence[FloatArray]) -> FloatArray:
-    """[cell]: the least sum over disjoint sets, one of each of ``sets`` [set, cell]."""
-    if len(sets) == 1:
-        return np.array(sets[0][-1])
-    return np.array(full(reduce(side_by_side, sets[:-1]), sets[-1]))
 
 
 @njit(nogil=True, cache=True)
@@ -108,43 +96,4 @@ def side_by_side(left, right):  # type: ignore[no-untyped-def]
             if a == 0:
                 break
             a = (a - 1) & k
-    return found
-
-
-@njit(nogil=True, cache=True)
-def full(left, right):  # type: ignore[no-untyped-def]
-    """As :func:`side_by_side` for the set of all chiplets only."""
-    found = floats(left.shape[1], np.inf)
-    top = left.shape[0] - 1
-    for a in range(top + 1):
-        for t in range(left.shape[1]):
-            found[t] = min(found[t], left[a, t] + right[top ^ a, t])
-    return found
-
-
-@njit(nogil=True, cache=True)
-def divide(values):  # type: ignore[no-untyped-def]
-    """Which set each model gets, for costs ``values`` [model, mask] of one cell."""
-    models, size = values.shape
-    best = float_table(models, size, 0.0)
-    kept = integer_table(models, size, 0)
-    for k in range(size):
-        best[0, k], kept[0, k] = values[0, k], k
-    for m in range(1, models):
-        for k in range(size):
-            best[m, k] = np.inf
-            a = k
-            while True:
-                cost = best[m - 1, a] + values[m, k ^ a]
-                if cost < best[m, k]:
-                    best[m, k] = cost
-                    kept[m, k] = k ^ a
-                if a == 0:
-                    break
-                a = (a - 1) & k
-    found = integers(models, 0)
-    rest = size - 1
-    for m in range(models - 1, -1, -1):
-        found[m] = kept[m, rest]
-        rest ^= found[m]
     return found

@@ -22,6 +22,7 @@ import numpy as np
 from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.annealing.search import Annealing
 from chipmap.heuristics.multimodel.columns.pricing import Floats, Pricing
+from chipmap.heuristics.multimodel.tables.beside import Beside
 from chipmap.heuristics.multimodel.tables.counts import Counts
 from chipmap.heuristics.multimodel.tables.paths import Paths
 from chipmap.heuristics.multimodel.tables.segmentation import Chain
@@ -219,12 +220,12 @@ class Boundaries:
 
     def _window(self, parts: list[tuple[int, int, int]], rate: float) -> list[Segment] | None:
         known = [self.range(*part) for part in parts]
-        sums = self.pricing.places.together([one.sets for one in known]) + rate * self.pricing.edges[1:]
+        beside = Beside(self.pricing.places, [one.sets for one in known])
+        sums = beside.least + rate * self.pricing.edges[1:]
         for t in np.argsort(sums)[:3]:
             if not np.isfinite(sums[t]):
                 return None
-            masks = self.pricing.places.divide(np.stack([np.ascontiguousarray(one.sets[:, t]) for one in known]))
-            window = self._cell(parts, known, int(t), [int(mask) for mask in masks], rate)
+            window = self._cell(parts, known, int(t), beside.divide(int(t)), rate)
             if window is not None:
                 return window
         return None

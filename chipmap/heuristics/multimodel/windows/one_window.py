@@ -18,6 +18,7 @@ import numpy as np
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.bounds import least_latency
+from chipmap.heuristics.multimodel.tables.beside import Beside
 from chipmap.heuristics.multimodel.tables.counts import Counts
 from chipmap.heuristics.multimodel.tables.kernel import NONE, FloatArray
 from chipmap.heuristics.multimodel.tables.paths import Paths
@@ -235,7 +236,8 @@ class _Cells:
         self.program, self.edges, self.tables = program, edges, tables
         self.places = places(program.paths)
         self.sets = [self.places.least(table) for table in tables]
-        self.energy = self.places.together(self.sets)
+        self.beside = Beside(self.places, self.sets)
+        self.energy = self.beside.least
 
     def bound(self, t: int) -> int:
         """No window of cell t is better."""
@@ -255,9 +257,8 @@ class _Cells:
         """Signature and path of each model at the least energy of cell t."""
         found, paths = [], self.program.paths
         assert isinstance(paths, Paths)
-        masks = self.places.divide(np.stack([np.ascontiguousarray(one[:, t]) for one in self.sets]))
-        for table, mask in zip(self.tables, masks, strict=True):
-            [(_, at)] = self.places.within(int(mask), table[:, t], 1)
+        for table, mask in zip(self.tables, self.beside.divide(t), strict=True):
+            [(_, at)] = self.places.within(mask, table[:, t], 1)
             s = int(self.places.signature[at])
             found.append((s, paths.way(s, int(self.places.mask[at]))))
         return found
