@@ -57,6 +57,7 @@ FAMILY = Family(
         ("multimodel/tiny-three", "bounds"),  # three models share the chiplets
         ("multimodel/tiny-two", "chipmap.methods.multimodel.chain:by_columns"),  # not proved before
         ("multimodel/tiny-both-ends", "one-window"),  # receivers pay as well
+        ("multimodel/tiny-three", "chipmap.methods.multimodel.chain:by_numbers"),  # of more than a hundred paths
     ),
     default_method="multimodel/auto",
     warm_starts={

@@ -25,7 +25,7 @@ from chipmap.methods.multimodel.energies import model_by_energies
 from chipmap.methods.multimodel.frames import chain as chain_of_frames
 from chipmap.methods.multimodel.frames import rated, refuse
 from chipmap.methods.multimodel.pins import Obeying, grouped, search_groups, start_pinned
-from chipmap.methods.multimodel.programs import column_bounds, columns
+from chipmap.methods.multimodel.programs import column_bounds, columns, numbers_alone
 from chipmap.methods.multimodel.reasons import clash
 from chipmap.methods.multimodel.refutation import SingleModels, above_limits, limited
 from chipmap.records import InputError
@@ -251,6 +251,11 @@ def bounds(instance: MultiInstance, run: Run) -> Termination:
 def by_columns(instance: MultiInstance, run: Run) -> Termination:
     """Whole models, then columns over windows with the search over boundaries, on any module."""
     return _chain(instance, run, (CHAIN[0], Link("columns", 1.0, columns)), "columns")
+
+
+def by_numbers(instance: MultiInstance, run: Run) -> Termination:
+    """Bounds by numbers of chiplets alone, on any module."""
+    return _chain(instance, run, (CHAIN[0], Link("numbers", 1.0, numbers_alone)), "numbers")
 
 
 #: What bounds a model alone.

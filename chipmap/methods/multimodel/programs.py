@@ -42,8 +42,8 @@ MOST_TIME, AGAIN = 0.75, 0.5
 #: Columns over tables that finer kinds follow take at most this share of the time that is left.
 EARLY = 0.15
 #: Tables are to take at most so many times as long as the last ones, or as this share of the time that is left: of many
-#: nodes they may take several times longer than expected.
-GROWTH, SURE = 4.5, 0.02
+#: nodes they may take twice as long as expected.
+GROWTH, SURE = 4.5, 0.05
 #: Sums above which boundaries don't move by numbers of chiplets: about a second for each model's turn.
 MOST_SUMS = 5e8
 #: Most entries of all tables.
@@ -82,6 +82,13 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
             bound.prove(program)
     if search:
         boundaries(problem, turn, bound.paths, program.pricing, turn.deadline.seconds, last=True)
+
+
+def numbers_alone(problem: MultiProblem, turn: Turn) -> None:
+    """The bounds by numbers of chiplets of each class, which large modules begin with."""
+    for counts in all_counts(problem):
+        bound = ColumnBound(problem, turn, counts)
+        bound.prove(bound.stage(COARSE))
 
 
 class Step(NamedTuple):

@@ -1,4 +1,5 @@
-"""Compiled parts of the tables: where energy falls as windows get longer, and what several beginnings of a path leave.
+"""The compiled end of the tables (:mod:`chipmap.heuristics.multimodel.tables.ranges`): where energy falls as windows
+get longer.
 
 A signature of d + 1 types has ranges of at least d + 1 layers. So what belongs to ranges that are shorter isn't
 written, and isn't read.
@@ -12,32 +13,6 @@ from chipmap.heuristics.multimodel.tables.kernel import NONE, WIDE, WindowCosts
 from chipmap.instances.multimodel.problem import FloatArray, IntArray
 from chipmap.kernels import njit
 from chipmap.kernels.arrays import float_table, integers
-
-
-class Open(NamedTuple):
-    """What may follow of a signature, if its last segment sends: costs ``inner`` [cells, L, lanes], least M ``slow``
-    [L, WIDE], and the least energies so far, ``reach`` [L, WIDE, cells of windows]."""
-
-    inner: FloatArray
-    slow: FloatArray
-    reach: FloatArray
-
-
-@njit(cache=True, nogil=True)
-def lesser(one: Open, other: Open, first: int, stops: IntArray, found: Open) -> None:
-    """Write to ``found`` the least of each entry of ranges that end with layer ``first`` or later, before ``stops``
-    [cells]."""
-    for h in range(len(stops)):
-        for j in range(first, stops[h]):
-            a, b, c = one.inner[h, j], other.inner[h, j], found.inner[h, j]
-            for x in range(len(c)):
-                c[x] = a[x] if a[x] < b[x] else b[x]
-    for j in range(first, len(found.slow)):
-        for v in range(WIDE):
-            found.slow[j, v] = min(one.slow[j, v], other.slow[j, v])
-            a, b, c = one.reach[j, v], other.reach[j, v], found.reach[j, v]
-            for t in range(len(c)):
-                c[t] = a[t] if a[t] < b[t] else b[t]
 
 
 class _EnergyFall(NamedTuple):

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.tables.counts import Counts
-from chipmap.heuristics.multimodel.tables.energy_steps import Open, lesser, steps
+from chipmap.heuristics.multimodel.tables.energy_steps import steps
 from chipmap.heuristics.multimodel.tables.kernel import (
     NONE,
     WIDE,
@@ -279,6 +279,15 @@ class _Program:
             room *= 4
 
 
+class Open(NamedTuple):
+    """What may follow of a signature, if its last segment sends: costs ``inner`` [cells, L, lanes], least M ``slow``
+    [L, WIDE], and the least energies so far, ``reach`` [L, WIDE, cells of windows]."""
+
+    inner: FloatArray
+    slow: FloatArray
+    reach: FloatArray
+
+
 class _Parents:
     """What nodes of several parents begin with; of nodes with the same ones it is made once. ``free``: room that is
     used again."""
@@ -298,10 +307,17 @@ class _Parents:
         if parents not in self.made:
             found, first = self.room(), self.before[parents[0]]
             for parent in parents[1:]:
-                lesser(first, self.before[parent], self.start + depth - 1, self.program.stops, found)
+                self._lesser(first, self.before[parent], slice(self.start + depth - 1, None), found)
                 first = found
             self.made[parents] = found
         return self.made[parents]
+
+    @staticmethod
+    def _lesser(one: Open, other: Open, last: slice, found: Open) -> None:
+        """Write to ``found`` the least of each entry of ranges with these last layers."""
+        np.minimum(one.inner[:, last], other.inner[:, last], out=found.inner[:, last])
+        np.minimum(one.slow[last], other.slow[last], out=found.slow[last])
+        np.minimum(one.reach[last], other.reach[last], out=found.reach[last])
 
     def go_on(self, after: dict[int, Open]) -> None:
         """Nodes with one segment more follow; these are their parents."""
