@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.tables.counts import Counts
-from chipmap.heuristics.multimodel.tables.energy_steps import steps
 from chipmap.heuristics.multimodel.tables.kernel import (
     NONE,
     WIDE,
@@ -39,6 +38,7 @@ from chipmap.heuristics.multimodel.tables.kernel import (
     more_segments,
     received_segments,
     smallest_times,
+    steps,
 )
 from chipmap.heuristics.multimodel.tables.paths import Paths
 from chipmap.instances.multimodel.problem import UNLIMITED, IntArray, ModelCosts, MultiProblem
