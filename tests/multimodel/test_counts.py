@@ -152,6 +152,17 @@ def test_a_step_fits_the_time_and_the_memory(left: float) -> None:
     assert losses == sorted(losses, reverse=True)
 
 
+def test_after_tables_in_vain_come_more_nodes_that_fit() -> None:
+    """They may take longer than others may, but not longer than there is time."""
+    kinds, at = [SimpleNamespace(signatures=20), SimpleNamespace(signatures=200)], programs.Step(0, 0.2)
+    for left, vain, kind in ((100.0, True, 1), (100.0, False, 0), (30.0, True, 0)):
+        turn = SimpleNamespace(deadline=SimpleNamespace(seconds=left))
+        run = SimpleNamespace(options=SolveOptions())
+        bound = SimpleNamespace(run=run, turn=turn, spent=(6.0, 3.0), entries=100_000)
+        step = programs._next(bound, kinds, at, vain)  # type: ignore[arg-type]
+        assert step is not None and step.kind == kind
+
+
 @pytest.mark.parametrize("sizes", [(3,), (2, 3), (3, 1, 2)])
 def test_sets_of_numbers_are_what_loops_say(sizes: tuple[int, ...]) -> None:
     """Sets within others, beside others, and which set each model gets."""

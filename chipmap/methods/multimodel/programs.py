@@ -75,9 +75,9 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
     step: Step | None = Step(0, COARSE if run.options.deterministic else RATIOS[0])
     while step is not None:
         bound.paths = kinds[step.kind]
-        share = 1.0 if step.kind == len(kinds) - 1 else EARLY
+        share, known = 1.0 if step.kind == len(kinds) - 1 else EARLY, bound.told
         program, whole = _round(bound, step.ratio, at is None or at.kind < step.kind, search, share)
-        at, step = step, _next(bound, kinds, step)
+        at, step = step, _next(bound, kinds, step, vain=bound.told == known)
         if step is None and not whole:
             bound.prove(program)
     if search:
@@ -123,14 +123,20 @@ def _round(bound: ColumnBound, ratio: float, first: bool, search: bool, share: f
     return program, whole
 
 
-def _next(bound: ColumnBound, kinds: list[Paths | Counts], at: Step) -> Step | None:
-    """The step of least loss that is likely to fit the time that is left, and the memory."""
+def _next(bound: ColumnBound, kinds: list[Paths | Counts], at: Step, vain: bool = False) -> Step | None:
+    """The step of least loss that is likely to fit the time that is left, and the memory; where the last one was in
+    ``vain``, the coarsest of the next kind, if it is likely to fit at all."""
     finest, last = next((ratio for ratio in RATIOS if ratio < LESS * at.ratio), RATIOS[-1]), len(kinds) - 1
     if bound.run.options.deterministic:
         if at.kind < last:
             return Step(last, COARSE)
         finer = Step(last, finest)
         return finer if at.ratio == COARSE and _entries(bound, kinds, at, finer) <= MOST_ENTRIES else None
+    other = Step(at.kind + 1, WIDTHS[0])
+    seconds = bound.turn.deadline.seconds
+    fits = at.kind < last and _entries(bound, kinds, at, other) <= MOST_ENTRIES
+    if vain and fits and _seconds(bound, kinds, at, other, misjudged=False) <= seconds:
+        return other
     steps = [Step(k, ratio) for k in range(at.kind, last + 1) for ratio in WIDTHS if ratio >= finest]
     for share in (MOST_TIME, 1.0):
         fitting = [
@@ -138,7 +144,7 @@ def _next(bound: ColumnBound, kinds: list[Paths | Counts], at: Step) -> Step | N
             for step in steps
             if loss(kinds, step) <= LESS * loss(kinds, at)
             and _entries(bound, kinds, at, step) <= MOST_ENTRIES
-            and _seconds(bound, kinds, at, step) <= share * bound.turn.deadline.seconds
+            and _seconds(bound, kinds, at, step) <= share * seconds
         ]
         if fitting:
             return min(fitting, key=lambda step: loss(kinds, step))
@@ -156,12 +162,12 @@ def _entries(bound: ColumnBound, kinds: list[Paths | Counts], at: Step, step: St
     return bound.entries * kinds[step.kind].signatures / kinds[at.kind].signatures * at.ratio / step.ratio
 
 
-def _seconds(bound: ColumnBound, kinds: list[Paths | Counts], at: Step, step: Step) -> float:
+def _seconds(bound: ColumnBound, kinds: list[Paths | Counts], at: Step, step: Step, misjudged: bool = True) -> float:
     """How long a step is likely to take, with the columns or as many seconds for columns as for tables: if these are
-    cut short, they still prove something. Infinite where it would be too long if it were misjudged."""
+    cut short, they still prove something. Infinite where it would be too long if it were ``misjudged``."""
     nodes = (kinds[step.kind].signatures + BESIDE) / (kinds[at.kind].signatures + BESIDE)
     tables = bound.spent[0] * nodes * at.ratio / step.ratio
-    if tables > GROWTH * max(bound.spent[0], SURE * bound.turn.deadline.seconds):
+    if misjudged and tables > GROWTH * max(bound.spent[0], SURE * bound.turn.deadline.seconds):
         return inf
     return tables + min(tables, AGAIN * bound.spent[1])
 
