@@ -1,7 +1,7 @@
 """What a better choice of links' shares and order could gain: chains' traces, judged in hindsight.
 
-    python -m benchmarks.link_shares --csv FILE [--seconds 10] [--only TEXT]
-    python -m benchmarks.link_shares --csv FILE --again FILE --plan cut|skip|same
+    python -m benchmarks.link_shares --csv FILE [--seconds 10] [--only TEXT] [--seed 0]
+    python -m benchmarks.link_shares --csv FILE --again FILE --plan cut|skip|same [--seed 0]
     python -m benchmarks.link_shares --csv FILE --table [--again FILE …] [--markdown FILE]
 
 Each instance is solved once by its family's chain, with one thread, in a process whose clock counts its own seconds of
@@ -68,7 +68,7 @@ class Piece(NamedTuple):
     finds: tuple[Find, ...]
 
 
-def measure(name: str, seconds: float, plan: dict[str, list[float]]) -> list[Piece]:
+def measure(name: str, seconds: float, plan: dict[str, list[float]], seed: int = 0) -> list[Piece]:
     """The pieces of one run, in this process: all its clocks count the process's seconds of the processor.
 
     ``plan``: for links by name the seconds that they have at most, each time that they are called.
@@ -106,7 +106,7 @@ def measure(name: str, seconds: float, plan: dict[str, list[float]]) -> list[Pie
         now = time.process_time()
         found.append((now, Find(now, math.inf if upper is None else upper, lower.value if lower else 0.0)))
 
-    solve(name, isolate=False, time_limit=seconds, threads=1, listener=hear)
+    solve(name, isolate=False, time_limit=seconds, threads=1, seed=seed, listener=hear)
     ends = [*(at for at, _ in changes[1:]), time.process_time()]
     return [
         Piece(link, end - begin, tuple(one._replace(after=at - begin) for at, one in found if begin <= at < end))
@@ -258,7 +258,7 @@ def table(path: Path, again: Sequence[Path]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run(out: Path, seconds: float, only: str, plans: dict[str, dict[str, list[float]]] | None) -> None:
+def run(out: Path, seconds: float, only: str, seed: int, plans: dict[str, dict[str, list[float]]] | None) -> None:
     """Measure what isn't in the file yet, each instance in a process of its own."""
     done = {name for name, _, _ in rows(out)} if out.exists() else set()
     with out.open("a", newline="") as file:
@@ -269,6 +269,7 @@ def run(out: Path, seconds: float, only: str, plans: dict[str, dict[str, list[fl
             if name in done or only not in name or (plans is not None and name not in plans):
                 continue
             command = [sys.executable, "-m", "benchmarks.link_shares", "--csv", "-", "--seconds", str(seconds)]
+            command += ["--seed", str(seed)]
             asked = json.dumps(plans[name] if plans else {})
             child = subprocess.run([*command, "--one", name], input=asked, capture_output=True, text=True, timeout=900)
             text = next((line[7:] for line in child.stdout.splitlines() if line.startswith("PIECES ")), "")
@@ -286,6 +287,7 @@ def main() -> None:
     parser.add_argument("--plan", choices=("cut", "skip", "same"), default="cut")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--only", default="")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--markdown", type=Path)
@@ -295,12 +297,12 @@ def main() -> None:
         args.markdown.write_text(text, encoding="utf-8") if args.markdown else print(text)
     elif args.one:
         plan = json.loads(sys.stdin.read() or "{}")
-        sys.stdout.write("PIECES " + plain(measure(args.one, args.seconds, plan)) + "\n")
+        sys.stdout.write("PIECES " + plain(measure(args.one, args.seconds, plan, args.seed)) + "\n")
     elif args.again:
         plans = {name: plan_of(pieces, seconds, args.plan) for name, seconds, pieces in rows(args.csv)}
-        run(args.again[0], args.seconds, args.only, plans)
+        run(args.again[0], args.seconds, args.only, args.seed, plans)
     else:
-        run(args.csv, args.seconds, args.only, None)
+        run(args.csv, args.seconds, args.only, args.seed, None)
 
 
 if __name__ == "__main__":

@@ -284,6 +284,17 @@ def test_what_ran_compiled_does_so_again(monkeypatch: pytest.MonkeyPatch) -> Non
         assert kernel(6) == 12 and plain == [1, 2, 5, 6]
 
 
+def test_what_may_not_run_compiled_may_not_within_another_limit_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part with seconds of its own, in a run that may not compile yet, and where numba isn't to be imported."""
+    monkeypatch.setattr(kernels, "PLAIN", 0.0)
+    kernel = kernels.njit(twice)
+    with kernels.plainly(ready=False), kernels.plainly(), pytest.raises(kernels.Unready):
+        kernel(21)
+    with kernels.uncompiled(), kernels.plainly():
+        assert kernel(21) == 42
+    assert kernel._compiled is None
+
+
 def test_plain_numbers_are_python_s_own() -> None:
     class Pair(NamedTuple):
         one: Any

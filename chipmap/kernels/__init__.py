@@ -91,13 +91,15 @@ _plain: ContextVar[_Allowance | None] = ContextVar("plain", default=None)
 @contextmanager
 def plainly(wanted: bool = True, ready: bool = True) -> Iterator[None]:
     """Within it, kernels run as plain Python if ``wanted``. Unless ``ready``, a kernel that doesn't raises
-    :class:`Unready`. Threads that are to do the same need a copy of the context."""
+    :class:`Unready`. Threads that are to do the same need a copy of the context. Within another one, or within
+    :func:`uncompiled`, nothing may run compiled that mightn't there."""
     if not wanted:
         yield
         return
     import numpy as np
 
-    token = _plain.set(_Allowance(ready))
+    outer = _plain.get()
+    token = _plain.set(_Allowance(ready and (outer is None or outer.ready), outer is not None and outer.never))
     try:
         with np.errstate(all="ignore"):  # compiled functions say nothing of overflows either
             yield

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -133,3 +136,15 @@ def test_pieces_are_what_the_program_on_prefixes_of_their_order_finds() -> None:
             assert (one and one.ticks) == (other and other.ticks), seed
             found += one is not None
     assert found >= 10
+
+
+def test_numba_is_not_imported_where_plain_code_proves_the_optimum() -> None:
+    """In a process of its own: importing it took three quarters of this run."""
+    code = (
+        "import sys\n"
+        "from chipmap.solve import solve\n"
+        "found = solve('dataflow/dlrm-793b-sn30-32x32', isolate=False, threads=1)\n"
+        "assert found.status == 'optimal'\n"
+        "assert 'numba' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2], timeout=300)

@@ -12,6 +12,7 @@ from chipmap.deadline import Stop
 from chipmap.heuristics.dataflow.program.label_setting import NO_LIMIT
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.heuristics.dataflow.program.program import Program
+from chipmap.heuristics.dataflow.unfused.relaxed import by_plain_code
 from chipmap.instances.dataflow.batch import paired
 from chipmap.instances.dataflow.batch_time import caching, first_layer, resident, total_ticks
 from chipmap.instances.dataflow.dram import fits_dram
@@ -111,8 +112,9 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
 
 
 def _first(state: DataflowChainState, turn: Turn) -> None:
-    """Mappings and a bound that stand at once."""
-    first_mappings(state.instance, state.run, turn.deadline)
+    """Mappings and a bound that stand at once: by plain code, which is through before numba would be imported."""
+    with by_plain_code():
+        first_mappings(state.instance, state.run, turn.deadline)
 
 
 def _each_degrees(state: DataflowChainState, turn: Turn) -> None:

@@ -8,7 +8,8 @@ network: the one whose least is greatest stands in for the longest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from math import prod
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from chipmap.heuristics.dataflow.unfused.costs import SingleKernelCosts
 from chipmap.heuristics.dataflow.unfused.dense import Sum
 from chipmap.heuristics.dataflow.unfused.descent import NEVER, Flat, IntArray, sweep, totals
 from chipmap.heuristics.dataflow.unfused.tables import along, own_tables, scopes
+from chipmap.kernels import plainly
 
 #: Sweeps of the descent at most.
 SWEEPS = 20
@@ -63,6 +65,14 @@ def relaxed(singles: SingleKernelCosts, order: Sequence[int], cells: int, deadli
             worth += table.values[tuple(slice(None) if w == v else chosen[w] for w in table.scope)] // 64
         chosen[v] = int(worth.argmin())
     return Relaxed(constant, chosen)
+
+
+@contextmanager
+def by_plain_code() -> Iterator[None]:
+    """Within it descents run as plain Python for their first second: of most graphs they take less than importing
+    numba."""
+    with plainly():
+        yield
 
 
 def descend(singles: SingleKernelCosts, chosen: Sequence[int], deadline: Deadline) -> tuple[int, list[int]] | None:
