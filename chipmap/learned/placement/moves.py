@@ -77,11 +77,11 @@ ALONE = MoveRecipe()
 
 
 class MovePolicy(nn.Module):
-    """The logits z of moves."""
+    """The logits z of moves with so many features (``columns``)."""
 
-    def __init__(self, recipe: MoveRecipe) -> None:
+    def __init__(self, recipe: MoveRecipe, columns: int = len(MOVE_COLUMNS)) -> None:
         super().__init__()
-        width, parts = len(MOVE_COLUMNS), list[nn.Module]()
+        width, parts = columns, list[nn.Module]()
         for _ in range(recipe.layers):
             parts += [nn.Linear(width, recipe.width), nn.ReLU()]
             width = recipe.width
@@ -169,10 +169,12 @@ def batch(visits: Sequence[Visit], usual: Sequence[tuple[float, float]]) -> Batc
 class MoveTrainer(Optimised[MovePolicy]):
     """The network, its optimiser, the randomness, and the gains that are usual. Same seed, same result."""
 
-    def __init__(self, recipe: MoveRecipe = ALONE, seed: int = 0, device: str = "cpu") -> None:
+    def __init__(
+        self, recipe: MoveRecipe = ALONE, seed: int = 0, device: str = "cpu", columns: int = len(MOVE_COLUMNS)
+    ) -> None:
         recipe.check()
         self.recipe = recipe
-        super().__init__(lambda: MovePolicy(recipe), recipe.rate, seed, device)
+        super().__init__(lambda: MovePolicy(recipe, columns), recipe.rate, seed, device)
         self._usual: deque[float] = deque(maxlen=WINDOW)
 
     def learn(self, visits: Sequence[Visit], epochs: int | None = None) -> None:

@@ -1,0 +1,1 @@
+"""Learned proposals for the annealing of ``placement``, against the search as it is."""
