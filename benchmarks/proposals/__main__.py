@@ -34,7 +34,7 @@ import numpy as np
 from benchmarks.proposals.annealing import PLACE_FEATURES, Floats, Learned, learned
 from benchmarks.proposals.fitting import Fitted, area, logistic, network
 from benchmarks.proposals.runs import Ended, annealed, climbed, start_of
-from chipmap.heuristics.placement.search.units import SHARES
+from chipmap.heuristics.placement.search.units import SHARES, STEPS
 from chipmap.inputs.reading import read
 from chipmap.instances.placement.generators import training_step
 from chipmap.instances.placement.instance import PlacementInstance
@@ -52,7 +52,7 @@ AT = (0.25, 0.5, 1.0)
 HEADING = ("graph", "column", "seed", "seconds", "start", *(f"best {share:g}" for share in AT), "found", "counts")
 #: Of the moves that are judged: the share below which the filter leaves out, and the chance of those to be simulated.
 LEFT_OUT, CHANCE = 0.5, 0.1
-LEVELS = len(SHARES)
+LEVELS = len(SHARES) + len(STEPS)
 
 
 def training_graph(row: Row) -> PlacementInstance:
