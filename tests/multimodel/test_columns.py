@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from random import Random
 
 import numpy as np
 import pytest
 
-from chipmap.deadline import Deadline
+from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.multimodel.columns.column_generation import WindowColumns
 from chipmap.heuristics.multimodel.columns.pricing import Pricing
 from chipmap.instances.multimodel import MultiInstance
@@ -92,6 +93,35 @@ def test_windows_between_given_nodes_cost_what_pricing_says() -> None:
         np.testing.assert_array_equal(priced, fixed)
         compared += int(np.isfinite(fixed).any())
     assert compared > 5
+
+
+def test_a_program_cut_short_at_its_knots_proves_as_much_later() -> None:
+    """Where prices at knots were cut short after two rounds, the next bound is that of a program that nothing cut."""
+    compared = 0
+    for k, instance in enumerate(instances(21, 20)):
+        problem, rate = multi_problem(instance), (10.0, 300.0, 5_000.0)[k % 3]
+        every = latencies(problem)
+        if not every or least(instance, rate) is None:
+            continue
+        edges, random = [*(one - 1 for one in every), every[-1]], np.random.default_rng(k)
+        first = [np.concatenate([[0.0], random.uniform(0, 1e6, model.layers).cumsum()]) for model in problem.models]
+        cut, plain = program(problem, edges), program(problem, edges)
+        with suppress(Stop):
+            cut.bound(rate, first, after(2), _unheard, 1e-9, (1, 2))
+        compared += not cut.whole
+        wanted, _ = plain.bound(rate, first, Deadline(), _unheard, 1e-9)
+        assert cut.bound(rate, first, Deadline(), _unheard, 1e-9)[0] == pytest.approx(wanted, rel=1e-5)
+    assert compared > 5
+
+
+def after(rounds: int) -> Deadline:
+    """The deadline that so many questions pass."""
+    left = iter(range(rounds))
+    return Deadline(ended=lambda: None if next(left, None) is not None else "time")
+
+
+def _unheard(value: float) -> None:
+    """What becomes of bounds that nobody waits for."""
 
 
 class Heard(Turn):

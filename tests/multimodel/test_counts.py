@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from chipmap.deadline import Deadline
+from chipmap.heuristics.multimodel.columns.column_generation import WindowColumns
 from chipmap.heuristics.multimodel.tables import counts
 from chipmap.heuristics.multimodel.tables.beside import Beside
 from chipmap.heuristics.multimodel.tables.counts import Vectors, module_counts
@@ -93,6 +94,27 @@ def test_numbers_come_before_paths_and_prove_no_more_than_the_optimum(
         assert all(bound.value <= known.optimum for bound in run.bounds)
         told += bool(run.bounds)
     assert told >= compared / 2
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_the_clock_cuts_early_columns_short_where_it_may_decide(
+    monkeypatch: pytest.MonkeyPatch, deterministic: bool
+) -> None:
+    """Not in deterministic runs, whose time limit stands for work."""
+    monkeypatch.setattr(programs, "MANY", 0)
+    monkeypatch.setattr(programs, "FEWER", 0)
+    shares = list[float]()
+
+    def prove(_: ColumnBound, program: WindowColumns, share: float = 1.0) -> bool:
+        shares.append(share)
+        return True
+
+    monkeypatch.setattr(ColumnBound, "prove", prove)
+    instance = with_objective(schedules(varied_instance(Random(45))), "latency").instance
+    run = Run(instance, SolveOptions(time_limit=1e6, deterministic=deterministic), check)
+    programs.columns(multi_problem(instance), Turn(run, run.deadline), search=False)
+    assert len(programs.kinds_of_tables(multi_problem(instance))) > 1
+    assert shares[0] == (1.0 if deterministic else programs.EARLY) and shares[-1] == 1.0
 
 
 def test_large_modules_have_bounds_that_know_of_segments() -> None:

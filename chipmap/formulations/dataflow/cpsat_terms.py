@@ -60,7 +60,7 @@ def c2_sram(tensors: Tensors) -> list[Any]:
 
 
 def outside(builder: Builder, field: str, stage: int = 0) -> Any:
-    """Σ of a column of options over all copies; of ``kept`` that of the k-th of stages that differ."""
+    """Σ of a column of options over all copies; of ``kept`` of the k-th of stages or moments that differ."""
     least, more = kept_by(builder.tables, stage) if stage else builder.tables.outside(field)
     return least + total([(amount, builder.s[i, o]) for i, o, amount in more])
 

@@ -61,7 +61,7 @@ def def_cached(block: pyo.Block, tables: Tables, held: Any, unit: int) -> None:
 
 
 def outside(block: pyo.Block, tables: Tables, field: str, unit: int = 1, stage: int = 0) -> Any:
-    """Σ of a column of options over all copies, in units; of ``kept`` that of the k-th of stages that differ."""
+    """Σ of a column of options over all copies, in units; of ``kept`` of the k-th of stages or moments that differ."""
     least, more = tables.outside(field) if not stage else kept_by(tables, stage)
     return least / unit + pyo.quicksum(amount / unit * block.s[i, o] for i, o, amount in more)
 

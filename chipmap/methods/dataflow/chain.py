@@ -106,7 +106,7 @@ def solve_degrees(problem: DataflowProblem, run: Run) -> int | None:
     best = min(chains, key=lambda chain: total_ticks(problem, chain.ticks, chain.chosen))
     ticks = total_ticks(problem, best.ticks, best.chosen)
     if problem.options[0][0].kept_by and not fits_dram(problem, best.chosen, best.partitions):
-        raise TooWideError("stages of unequal numbers of layers need DRAM in different ways")
+        raise TooWideError("unequal stages, or moments of late updates, need DRAM in different ways")
     report(problem, run, mapping_of(problem, best.chosen, best.partitions), "program over ideals", ticks)
     return ticks
 

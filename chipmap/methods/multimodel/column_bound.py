@@ -234,7 +234,7 @@ class ColumnBound:
             self.lines[at] = Line(rate, max(value, self.lines[at].value))
             self.tell(best)
 
-        knots = () if program.rounds else KNOTS
+        knots = () if program.rounds and program.whole else KNOTS
         if self.prices:
             prices = max(self._guesses(rate), key=lambda one: program.price(one, rate)[0])
         else:

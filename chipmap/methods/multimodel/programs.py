@@ -75,7 +75,7 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
     step: Step | None = Step(0, COARSE if run.options.deterministic else RATIOS[0])
     while step is not None:
         bound.paths = kinds[step.kind]
-        share, known = 1.0 if step.kind == len(kinds) - 1 else EARLY, bound.told
+        share, known = EARLY if run.clocked and step.kind < len(kinds) - 1 else 1.0, bound.told
         program, whole = _round(bound, step.ratio, at is None or at.kind < step.kind, search, share)
         at, step = step, _next(bound, kinds, step, vain=bound.told == known)
         if step is None and not whole:

@@ -89,6 +89,11 @@ class WindowColumns:
         self.master = Master(self.empty, right.tolist(), [self.windows])
         self.master.add([self._entries(column) for column in self.columns])
 
+    @property
+    def whole(self) -> bool:
+        """Whether the program has prices of all nodes; not where a bound was cut short at its knots."""
+        return int(self.rows[-1]) == sum(self.layers)
+
     def _knots(self, count: int, prices: Prices) -> None:
         """Begin a program with so many knots for each model, at equal steps of its prices; or with all nodes."""
         shares = []
@@ -161,7 +166,7 @@ class WindowColumns:
         best, first, most = -np.inf, prices, max(self.layers)
         self.best = None
         for count in (*(count for count in knots if count < most), most):
-            if knots:
+            if knots or not self.whole:
                 self._knots(count, first)
             best, prices = self._settle(rate, prices, best, deadline, report, near)
         return best * (1 - SAFE), prices
