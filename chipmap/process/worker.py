@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
@@ -42,6 +42,10 @@ from chipmap.process.messages import (
 )
 from chipmap.result import Termination, TraceEvent
 from chipmap.run import Run
+
+if TYPE_CHECKING:
+    from chipmap.family import Family, Method
+    from chipmap.records import Record
 
 #: Standard error under a name: the parent keeps what is written there as ``solver.log``.
 LOG = Path("/dev/fd/2")
@@ -114,7 +118,6 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     """Import what the method needs while the parent makes the start, then run it."""
     from chipmap.evaluator import load_evaluator
     from chipmap.family import get_family, resolve
-    from chipmap.kernels import disabled
     from chipmap.oracle import load_oracle
     from chipmap.process.conduct import begin_with, checker, guarded, notes_of, patiently, plain, supplied, timed
     from chipmap.provenance import used_versions
@@ -122,13 +125,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     family = get_family(job.family)
     instance = resolve(family.instance).from_json(bytes(job.instance), "worker")
     chosen = family.method(job.method)
-    # imported and built while the parent makes the start; a family's best method runs compiled functions
-    resolve(chosen.function)
-    if family.prepare:
-        with suppress(MemoryError):  # the method says so
-            resolve(family.prepare)(instance)
-    if chosen.name == family.default_method and not family.is_small(instance) and not disabled():
-        import_module("chipmap.kernels.compiled")
+    _prepare(family, chosen, instance)
     sys.path += [folder for folder in job.path if folder not in sys.path]
     oracle = load_oracle(job.options.oracle, family)
     log_file = LOG if LOG.exists() else None
@@ -141,22 +138,14 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
     threading.Thread(target=_heed, args=(lines, run), daemon=True).start()
     run.bounds.extend(start.bounds)
 
-    def begin() -> None:
-        if bytes(start.solution) != b"null":
-            solution = resolve(family.solution).from_json(bytes(start.solution), "worker")
-            if start.certificate is None or oracle is not None or run.evaluator is not None:
-                run.solution(solution, start.source)
-            else:  # the parent has just had it checked
-                run.checked(solution, start.certificate, start.source)
-
     if run.evaluator is None:
-        begin()
+        _begin(run, family, start)
     run.listener = send.improvement
 
     def work() -> Termination:
         """The method that comes before, if there is one, then the chosen one."""
         if run.evaluator is not None:  # the first call; the parent hears what it says
-            begin()
+            _begin(run, family, start)
             run.checkpoint()
         if start.before is not None:
             begin_with(run, start.before)
@@ -180,6 +169,32 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
         evaluation=run.evaluator.report(run.best.measured if run.best else None) if run.evaluator else None,
         failure=run.failure,
     )
+
+
+def _prepare(family: Family, method: Method, instance: Record) -> None:
+    """Import and build while the parent makes the start; a family's best method runs compiled functions."""
+    from chipmap.family import resolve
+    from chipmap.kernels import disabled
+
+    resolve(method.function)
+    if family.prepare:
+        with suppress(MemoryError):  # the method says so
+            resolve(family.prepare)(instance)
+    if method.name == family.default_method and not family.is_small(instance) and not disabled():
+        import_module("chipmap.kernels.compiled")
+
+
+def _begin(run: Run, family: Family, start: Start) -> None:
+    """Take over the parent's solution, with its certificate unless an oracle or an evaluator must judge it here."""
+    from chipmap.family import resolve
+
+    if bytes(start.solution) == b"null":
+        return
+    solution = resolve(family.solution).from_json(bytes(start.solution), "worker")
+    if start.certificate is None or run.oracle is not None or run.evaluator is not None:
+        run.solution(solution, start.source)
+    else:
+        run.checked(solution, start.certificate, start.source)
 
 
 def _explain(job: Question, lines: BinaryIO, send: Sender) -> Told:

@@ -40,6 +40,7 @@ def keeping(method: Method) -> Method:
 
     @wraps(method)
     def kept(instance: PlacementInstance, run: Run) -> Termination:
+        """The method, with what its start fetches."""
         if instance.task.fetch_bytes_per_ns is None:
             return method(instance, run)
         given = run.best.solution if run.best is not None else None
