@@ -52,7 +52,10 @@ FAMILY = Family(
     warm=(
         *(("wafer/tiny-adapters", method) for method in ("rows", "search", "bounds", "annealing-tbs")),
         *(("wafer/tiny-skip", method) for method in ("rows", "search", "poker")),
-        *(("wafer/tiny-skip", f"chipmap.methods.wafer.chain:{what}") for what in ("to_and_fro", "exchanges")),
+        *(
+            ("wafer/tiny-skip", f"chipmap.methods.wafer.chain:{what}")
+            for what in ("to_and_fro", "by_counts", "exchanges")
+        ),
     ),
     attempts=("greedy", "exact", "rows"),
     default_method="wafer/auto",

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 UNLIMITED_RUNS = 3
 #: From so many kernels on, exchanges of equal kernels take the place of everything else that looks for floorplans.
 MANY = 200
+#: The source of floorplans by counted cuts, and how much worse than the best in rows the search's start may be.
+COUNTED, NEARLY = "counted cuts", 1.15
 #: Seconds before the end at which no solver runs any more (a process must not end while one does).
 MARGIN = 0.5
 
@@ -74,14 +76,19 @@ class WaferChainState:
         return LARGE if self.large else ADAPTERS if self.problem.instance.weights.adapter else WIRES
 
     def start(self) -> WaferSolution | None:
-        """The best floorplan in rows that is slicing; None for none.
+        """The floorplan from which a search goes on: the best one in rows or of counted cuts that is slicing.
 
-        None as well where adapters cost, as a slicing tree keeps no execution arguments. Not the run's incumbent: which
-        one that is depends on the moment.
+        Counted cuts come first where they are nearly as good: their times are shorter, and a search shortens wires.
+        Where adapters cost, there are no others, as a slicing tree keeps no execution arguments. Not the run's
+        incumbent: which one that is depends on the moment.
         """
         from chipmap.heuristics.wafer.adapters import boxes_of
         from chipmap.heuristics.wafer.slicing.guillotine import guillotine
 
+        best = min(map(self.score, self.rows.values()), default=0)
+        counted = self.rows.get(COUNTED)
+        if counted is not None and self.score(counted) <= NEARLY * best:
+            return counted
         if self.problem.instance.weights.adapter:
             return None
         found = self.rows.values()
@@ -135,6 +142,11 @@ def to_and_fro(instance: WaferInstance, run: Run) -> Termination:
     return _only(instance, run, Link("snakes", 1.0, _snakes))
 
 
+def by_counts(instance: WaferInstance, run: Run) -> Termination:
+    """Counted cuts alone (:mod:`chipmap.heuristics.wafer.slicing.counted`)."""
+    return _only(instance, run, Link(COUNTED, 1.0, _counted_cuts))
+
+
 def exchanges(instance: WaferInstance, run: Run) -> Termination:
     """What searches large instances, on any: annealing of who takes which box."""
 
@@ -178,6 +190,22 @@ def _snakes(state: WaferChainState, turn: Turn) -> None:
     from chipmap.heuristics.wafer.rows.snakes import snakes
 
     snakes(state.problem, turn.deadline, lambda found: state.in_rows(turn, found.placements, "snakes"))
+
+
+def _counted_cuts(state: WaferChainState, turn: Turn) -> None:
+    """Guillotine cuts by how many kernels of each type a rectangle holds."""
+    from chipmap.heuristics.wafer.slicing.counted import counted_cuts
+    from chipmap.heuristics.wafer.slicing.sizing import Sizing
+
+    if state.problem.n == 1:
+        return
+    low = Sizing(state.problem).area_time()
+
+    def found(solution: WaferSolution) -> None:
+        state.in_rows(turn, solution.placements, COUNTED)
+
+    if low:
+        counted_cuts(state.problem, state.seed, turn.deadline, found, low)
 
 
 def _cu_poker(state: WaferChainState, turn: Turn) -> None:
@@ -295,6 +323,7 @@ ANSWER = Link("any floorplan", 0.3, lambda state, turn: answer(state.problem, tu
 WIRES: tuple[Link, ...] = (
     ANSWER,
     Link("snakes", 0.15, _snakes),
+    Link(COUNTED, 0.2, _counted_cuts),
     Link("CU.POKer", 0.15, _cu_poker),
     Link("rows", 0.2, _rows),
     Link("search", 0.7, _search_rows),
@@ -303,13 +332,15 @@ WIRES: tuple[Link, ...] = (
 ADAPTERS: tuple[Link, ...] = (
     ANSWER,
     Link("snakes", 0.15, _snakes),
+    Link(COUNTED, 0.2, _counted_cuts),
     Link("rows", 0.5, _rows),
-    Link("search", 0.7, _search),
+    Link("search", 0.7, _search_rows),
     Link("adapters", 1.0, _adapters),
 )
 #: On the largest free rectangle of a fabric with obstacles (:mod:`chipmap.methods.wafer.special`).
 OPEN: tuple[Link, ...] = (
     Link("snakes", 0.15, _snakes),
+    Link(COUNTED, 0.2, _counted_cuts),
     Link("rows", 0.3, _rows),
     Link("search", 1.0, _search_rows),
 )

@@ -7,7 +7,7 @@ for the time alone, and simulated annealing (exchanges, and mirrored parts of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -16,13 +16,11 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.slicing import exchange_kernel as kernel
 from chipmap.heuristics.wafer.slicing.program import Start
 from chipmap.heuristics.wafer.slicing.trees import Tree, boxes_of
-from chipmap.instances.wafer.instance import WaferSolution
+from chipmap.instances.wafer.instance import Placement, WaferSolution
 from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, evaluate
 from chipmap.instances.wafer.shapes import Shape, place, ports
 from chipmap.kernels.annealing import seeded
 
-#: The shape of a type in a box of some width and height.
-Shapes = dict[tuple[int, int, int], Shape]
 #: Moves per kernel of the first annealing run, growth from one run to the next, most; moves between two polls.
 MOVES, GROWTH, MOST, POLL = 4000, 1.5, 100_000, 100_000
 #: Temperatures at the start and the end: a wire of so many half tiles.
@@ -80,41 +78,61 @@ class Exchange:
         A run that is stopped halfway hands over nothing better than it has; ``improved`` hears of better floorplans.
         """
         tree = self.program.tree(self.random if self.runs else None)
-        tight, shapes = self._tighten(boxes_of(self.sizing, tree, self.least))
-        leaves, parts = parts_of(tree)
-        plan = kernel.Plan(tight, leaves, np.argsort(leaves), parts, seeded(int(self.random.integers(2**62))))
+        found = boxes_of(self.sizing, tree, self.least)
         chunks = 1 + int(min(MOST, MOVES * GROWTH**self.runs) * self.problem.n) // POLL
         self.runs += 1
-        unit = int(max(1, self.graph.ticks[0]))
-        falls = np.geomspace(unit * HOT, unit * COLD, chunks + 1).tolist()
-        for hot, cold in pairwise(falls):
-            kernel.anneal(self.graph, plan, POLL, hot, cold)
-            if not deadline.keep_going():
-                break
-        self._keep(plan, shapes, improved)
-
-    def _tighten(self, found: IntArray) -> tuple[IntArray, Shapes]:
-        """Boxes [n, 8] with what adapters compare, each as small as its kernel, and the shapes in them."""
-        fits: Shapes = {}
-        rows = []
-        _, choices = self.sizing.choices(self.least)
-        for t, (x, y, w, h) in zip(self.problem.types.tolist(), found.tolist(), strict=True):
-            if (t, w, h) not in fits:
-                fits[t, w, h] = self.sizing.shape(self.least, int(choices[t, h]), t, w, h)
-            shape = fits[t, w, h]
-            row = ports(self.problem, t, np.array([shape], dtype=np.int64), self.least)[0]
-            rows.append((x, y, shape.width, shape.height, *row))
-        return np.array(rows, dtype=np.int64), {(t, s.width, s.height): s for (t, _, _), s in fits.items()}
-
-    def _keep(self, plan: kernel.Plan, shapes: Shapes, improved: Callable[[WaferSolution], None]) -> None:
-        placements = []
-        for i, (x, y, w, h) in enumerate(plan.boxes[:, :4].tolist()):
-            placements.append(place(self.problem, i, shapes[int(self.problem.types[i]), w, h], self.least, x, y))
+        seed = int(self.random.integers(2**62))
+        given = self._tighten(found), found[:, :2]
+        placements = rearrange(self.problem, self.graph, self.least, given, tree, chunks, seed, deadline)
         score = evaluate(self.problem, placements).score
         if self.score is None or score < self.score:
             self.score = score
             self.best = WaferSolution(instance=self.problem.instance.name, placements=tuple(placements))
             improved(self.best)
+
+    def _tighten(self, found: IntArray) -> list[Shape]:
+        """[n] the shapes in boxes ``found`` [n, 4], each as small as its kernel."""
+        fits = dict[tuple[int, int, int], Shape]()
+        _, choices = self.sizing.choices(self.least)
+        kinds = self.problem.types.tolist()
+        for t, (_, _, w, h) in zip(kinds, found.tolist(), strict=True):
+            if (t, w, h) not in fits:
+                fits[t, w, h] = self.sizing.shape(self.least, int(choices[t, h]), t, w, h)
+        return [fits[t, w, h] for t, (_, _, w, h) in zip(kinds, found.tolist(), strict=True)]
+
+
+def rearrange(
+    problem: WaferProblem,
+    graph: kernel.Graph,
+    tau: int,
+    given: tuple[Sequence[Shape], IntArray],
+    tree: Tree,
+    chunks: int,
+    seed: int,
+    deadline: Deadline,
+) -> list[Placement]:
+    """A slicing floorplan at ``tau`` quarters after ``chunks`` times :data:`POLL` moves, or as many as time allows.
+
+    ``given``: the shapes [n] and the lower left corners [n, 2] of its boxes, whose cuts are ``tree``.
+    """
+    shapes, corners = given
+    types, known = problem.types.tolist(), dict[tuple[int, Shape], IntArray]()
+    rows = []
+    for t, shape, (x, y) in zip(types, shapes, corners.tolist(), strict=True):
+        if (t, shape) not in known:
+            known[t, shape] = ports(problem, t, np.array([shape], dtype=np.int64), tau)[0]
+        rows.append((x, y, shape.width, shape.height, *known[t, shape]))
+    leaves, parts = parts_of(tree)
+    plan = kernel.Plan(np.array(rows, dtype=np.int64), leaves, np.argsort(leaves), parts, seeded(seed))
+    unit = int(max(1, graph.ticks[0]))
+    for hot, cold in pairwise(np.geomspace(unit * HOT, unit * COLD, chunks + 1).tolist()):
+        kernel.anneal(graph, plan, POLL, hot, cold)
+        if not deadline.keep_going():
+            break
+    fits = {(t, shape.width, shape.height): shape for t, shape in known}
+    return [
+        place(problem, i, fits[types[i], w, h], tau, x, y) for i, (x, y, w, h) in enumerate(plan.boxes[:, :4].tolist())
+    ]
 
 
 def exchange(
