@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 UNLIMITED_RUNS = 3
 #: From so many kernels on, exchanges of equal kernels take the place of everything else that looks for floorplans.
 MANY = 200
-#: The source of floorplans by counted cuts, and how much worse than the best in rows the search's start may be.
-COUNTED, NEARLY = "counted cuts", 1.15
+#: The source of floorplans by counted cuts.
+COUNTED = "counted cuts"
 #: Seconds before the end at which no solver runs any more (a process must not end while one does).
 MARGIN = 0.5
 
@@ -76,24 +76,19 @@ class WaferChainState:
         return LARGE if self.large else ADAPTERS if self.problem.instance.weights.adapter else WIRES
 
     def start(self) -> WaferSolution | None:
-        """The floorplan from which a search goes on: the best one in rows or of counted cuts that is slicing.
+        """The best floorplan in rows or of counted cuts that is slicing, from which a search goes on; None for none.
 
-        Counted cuts come first where they are nearly as good: their times are shorter, and a search shortens wires.
-        Where adapters cost, there are no others, as a slicing tree keeps no execution arguments. Not the run's
-        incumbent: which one that is depends on the moment.
+        Where adapters cost, counted cuts if they are the best, else None: a slicing tree keeps no execution arguments.
+        Not the run's incumbent: which one that is depends on the moment.
         """
         from chipmap.heuristics.wafer.adapters import boxes_of
         from chipmap.heuristics.wafer.slicing.guillotine import guillotine
 
-        best = min(map(self.score, self.rows.values()), default=0)
-        counted = self.rows.get(COUNTED)
-        if counted is not None and self.score(counted) <= NEARLY * best:
-            return counted
+        found = sorted(self.rows.values(), key=self.score)
         if self.problem.instance.weights.adapter:
-            return None
-        found = self.rows.values()
-        slicing = [one for one in found if guillotine(boxes_of(in_order(self.problem, one))) is not None]
-        return min(slicing, key=self.score, default=None)
+            return found[0] if found and found[0] is self.rows.get(COUNTED) else None
+        slicing = (one for one in found if guillotine(boxes_of(in_order(self.problem, one))) is not None)
+        return next(slicing, None)
 
     def best(self, run: Run) -> WaferSolution | None:
         """The run's incumbent, or ``fewest`` where that is better (a lane's finds reach the run a moment later)."""
