@@ -16,8 +16,9 @@ from typing import Literal, NamedTuple
 from chipmap.networks.importers.steps import words
 
 #: Which operands are kept: none; all; those with a gradient (``input``); those without one, which say where it goes
-#: (``indices``, masks); or each whose partner has a gradient (``factors``).
-Operands = Literal["none", "all", "inputs", "indices", "factors"]
+#: (``indices``, masks); these and what is written there (``source``); or each whose partner has a gradient
+#: (``factors``).
+Operands = Literal["none", "all", "inputs", "indices", "source", "factors"]
 #: What is made beside the result, to be kept: a byte per number; the place of each number in eight bytes; mean and
 #: reciprocal deviation of each row of the features that weights scale; what a recurrent layer computes inside.
 Extra = Literal["", "mask", "places", "statistics", "gates"]
@@ -42,14 +43,17 @@ _TABLE: tuple[tuple[Saves, str], ...] = (
         upsample_trilinear3d _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d
         _upsample_bilinear2d_aa _upsample_bicubic2d_aa resize pixel_shuffle pixel_unshuffle channel_shuffle depthtospace
         spacetodepth im2col col2im fold unfold globalaveragepool reducesum reducemean expand identity split_copy
-        select_scatter slice_scatter diagonal_scatter as_strided_scatter
-        conj_physical real imag reshape contiguous flatten embedding_renorm copy_""",
+        select_scatter slice_scatter diagonal_scatter as_strided_scatter fft_fft fft_ifft fft_fft2 fft_ifft2 fft_fftn
+        fft_ifftn fft_irfft fft_hfft fft_irfft2 fft_irfftn fft_fftshift fft_ifftshift _fft_c2c _fft_c2r deg2rad rad2deg
+        frac affine_grid_generator conj_physical real imag reshape contiguous flatten embedding_renorm copy_""",
     ),
     # by the result
     (
         Saves(result=True),
         """relu sigmoid tanh softmax _softmax _safe_softmax special_softmax log_softmax _log_softmax logsoftmax
-        special_log_softmax special_expit exp exp2 special_exp2 expm1 special_expm1 sqrt rsqrt reciprocal tan""",
+        special_log_softmax special_expit exp exp2 special_exp2 expm1 special_expm1 sqrt rsqrt reciprocal tan
+        cholesky linalg_cholesky linalg_cholesky_ex inverse linalg_inv linalg_inv_ex linalg_qr _linalg_svd linalg_svd
+        _linalg_eigh linalg_eigh polar""",
     ),
     # by what it read
     (
@@ -64,7 +68,8 @@ _TABLE: tuple[tuple[Saves, str], ...] = (
         _native_batch_norm_legit _native_batch_norm_legit_functional _native_batch_norm_legit_no_training
         batchnormalization instancenormalization group_norm native_group_norm groupnormalization norm
         local_response_norm lrn nansum reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d
-        replication_pad2d replication_pad3d quickgelu fastgelu biasgelu""",
+        replication_pad2d replication_pad3d quickgelu fastgelu biasgelu fft_rfft
+        fft_ihfft fft_rfft2 fft_rfftn _fft_r2c""",
     ),
     (Saves("inputs", True), "amax amin logsumexp reducelogsumexp linalg_vector_norm std std_mean cumprod prod"),
     (
@@ -75,10 +80,11 @@ _TABLE: tuple[tuple[Saves, str], ...] = (
     # by what says where the gradient goes: a condition, a mask, indices
     (
         Saves("indices"),
-        """where masked_fill masked_select embedding embedding_bag _embedding_bag gather gatherelements gathernd
-        index index_select index_put index_copy index_add index_fill take take_along_dim _unsafe_index scatter
-        scatter_add scatterelements scatternd lookup repeat_interleave rotary rotaryembedding""",
+        """where masked_fill masked_scatter embedding embedding_bag _embedding_bag gathernd index index_select index_put
+        index_fill _unsafe_index _unsafe_index_put _unsafe_masked_index max_unpool2d max_unpool3d scatter scatter_add
+        scatterelements scatternd lookup repeat_interleave rotary rotaryembedding""",
     ),
+    (Saves("source"), "index_add index_copy put"),
     (Saves(extra="mask"), "dropout native_dropout feature_dropout alpha_dropout feature_alpha_dropout"),
     (Saves(extra="places"), "topk sort max_dim min_dim kthvalue median mode cummax cummin"),
     (
@@ -89,13 +95,18 @@ _TABLE: tuple[tuple[Saves, str], ...] = (
     # by the other factors
     (
         Saves("factors"),
-        """product mul multiply div divide true_divide matmul mm bmm mv dot vdot inner outer ger linear addmm addmv addr
-        addbmm baddbmm gemm einsum tensordot bilinear linalg_matmul kron cross linalg_cross conv conv1d conv2d conv3d
-        convolution _convolution conv_transpose1d conv_transpose2d conv_transpose3d convtranspose addcmul lerp
-        _grouped_mm transformers.grouped_mm_fallback""",
+        """product mul multiply div divide true_divide matmul mm bmm mv dot vdot inner outer ger linear addmm addmv
+        addr addbmm baddbmm gemm einsum tensordot bilinear linalg_matmul kron cross linalg_cross conv conv1d
+        conv2d conv3d _conv_depthwise2d conv_depthwise3d _slow_conv2d_forward slow_conv_dilated2d convolution
+        _convolution conv_transpose1d conv_transpose2d conv_transpose3d convtranspose addcmul lerp _grouped_mm
+        transformers.grouped_mm_fallback""",
     ),
     (Saves("all", True), "hypot cdist _cdist_forward scatter_reduce"),
-    (Saves("all"), "maximum minimum fmax fmin max min atan2 arctan2 addcdiv complex"),
+    (
+        Saves("all"),
+        """maximum minimum fmax fmin max min atan2 arctan2 addcdiv complex gather gatherelements take take_along_dim
+        masked_select""",
+    ),
     (
         Saves("all", True),
         """scaled_dot_product_attention _scaled_dot_product_flash_attention _scaled_dot_product_efficient_attention
@@ -133,8 +144,11 @@ _UNKNOWN = Saves("all")
 
 
 def plain(kind: str) -> str:
-    """A kind as the table has it: ``relu`` of ``relu_`` and ``Relu``, without the domain of ONNX."""
-    name = kind.lower()
+    """A kind as the table has it: ``relu`` of ``relu_`` and ``Relu``, without the domain of ONNX.
+
+    ONNX's ``Gather`` reads whole rows, as ``index_select`` does, and ``gather`` single numbers.
+    """
+    name = "index_select" if kind == "Gather" else kind.lower()
     if name in _SAVES or name in CONSTANT:
         return name
     name = name.rpartition(".")[2]

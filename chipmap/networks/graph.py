@@ -64,9 +64,10 @@ class Operation(Record, frozen=True, kw_only=True):
     ``node``: the node of the model's file that it comes from, where that is called otherwise (a loop, say).
     ``frozen_bytes``: those of ``weight_bytes`` that no optimiser changes: buffers, and parameters without a gradient.
     ``layers``: how many layers stand on each other in it (recurrent layers).
+    ``detached``: no gradient passes through it: autograd is off where it stands, or it is ``detach`` itself.
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("moved_bytes", "loops", "node", "frozen_bytes", "layers")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("moved_bytes", "loops", "node", "frozen_bytes", "layers", "detached")
 
     name: str
     kind: str
@@ -78,6 +79,7 @@ class Operation(Record, frozen=True, kw_only=True):
     node: str = ""
     frozen_bytes: int = 0
     layers: int = 1
+    detached: bool = False
 
     def looks_up(self, stored: int, written: int) -> bool:
         """Whether it fetches rows of the ``stored`` bytes of a table that it reads, as it writes ``written`` bytes.

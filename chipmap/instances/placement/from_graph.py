@@ -10,9 +10,10 @@ from chipmap.instances import grain
 from chipmap.instances.measured import times
 from chipmap.instances.optimizer import Optimizer
 from chipmap.instances.placement.instance import PlacementInstance, Task
+from chipmap.instances.placement.operands import FROZEN
 from chipmap.instances.placement.presets import preset
 from chipmap.instances.placement.presets import system as named
-from chipmap.instances.placement.training import FROZEN, WORD, Recipe, training
+from chipmap.instances.placement.training import WORD, Recipe, training
 from chipmap.networks.importers.common import ImportedGraph
 from chipmap.records import InputError, choices, counted
 

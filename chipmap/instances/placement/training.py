@@ -14,7 +14,8 @@ The rules, for the operations that the network needs, from the last one back:
 - A gradient operation reads what its forward operation keeps (:mod:`chipmap.instances.saved`). Masks, statistics and
   places are results of the forward operation that it alone reads. An addition hands its gradient on.
 - Where gradients of a tensor meet they are added in a chain, each when it comes.
-- An operation that nobody reads is a loss: its gradient starts from its own result.
+- An operation that nobody reads is a loss: its gradient starts from its own result. Operations that no output needs are
+  left out. No gradient passes operations that are ``detached`` (:class:`.operands.Operands`).
 - Each weight with a gradient has an update, which holds the optimizer's state and shares the weight's device.
 - Of modules that are computed again, gradients read copies (:class:`.draft.Again`).
 
@@ -27,13 +28,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal, get_args
 
 from chipmap.instances import saved
 from chipmap.instances.optimizer import WIDTHS, Optimizer, per_parameter
 from chipmap.instances.placement.draft import Again, Draft
+from chipmap.instances.placement.operands import Operands, trained_constants
 from chipmap.networks.graph import Operation, OperationGraph
-from chipmap.networks.importers.operators.aten import FIXED
 from chipmap.networks.importers.steps import words
 from chipmap.records import InputError
 
@@ -42,10 +44,10 @@ PRODUCTS = words(
     """product matmul mm addmm bmm baddbmm addbmm linear gemm einsum mv addmv dot tensordot bilinear conv conv1d conv2d
     conv3d convolution _convolution convtranspose conv_transpose1d conv_transpose2d conv_transpose3d"""
 )
+#: Those of two operands, to whose product a third may be added: a bias, even if both operands are computed.
+BIASED = PRODUCTS - words("product matmul mm bmm einsum mv dot tensordot bilinear")
 #: Layers of products in one operation.
 RECURRENT = words("lstm gru rnn rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell")
-#: Kinds of what is stored and no optimiser changes.
-FROZEN = words("buffer frozen")
 #: Bytes of a number; FLOP of an update per weight; state of the optimizer in weights.
 WORD, UPDATE_FLOP = 4, 10
 
@@ -110,7 +112,9 @@ class _Backward:
     def __init__(self, graph: OperationGraph, recipe: Recipe, again: Sequence[Sequence[str]]) -> None:
         self.forward, self.draft, self.recipe = graph, Draft(), recipe
         self.autograd = recipe.saved == "autograd"
-        self.at: dict[int, set[int]] = {}  # tensor of the forward graph -> tensors of the draft that hold its bytes
+        self.operands = Operands(self.draft)
+        self.times: dict[int, dict[int, Fraction]] = {}  # computing operation of the draft -> how often it reads what
+        self.cut: dict[int, set[int]] = {}  # computing operation of the draft -> what it reads without a gradient
         self.swapped: set[int] = set()  # tensors of the forward graph whose dimensions don't lie in their order
         self.gradients: dict[int, list[int]] = {}  # tensor of the draft -> its gradients, to be added
         self.reads: dict[int, Counter[int]] = {}  # computing operation of the draft -> tensors that it reads, how often
@@ -135,26 +139,30 @@ class _Backward:
 
     def _copy(self) -> None:
         """The forward operations, with weights as constants."""
-        graph, draft = self.forward, self.draft
+        graph, draft, operands = self.forward, self.draft, self.operands
         reads: list[list[int]] = [[] for _ in graph.operations]
         makes: list[list[int]] = [[] for _ in graph.operations]
         for t, tensor in enumerate(graph.tensors):
             makes[tensor.producer].append(t)
             for v in dict.fromkeys(tensor.readers):
                 reads[v].append(t)
-        trained = _trained(graph, reads)
+        needed = graph.needed() if self.autograd else [True] * len(graph.operations)
+        trained = trained_constants(graph, reads)
         free = not trained and not any(one.weight_bytes > one.frozen_bytes for one in graph.operations)
         for v in graph.topological_order():
-            one, read = graph.operations[v], [s for t in reads[v] for s in sorted(self.at[t])]
+            if not needed[v]:
+                continue
+            one, read, cut = graph.operations[v], operands.draft_of(reads[v]), operands.cut_of(reads[v])
             sizes = [graph.tensors[t].bytes for t in makes[v]]
             behind = dict.fromkeys(read)
             copies = self._copies(one, reads[v], makes[v], sum(sizes) > sum(draft.sizes[s] for s in behind))
             copies = copies and any(draft.operations[draft.producers[s]].role != "constant" for s in behind)
             if one.role == "view" and not copies:
-                self.at |= {t: set(read) for t in makes[v]}
+                operands.view(makes[v], reads[v], one.detached and self.autograd)
                 continue
             if one.role == "constant" and not any(sizes):
-                self.at |= {t: set() for t in makes[v]}  # its bytes are weights of its reader
+                for t in makes[v]:
+                    operands.made(t)  # its bytes are weights of its reader
                 continue
             if one.role == "compute" and one.frozen_bytes:
                 read += draft.op(f"{one.name}/frozen", "frozen", [], [one.frozen_bytes], role="constant")
@@ -165,11 +173,12 @@ class _Backward:
                 self.wanting.update(own)
                 read += own
             computes = one.role == "compute" or copies
-            wanted = computes and self._has_gradient(one, read, free)
+            wanted = computes and self._has_gradient(one, [s for s in read if s not in cut], free)
             extra = self._extra(one, read, sizes) if wanted and self.autograd else []
             rest = {"role": "compute" if copies else one.role, "moved_bytes": one.moved_bytes, "loops": one.loops}
             made = draft.op(one.name, one.kind, read if computes else [], [*sizes, *extra], one.flop, **rest)
-            self.at |= {t: {s} for t, s in zip(makes[v], made, strict=False)}
+            for t, s in zip(makes[v], made, strict=False):
+                operands.made(t, s)
             if v in trained:
                 self.trained.update(made)
             if wanted or v in trained:
@@ -178,7 +187,9 @@ class _Backward:
                 here = len(draft.operations) - 1
                 self.order.append(here)
                 self.reads[here], self.results[here] = Counter(read), made[: len(sizes)]
-                self.beside[here] = made[len(sizes) :]
+                self.beside[here], self.cut[here] = made[len(sizes) :], cut
+                self.times[here] = operands.times(reads[v])
+        operands.outputs(graph)
 
     def _copies(self, one: Operation, read: Sequence[int], made: Sequence[int], larger: bool) -> bool:
         """Whether a view has to copy; what an operation makes of its operands is noted as ``swapped`` or not."""
@@ -196,7 +207,7 @@ class _Backward:
         """Whether results have a gradient: of what depends on a weight, where the operator has a derivative."""
         if not self.autograd:
             return True
-        if saved.plain(one.kind) in saved.CONSTANT:
+        if one.detached or saved.plain(one.kind) in saved.CONSTANT:
             return False
         return any(s in self.wanting for s in read) or (free and bool(read))
 
@@ -221,7 +232,7 @@ class _Backward:
         draft, name = self.draft, self.draft.operations[self.draft.producers[t]].name
         parts = self.gradients.get(t, [])
         if not parts:
-            if any(v in self.reads for v in draft.readers[t]):
+            if any(v in self.reads for v in draft.readers[t]) or not self.operands.is_loss(t):
                 return None
             return draft.op(f"{name}/loss {t}", "loss", [t], [draft.sizes[t]], draft.sizes[t] // WORD)[0]
         if len(parts) == 1:
@@ -240,7 +251,7 @@ class _Backward:
         draft, one = self.draft, self.draft.operations[v]
         results = self.results[v]
         if self.autograd:
-            wanted = [t for t in self.reads[v] if t in self.wanting]
+            wanted = self._wanted(v)
             if not wanted or not any(t in self.wanting for t in results):
                 return
             read = [t for t in results if t in self.gradients]
@@ -281,15 +292,25 @@ class _Backward:
                 left.append(t)
         return left
 
+    def _wanted(self, v: int) -> list[int]:
+        """What an operation reads that has a gradient."""
+        return [t for t in self.reads[v] if t in self.wanting and t not in self.cut[v]]
+
+    def _written_to(self, v: int, wanting: Iterable[int]) -> int | None:
+        """Of what an operation reads, that which it writes to; None if that has no gradient, as zeros haven't."""
+        alike = [t for t in wanting if self.draft.sizes[t] == self.draft.sizes[self.results[v][0]]]
+        return alike[0] if len([*wanting]) > 1 and alike else None
+
     def _kept(self, v: int) -> list[int]:
         """What an operation that is no product keeps for its gradient (:mod:`chipmap.instances.saved`)."""
         reads, what = self.reads[v], saved.saves(self.draft.operations[v].kind)
-        wanting = [t for t in reads if t in self.wanting]
+        wanting = dict.fromkeys(self._wanted(v))
         kept = {
             "none": [],
             "all": list(reads),
-            "inputs": list(reads) if self._weights(reads) else wanting,  # of a norm: what it scales, and the scale
-            "indices": [t for t in reads if t not in self.wanting],
+            "inputs": list(reads if self._weights(reads) else wanting),  # of a norm: what it scales, and the scale
+            "indices": [t for t in reads if t not in wanting],
+            "source": [t for t in reads if t != self._written_to(v, wanting)],
             "factors": [t for t, often in reads.items() if often > 1 or any(s != t for s in wanting)],
         }[what.operands]
         results = self.results[v] if what.result else self.results[v][1:] if what.extra else []
@@ -299,19 +320,21 @@ class _Backward:
         """A gradient for each operand of a product, of so many bytes, from the other operands."""
         draft, one, reads = self.draft, self.draft.operations[v], self.reads[v]
         weights = self._weights(reads)
-        matrix = max(weights, key=lambda t: draft.sizes[t], default=None)
-        beside = sum(draft.sizes[t] for t in reads if t not in weights)
+        others = sum(self.times[v].get(t, 0) for t in reads if t not in weights)
+        matrices = [] if one.kind.lower() in BIASED and others >= 2 else weights
+        matrix = max(matrices, key=lambda t: draft.sizes[t], default=None)
+        beside = sum(draft.sizes[t] for t in reads if t not in weights) if matrices else 0
         for t, size in wanted:
             flop, bias = one.flop, t in weights and t != matrix
             if bias:
                 flop = made // WORD
-            elif weights and t not in weights and beside:
+            elif matrices and t not in weights and beside:
                 flop = one.flop * draft.sizes[t] // beside
             else:
-                flop *= reads[t]  # of x xᵀ there are two gradients, added up
-            others = [s for s, often in reads.items() if s != t or often > 1]
-            others = [] if bias and self.autograd else self.again.read(v, others, given)
-            (gradient,) = draft.op(f"{one.name}/gradient {t}", one.kind, [*given, *others], [size], flop)
+                flop = int(flop * self.times[v].get(t, 1))  # of x xᵀ there are two gradients, added up
+            rest = [s for s, often in reads.items() if s != t or often > 1]
+            rest = [] if bias and self.autograd else self.again.read(v, rest, given)
+            (gradient,) = draft.op(f"{one.name}/gradient {t}", one.kind, [*given, *rest], [size], flop)
             self.gradients.setdefault(t, []).append(gradient)
 
     def _weights(self, read: Iterable[int]) -> list[int]:
@@ -339,21 +362,6 @@ class _Backward:
         state = self.recipe.state(draft.sizes[t])
         draft.op(f"{label}/update", "update", [t, total], [], UPDATE_FLOP * words, weight_bytes=state)
         return name, f"{label}/update"
-
-
-def _trained(graph: OperationGraph, reads: Sequence[Sequence[int]]) -> set[int]:
-    """The constants that an optimiser changes or that are made of such ones."""
-    found: set[int] = set()
-    for v in graph.topological_order():
-        one = graph.operations[v]
-        if saved.plain(one.kind) in saved.CONSTANT:
-            continue  # what is drawn, or compared, is no weight
-        if one.role == "constant" and not reads[v]:
-            if one.kind not in FROZEN and one.kind not in FIXED:
-                found.add(v)
-        elif one.role in ("constant", "view") and any(graph.tensors[t].producer in found for t in reads[v]):
-            found.add(v)
-    return found
 
 
 def _fused_attention(one: Operation) -> bool:

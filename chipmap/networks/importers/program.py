@@ -223,6 +223,7 @@ class _Building:
             node=step.node if step.node != name else "",
             frozen_bytes=frozen,
             layers=_layers(step) if computes else 1,
+            detached=step.detached and role in ("compute", "view"),
         )
 
 

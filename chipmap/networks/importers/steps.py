@@ -42,6 +42,7 @@ class Step:
     that it reads and writes where these aren't its operands and results. ``arguments`` are its other arguments by name:
     numbers, texts and lists of whole numbers. ``loops``: its loop nest, where it is known. ``known``: whether a formula
     gave its FLOP. ``node``: the node of the model's graph that it comes from (empty: it is that node itself).
+    ``detached``: no gradient passes through it.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Step:
     loops: Loops | None = None
     known: bool = True
     node: str = ""
+    detached: bool = False
 
 
 @dataclass

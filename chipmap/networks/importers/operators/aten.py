@@ -17,15 +17,19 @@ from chipmap.networks.importers.steps import Value, words
 #: Other strides or another name for the same bytes.
 VIEWS = words(
     """_conj _neg_view _reshape_alias _unsafe_view adjoint alias alias_copy as_strided as_strided_ atleast_1d
-    atleast_2d atleast_3d broadcast_in_dim broadcast_to chunk conj contiguous detach detach_ diagonal dropout
-    dropout_ dsplit expand expand_as feature_dropout flatten getitem hsplit imag lift_fresh lift_fresh_copy
-    linalg_diagonal mH mT matrix_H moveaxis movedim narrow numpy_T permute positive ravel real reshape
-    reshape_as select slice slice_inverse split split_with_sizes squeeze squeeze_ swapaxes swapaxes_ swapdims
-    swapdims_ t t_ tensor_split transpose transpose_ unbind unflatten unfold unsafe_chunk unsafe_split
+    atleast_2d atleast_3d broadcast_in_dim broadcast_tensors broadcast_to chunk conj contiguous detach detach_
+    diagonal dropout dropout_ dsplit expand expand_as feature_dropout flatten getitem hsplit imag lift_fresh
+    lift_fresh_copy linalg_diagonal mH mT matrix_H moveaxis movedim narrow numpy_T permute positive ravel real
+    reshape reshape_as select slice slice_inverse split split_with_sizes squeeze squeeze_ swapaxes swapaxes_
+    swapdims swapdims_ t t_ tensor_split transpose transpose_ unbind unflatten unfold unsafe_chunk unsafe_split
     unsafe_split_with_sizes unsafe_view unsqueeze unsqueeze_ view view_as view_as_complex view_as_real vsplit"""
 )
+#: Views that no gradient passes.
+DETACHES = words("detach detach_")
 #: Means where they make a single number of each channel.
 AVERAGES = words("adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d")
+#: How a padding other than with a number fills in -> the operator that PyTorch computes it by, for so many dimensions.
+PADDINGS = {"reflect": "reflection_pad{}d", "replicate": "replication_pad{}d"}
 #: Views at inference, and where nothing is dropped.
 DROPOUTS = words("dropout dropout_ feature_dropout")
 #: Views as well where they leave the element type as it is; then PyTorch returns the operand itself.
@@ -39,37 +43,39 @@ FIXED = words(
 )
 #: One (or a few) per element made or read: the larger count stands for them.
 COUNTED = words(
-    """__and__ __or__ __xor__ _adaptive_avg_pool2d _adaptive_avg_pool3d _foreach_abs _foreach_add _foreach_addcdiv
-    _foreach_addcmul _foreach_clamp_max _foreach_clamp_min _foreach_div _foreach_exp _foreach_lerp _foreach_mul
-    _foreach_neg _foreach_norm _foreach_pow _foreach_reciprocal _foreach_rsqrt _foreach_sigmoid _foreach_sqrt
-    _foreach_sub _foreach_tanh _fused_rms_norm _local_scalar_dense _log_softmax _native_batch_norm_legit
-    _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _pdist_forward _safe_softmax
-    _softmax _thnn_fused_gru_cell _thnn_fused_lstm_cell _to_copy _unsafe_masked_index _upsample_bicubic2d_aa
-    _upsample_bilinear2d_aa _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d
-    _weight_norm _weight_norm_interface abs absolute acos acosh adaptive_avg_pool1d adaptive_avg_pool2d
-    adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d add addcdiv addcmul addr
-    affine_grid_generator all allclose alpha_dropout amax amin aminmax angle any arccos arccosh arcsin arcsinh
-    arctan arctan2 arctanh argmax argmin argsort argwhere as_strided_scatter asin asinh atan atan2 atanh
-    avg_pool1d avg_pool2d avg_pool3d batch_norm bernoulli binary_cross_entropy binary_cross_entropy_with_logits
-    bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor block_diag
-    bucketize cartesian_prod cat ceil celu channel_shuffle clamp clamp_max clamp_min clip clone col2im
-    column_stack complex concat concatenate conj_physical constant_pad_nd copysign cos cosh
-    cosine_embedding_loss cosine_similarity count_nonzero cross cummax cummin cumprod cumsum
-    cumulative_trapezoid deg2rad dequantize diag diag_embed diagonal_scatter diff digamma div divide dstack elu
-    eq equal erf erfc erfinv exp exp2 expm1 fake_quantize_per_channel_affine fake_quantize_per_tensor_affine
-    feature_alpha_dropout fft_fftshift fft_ifftshift fill fix flip fliplr flipud float_power floor floor_divide
-    fmax fmin fmod frac frexp gcd ge gelu gelu_backward ger glu greater greater_equal grid_sampler
-    grid_sampler_2d grid_sampler_3d group_norm gt hardshrink hardsigmoid hardswish hardtanh heaviside histc
-    hstack huber_loss hypot i0 igamma igammac im2col index_add index_copy index_fill index_put index_reduce
-    instance_norm isclose isfinite isin isinf isnan isneginf isposinf item kl_div kron kthvalue l1_loss
-    layer_norm lcm ldexp le leaky_relu lerp less less_equal lgamma linalg_cross linalg_norm linalg_vector_norm
-    local_response_norm log log10 log1p log2 log_sigmoid log_softmax logaddexp logaddexp2 logcumsumexp
-    logical_and logical_not logical_or logical_xor logit logit_backward logsumexp lt masked_fill masked_scatter
-    masked_select max max_pool1d max_pool2d max_pool2d_with_indices max_pool3d max_pool3d_with_indices
-    max_unpool2d maximum mean median meshgrid min minimum mish mode mse_loss msort mul multinomial multiply
-    mvlgamma nan_to_num nanmean nanmedian nansum native_batch_norm native_dropout native_dropout_backward
-    native_group_norm native_layer_norm ne neg negative nextafter nll_loss nonzero nonzero_static norm normalize
-    not_equal one_hot outer pad pairwise_distance pixel_shuffle pixel_unshuffle polar polygamma pow prelu prod
+    """__and__ __or__ __xor__ _adaptive_avg_pool2d _adaptive_avg_pool3d _foreach_abs _foreach_add
+    _foreach_addcdiv _foreach_addcmul _foreach_clamp_max _foreach_clamp_min _foreach_div _foreach_exp
+    _foreach_lerp _foreach_mul _foreach_neg _foreach_norm _foreach_pow _foreach_reciprocal _foreach_rsqrt
+    _foreach_sigmoid _foreach_sqrt _foreach_sub _foreach_tanh _fused_rms_norm _local_scalar_dense _log_softmax
+    _native_batch_norm_legit _native_batch_norm_legit_functional _native_batch_norm_legit_no_training
+    _pdist_forward _safe_softmax _softmax _thnn_fused_gru_cell _thnn_fused_lstm_cell _to_copy
+    _unsafe_masked_index _upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d
+    _upsample_nearest_exact2d _upsample_nearest_exact3d _weight_norm _weight_norm_interface abs absolute acos
+    acosh adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d
+    adaptive_max_pool3d add addcdiv addcmul addr affine_grid_generator all allclose alpha_dropout amax amin
+    aminmax angle any arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort argwhere
+    as_strided_scatter asin asinh atan atan2 atanh avg_pool1d avg_pool2d avg_pool3d batch_norm bernoulli
+    binary_cross_entropy binary_cross_entropy_with_logits bincount bitwise_and bitwise_left_shift bitwise_not
+    bitwise_or bitwise_right_shift bitwise_xor block_diag bucketize cartesian_prod cat ceil celu channel_shuffle
+    clamp clamp_max clamp_min clip clone col2im column_stack complex concat concatenate conj_physical
+    constant_pad_nd copysign cos cosh cosine_embedding_loss cosine_similarity count_nonzero cross
+    cross_entropy_loss ctc_loss cummax cummin cumprod cumsum cumulative_trapezoid deg2rad dequantize diag
+    diag_embed diagonal_scatter diff digamma div divide dstack elu eq equal erf erfc erfinv exp exp2 expm1
+    fake_quantize_per_channel_affine fake_quantize_per_tensor_affine feature_alpha_dropout fft_fftshift
+    fft_ifftshift fill fix flip fliplr flipud float_power floor floor_divide fmax fmin fmod frac frexp gcd ge
+    gelu gelu_backward ger glu greater greater_equal grid_sampler grid_sampler_2d grid_sampler_3d group_norm gt
+    hardshrink hardsigmoid hardswish hardtanh heaviside hinge_embedding_loss histc hstack huber_loss hypot i0
+    igamma igammac im2col index_add index_copy index_fill index_put index_reduce instance_norm isclose isfinite
+    isin isinf isnan isneginf isposinf item kl_div kron kthvalue l1_loss layer_norm lcm ldexp le leaky_relu lerp
+    less less_equal lgamma linalg_cross linalg_norm linalg_vector_norm local_response_norm log log10 log1p log2
+    log_sigmoid log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or logical_xor
+    logit logit_backward logsumexp lt masked_fill masked_scatter margin_ranking_loss masked_select max
+    max_pool1d max_pool2d max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool2d maximum mean
+    median meshgrid min minimum mish mode mse_loss msort mul multi_margin_loss multilabel_margin_loss
+    multinomial multiply mvlgamma nan_to_num nanmean nanmedian nansum native_batch_norm native_dropout
+    native_dropout_backward native_group_norm native_layer_norm ne neg negative nextafter nll_loss nll_loss2d
+    nll_loss2d_forward nll_loss_forward nll_loss_nd nonzero nonzero_static norm normalize not_equal one_hot
+    outer pad pairwise_distance pixel_shuffle pixel_unshuffle poisson_nll_loss polar polygamma pow prelu prod
     put rad2deg rand rand_like randn randn_like reciprocal reflection_pad1d reflection_pad2d reflection_pad3d
     relu relu6 remainder renorm repeat repeat_interleave replication_pad1d replication_pad2d replication_pad3d
     resolve_conj resolve_neg rms_norm roi_align roll rot90 round row_stack rrelu rrelu_with_noise rsqrt rsub
@@ -81,9 +87,9 @@ COUNTED = words(
     special_ndtr special_ndtri special_polygamma special_psi special_round special_sinc special_softmax
     special_xlog1py special_xlogy special_zeta split_copy sqrt square squareplus stack std std_mean sub subtract
     sum tan tanh tanh_backward tanhshrink tensor threshold threshold_backward tile to topk trace trapezoid trapz
-    tril triu true_divide trunc type_as uniform unique_consecutive upsample_bicubic2d upsample_bilinear2d
-    upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d vander var
-    var_mean vstack where xlogy"""
+    tril triplet_margin_loss triu true_divide trunc type_as uniform unique_consecutive upsample_bicubic2d
+    upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d
+    upsample_trilinear3d vander var var_mean vstack where xlogy"""
 )
 _BACKWARD = Rule(flop.attention_backward(), "2 · t · (3 |Q| + 2 |y|) for t keys, y made forward", source=rules.COUNTER)
 _POINTS, _REAL_POINTS = "5 n log₂ n per transform of n points", "2.5 n log₂ n per transform of n real points"

@@ -52,7 +52,7 @@ def _branch(steps: Steps, call: Call, graphs: list[TorchGraph], scope: Scope) ->
     if value is None:
         return False
     passed = list(operands(scope.passed(call)))
-    steps.results(call, scope, steps.inline(yes if value else no, passed, name, scope.depth + 1))
+    steps.results(call, scope, steps.inline(yes if value else no, passed, name, scope))
     return True
 
 
@@ -86,7 +86,7 @@ def _loop(steps: Steps, call: Call, kind: str, body: TorchGraph, scope: Scope) -
             what = f"with the loop {name!r} unrolled it has more than {MAX_UNROLLED:,} operators"
             raise InputError(what, steps.where, "Export the model with as many rows as are to be mapped.")
         parts = [_part(steps, f"{name}.{i}.part{j}", source.name, i) for j, source in enumerate(sources)]
-        made = steps.inline(body, [*carried, *parts, *others], f"{name}.{i}", scope.depth + 1, stored_in=name)
+        made = steps.inline(body, [*carried, *parts, *others], f"{name}.{i}", scope, stored_in=name)
         carried = made[:states]
         for row, one in zip(gathered, made[states:], strict=True):
             row.append(one)

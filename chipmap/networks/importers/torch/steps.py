@@ -9,7 +9,7 @@ its names reads what that operator made. Where another name is read, a step of k
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chipmap.networks.importers.counting import Counting
@@ -27,6 +27,8 @@ WRAPPERS = words(
     run_const_graph strict_mode tag_activation_checkpoint wrap wrap_activation_checkpoint wrap_with_autocast
     wrap_with_set_grad_enabled"""
 )
+#: The wrapper that switches autograd on or off.
+GRADIENTS = "wrap_with_set_grad_enabled"
 #: Higher-order operators that call the operator among their arguments.
 CALLERS = words(
     """auto_functionalized auto_functionalized_v2 graphsafe_run_with_rng_state out_dtype run_and_save_rng_state
@@ -53,11 +55,15 @@ _DECOMPOSE = "Save program.run_decompositions() (or .run_decompositions({}) to k
 
 @dataclass
 class Scope:
-    """Where names are resolved: ``prefix`` begins those of the graph itself, ``env`` holds what others stand for."""
+    """Where names are resolved: ``prefix`` begins those of the graph itself, ``env`` holds what others stand for.
+
+    ``detached``: autograd is off.
+    """
 
     graph: TorchGraph
     prefix: str = ""
     depth: int = 0
+    detached: bool = False
     env: dict[str, Any] = field(default_factory=dict)
 
     def resolved(self, value: Any) -> Any:
@@ -121,8 +127,10 @@ class Steps:
 
     def _inline(self, call: Call, graph: TorchGraph, scope: Scope) -> None:
         """Add the calls of a wrapper's graph; its results stand for those of the wrapper."""
-        name = self.entered(call, scope)
-        self.results(call, scope, self.inline(graph, list(operands(scope.passed(call))), name, scope.depth + 1))
+        name, around = self.entered(call, scope), scope
+        if call.target == f"{_HIGHER}{GRADIENTS}":
+            around = replace(scope, detached=call.arguments[0][1] is False)
+        self.results(call, scope, self.inline(graph, list(operands(scope.passed(call))), name, around))
 
     def control(self, call: Call, kind: str, graphs: list[TorchGraph], scope: Scope) -> None:
         """Add a call with branches or loops, for which :mod:`.control` has a class."""
@@ -138,8 +146,8 @@ class Steps:
             raise InputError(what, self.where, "Give it a shorter one: the names of its nodes begin with it.")
         return name
 
-    def inline(self, graph: TorchGraph, passed: list[Any], name: str, depth: int, stored_in: str = "") -> list[Any]:
-        """Add the calls of a graph inside the graph, whose names begin with ``name``; its results.
+    def inline(self, graph: TorchGraph, passed: list[Any], name: str, around: Scope, stored_in: str = "") -> list[Any]:
+        """Add the calls of a graph inside that of ``around``, whose names begin with ``name``; its results.
 
         What the graph itself stores is there once in all graphs of the same ``stored_in``.
         """
@@ -147,7 +155,7 @@ class Steps:
             given = counted(len(passed), "operand")
             what = f"the wrapper {name!r} passes {given} to a graph with {counted(len(graph.inputs), 'input')}"
             raise InputError(what, self.where, _DECOMPOSE)
-        inner = Scope(graph, f"{name}.", depth)
+        inner = Scope(graph, f"{name}.", around.depth + 1, around.detached)
         for own, value in zip(graph.inputs, passed, strict=False):
             if isinstance(own, Ref):
                 inner.env[own.name] = value
@@ -244,6 +252,8 @@ class Steps:
             view = self.types.get(named[0]) == self.types.get(made[0].name)
         if kind in aten.AVERAGES and aten.single(kept.get("output_size")):
             kind = "mean"  # as PyTorch computes it
+        if kind == "pad" and kept.get("mode") in aten.PADDINGS and isinstance(kept.get("pad"), list):
+            kind = aten.PADDINGS[kept["mode"]].format(len(kept["pad"]) // 2)
         step = Step(
             name=name,
             kind=kind,
@@ -255,6 +265,7 @@ class Steps:
             moved=work.moved,
             arguments=kept,
             known=work.known or view,
+            detached=kind in aten.DETACHES or (scope.detached and not kind.endswith("_")),
         )
         self.changes.add(step)
         self.program.steps.append(step)

@@ -1,0 +1,88 @@
+"""What the operations of a forward graph read in the graph of its training step: tensors behind views, with gradients
+or without."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from chipmap.instances import saved
+from chipmap.instances.placement.draft import Draft
+from chipmap.networks.graph import OperationGraph
+from chipmap.networks.importers.operators.aten import FIXED
+from chipmap.networks.importers.steps import words
+
+#: Kinds of what is stored and no optimiser changes.
+FROZEN = words("buffer frozen")
+
+
+class Operands:
+    """Follows tensors of the forward graph to those of the ``draft`` that hold their bytes.
+
+    A tensor may lie in several of the draft, after a part of it was changed in place. A view that no gradient passes
+    (``detach``) cuts what it reads.
+    """
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.at: dict[int, set[int]] = {}  # tensor of the forward graph -> tensors of the draft
+        self.cut: dict[int, set[int]] = {}  # of these, those that no gradient reaches from here
+        self.detached: set[int] = set()  # tensors of the draft that a view cuts
+        self.returned: set[int] = set()  # tensors of the draft that are outputs, and not cut
+
+    def view(self, made: Iterable[int], read: Sequence[int], cuts: bool) -> None:
+        """The tensors that a view makes lie where those lie that it reads."""
+        here = set(self.draft_of(read))
+        cut = here if cuts else self.cut_of(read)
+        if cuts:
+            self.detached |= here
+        self.at |= dict.fromkeys(made, here)
+        self.cut |= dict.fromkeys(made, cut)
+
+    def made(self, tensor: int, *held: int) -> None:
+        """A tensor of the forward graph is these of the draft."""
+        self.at[tensor], self.cut[tensor] = set(held), set()
+
+    def outputs(self, graph: OperationGraph) -> None:
+        """Note which tensors the network returns, at its end."""
+        for t, tensor in enumerate(graph.tensors):
+            if tensor.output and t in self.at:
+                self.returned |= self.at[t] - self.cut[t]
+
+    def draft_of(self, read: Iterable[int]) -> list[int]:
+        """Tensors of the draft behind these of the forward graph, as often as they are read."""
+        return [s for t in read for s in sorted(self.at[t])]
+
+    def cut_of(self, read: Iterable[int]) -> set[int]:
+        """Those that are only read where no gradient passes."""
+        open_ones = {s for t in read for s in self.at[t] - self.cut[t]}
+        return {s for t in read for s in self.cut[t]} - open_ones
+
+    def times(self, read: Iterable[int]) -> dict[int, Fraction]:
+        """How often each tensor of the draft is an operand; where one operand lies in several, their shares of it."""
+        found: dict[int, Fraction] = defaultdict(Fraction)
+        for t in read:
+            size = sum(self.draft.sizes[s] for s in self.at[t])
+            for s in self.at[t]:
+                found[s] += Fraction(self.draft.sizes[s], size) if size else Fraction(1, len(self.at[t]))
+        return dict(found)
+
+    def is_loss(self, tensor: int) -> bool:
+        """Whether a tensor of the draft that nothing differentiable reads is a loss."""
+        return tensor in self.returned or tensor not in self.detached
+
+
+def trained_constants(graph: OperationGraph, reads: Sequence[Sequence[int]]) -> set[int]:
+    """The constants that an optimiser changes or that are made of such ones."""
+    found: set[int] = set()
+    for v in graph.topological_order():
+        one = graph.operations[v]
+        if one.detached or saved.plain(one.kind) in saved.CONSTANT:
+            continue  # what is drawn, or compared, is no weight
+        if one.role == "constant" and not reads[v]:
+            if one.kind not in FROZEN and one.kind not in FIXED:
+                found.add(v)
+        elif one.role in ("constant", "view") and any(graph.tensors[t].producer in found for t in reads[v]):
+            found.add(v)
+    return found
