@@ -8,7 +8,9 @@ import pytest
 
 import chipmap
 from chipmap.inputs.reading import read
+from chipmap.inputs.settings import parse
 from chipmap.instances.system_files import plain_system
+from chipmap.plans.jax.format import adopt
 from chipmap.records import InputError
 from chipmap.records.repeats import refuse_repeats
 
@@ -56,3 +58,16 @@ def test_nothing_is_apart_from_itself(name: str) -> None:
     with pytest.raises(InputError, match="is to be apart from itself") as error:
         instance.replace(apart=[things[:2], [things[0]] * 2]).check()  # type: ignore[attr-defined]
     assert error.value.where == "apart[1]"
+
+
+def test_settings_and_tables_of_layouts_are_read_without_a_doubt() -> None:
+    """The second value would be taken without a word, and the optimum be that of another instance."""
+    with pytest.raises(InputError, match="has the key 'latency_ns' twice") as error:
+        chipmap.read("placement/gnmt-2-pcie", ['system.links={"latency_ns": 1, "latency_ns": 2000}'])
+    assert error.value.where.startswith("--set system.links")
+    with pytest.raises(InputError, match="has the key 'hop' twice"):
+        parse('package={"a": {"hop": 1, "hop": 2}}')
+    instance = read("dataflow/tiny-chain")
+    for data in (b'{"Q": ["x", null], "Q": [null, "x"]}', b'SPECS = {"Q": P("x", None), "Q": P(None, "x")}'):
+        with pytest.raises(InputError, match="has the key 'Q' twice"):
+            adopt(instance, data, "specs")

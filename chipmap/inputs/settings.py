@@ -14,6 +14,7 @@ import msgspec
 import msgspec.inspect as kinds
 
 from chipmap.records import InputError, Record, amounts, choices, shortened, shown
+from chipmap.records.repeats import refuse_repeats
 
 
 def parse(setting: str, option: str = "--set") -> tuple[str, Any]:
@@ -23,7 +24,7 @@ def parse(setting: str, option: str = "--set") -> tuple[str, Any]:
     (('package.chips', 36), ('cost_mode', 'sum'))
     """
     path, text = split(setting, option)
-    return path, _json(text)
+    return path, _json(text, f"{option} {path}")
 
 
 def split(setting: str, option: str = "--set") -> tuple[str, str]:
@@ -56,7 +57,9 @@ def _brief(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _json(text: str) -> Any:
+def _json(text: str, where: str) -> Any:
+    if "{" in text:
+        refuse_repeats(text, where)
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
@@ -69,7 +72,7 @@ def fitted(text: str, kind: kinds.Type, name: str, where: str) -> Any:
     Numbers may have units that fit the field's name (``sram_bytes=64MiB``, ``hop_ns=1us``) and need not look whole to
     be (``1e6``). Lists may leave out quotes and brackets. :class:`InputError` names the choices where there are some.
     """
-    value = _json(text)
+    value = _json(text, where)
     if value is None and not isinstance(kind, kinds.StrType):
         return None
     kind = _solid(kind)

@@ -18,6 +18,7 @@ from chipmap.plans.jax.source import source
 from chipmap.plans.jax.specs import in_json, in_python, plan_of
 from chipmap.plans.plan import EmitOptions, Plan
 from chipmap.records import InputError, Record, counted
+from chipmap.records.repeats import refuse_repeats
 
 FILE = "layer.py"
 
@@ -51,7 +52,9 @@ def recognise(data: bytes, where: str, instance: Record) -> bool:
 def adopt(instance: Any, data: bytes, where: str) -> Plan:
     """The mapping of such a program, or the layouts of parameters that a file has, for ``instance``."""
     specs = in_json(data)
-    if specs is None:
+    if specs is not None:
+        refuse_repeats(data, where)
+    else:
         values = assigned(data.decode(errors="replace"), where)
         if "MAPPING" in values:
             return Plan(solution=mapping_in(values["MAPPING"], instance, where))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -60,7 +61,19 @@ def assigned(text: str, where: str) -> dict[str, ast.expr]:
             found[node.target.id] = node.value
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             found[node.targets[0].id] = node.value
+    for name, value in found.items():
+        _once(name, value, where)
     return found
+
+
+def _once(name: str, value: ast.expr, where: str) -> None:
+    """Refuse tables in which a name stands twice: Python takes the last one without a word."""
+    for node in ast.walk(value):
+        if isinstance(node, ast.Dict):
+            keys = [key.value for key in node.keys if isinstance(key, ast.Constant)]
+            for key, count in Counter(keys).items():
+                if count > 1:
+                    raise InputError(f"has the key {key!r} twice", f"{where}: {name}", "Keep the one that you mean.")
 
 
 def mapping_in(value: ast.expr, instance: DataflowInstance, where: str) -> DataflowSolution:
