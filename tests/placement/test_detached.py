@@ -76,11 +76,11 @@ def _nets() -> dict[str, tuple[Any, tuple[int, ...]]]:
 
         def __init__(self) -> None:
             super().__init__()
-            self.into, self.code, self.out = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 16)
+            self.into, self.book, self.out = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 16)
 
         def forward(self, x):  # type: ignore[no-untyped-def]
             z = self.into(x)
-            q = self.code(z.detach())
+            q = self.book(z.detach())
             return self.out(z + (q - z).detach()), (q - z.detach()).pow(2).sum()
 
     class Standard(nn.Module):  # type: ignore[misc, name-defined]
