@@ -2,11 +2,13 @@
 
 In a pass a program runs once to warm up and then up to :data:`RUNS` times, for about :data:`PASS_NS`. Each operation
 is timed where it stands in the run, so that its weights come from where they come from in use: the same call again and
-again would find them in the nearest cache. What reading the clock takes is subtracted. The pass's time is the median of
-the runs, the time of an operation the median of its passes. The repeat error is how far the medians of every second
-pass are from those of the passes between: |a - b| / ((a + b) / 2). One thread counts the processor time of its own, so
-that what else runs on the machine counts little; several count time by the clock. On a GPU an operation's time is that
-of its kernels (:class:`GpuClock`), and whole passes are timed twice: by the clock, and as a graph that is replayed.
+again would find them in the nearest cache. Subnormal numbers count as 0: trained networks have none, but untrained
+ones fade to them, which some processors multiply a hundred times more slowly. What reading the clock takes is
+subtracted. The pass's time is the median of the runs, the time of an operation the median of its passes. The repeat
+error is how far the medians of every second pass are from those of the passes between: |a - b| / ((a + b) / 2). One
+thread counts the processor time of its own, so that what else runs on the machine counts little; several count time by
+the clock. On a GPU an operation's time is that of its kernels (:class:`GpuClock`), and whole passes are timed twice:
+by the clock, and as a graph that is replayed.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
@@ -202,7 +205,7 @@ def one_pass(
         if all(name in known and len(known[name].samples) > number for name in program.operations):
             continue
         reference = clock.often(partial(torch.mm, square, square))
-        with torch.no_grad():
+        with torch.no_grad(), _flushed():
             for name, ns in _pass_of(program, clock, until).items():
                 operation = known.setdefault(name, Operation(*program.operations[name]))
                 operation.sizes = program.sizes[name]
@@ -211,6 +214,18 @@ def one_pass(
             if until.keep_going():
                 _whole(program, clock, measured)
         yield program, reference
+
+
+@contextmanager
+def _flushed() -> Iterator[None]:
+    """Subnormal numbers are 0 on the processor, where it can do that; afterwards as by default."""
+    import torch
+
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
 
 
 def _whole(program: Program, clock: Clock, measured: Measured) -> None:

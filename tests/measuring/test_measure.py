@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 
 from chipmap.cli import main
+from chipmap.deadline import Deadline
 from chipmap.inputs.reading import Conversion, read
 from chipmap.instances.dataflow.rates import peak_rate
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.wafer.measured import work
+from chipmap.measuring.passes import Clock, one_pass
+from chipmap.measuring.programs import Program
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
@@ -167,6 +170,29 @@ def test_a_call_that_fails_is_named(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
+def test_subnormal_numbers_are_zero_while_a_program_runs(tmp_path: Path) -> None:
+    """An untrained network fades to them, and some processors multiply them a hundred times more slowly."""
+
+    class Fading(torch.nn.Module):  # type: ignore[name-defined,misc]
+        def forward(self, x: Any) -> Any:
+            return torch.exp(x * 1e-30)
+
+    class Listening(Clock):
+        def timed(self, call: Any) -> Any:
+            value = call()
+            heard.append(value)
+            return 1, value
+
+    heard: list[Any] = []
+    path = tmp_path / "fading.pt2"
+    torch.export.save(torch.export.export(Fading().eval(), (torch.full((4,), 1e-10),)), path)
+    assert (torch.full((4,), 1e-10) * 1e-30).max() > 0
+    assert [one for one, _ in one_pass([Program(str(path))], {}, 0, Listening(1), Deadline())]
+    products = [one for one in heard if isinstance(one, torch.Tensor) and one.shape == (4,) and one.max() < 0.5]
+    assert products and all(one.max() == 0 for one in products)
+    assert (torch.full((4,), 1e-10) * 1e-30).max() > 0
+
+
 def test_a_gpu_has_to_be_there(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["measure", str(program), "--device", "cuda", "--out", str(tmp_path / "gpu.csv")]) == 1
     assert "sees no GPU" in capsys.readouterr().err and not (tmp_path / "gpu.csv").exists()
