@@ -3,6 +3,7 @@
     python -m benchmarks.costs export FOLDER                 files of all networks (extra zoo)
     chipmap measure FOLDER/*.pt2 --out TABLE --passes 4      about four minutes of the processor
     python -m benchmarks.costs page FOLDER TABLE [--said FILE] [--out FILE]
+    python -m benchmarks.costs cuts FOLDER TABLE             cuts of chains that know how wrong times may be, printed
 
 ``--said``: what ``chipmap measure`` printed, for the times of whole passes.
 """
@@ -63,7 +64,7 @@ python -m benchmarks.costs page nets costs.csv --said FILE
 def main() -> int:
     """Export, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("export", "page"))
+    parser.add_argument("what", choices=("export", "page", "cuts"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("table", type=Path, nargs="?")
     parser.add_argument("--said", type=Path)
@@ -74,6 +75,10 @@ def main() -> int:
 
         for name in write(given.folder):
             print(name, flush=True)
+        return 0
+    if given.what == "cuts":
+        found = list(judge.cases(measured(given.folder, given.table)))
+        print(_plans(found) + _cuts(found))
         return 0
     said = given.said.read_text() if given.said else ""
     given.out.write_text(page(list(judge.cases(measured(given.folder, given.table))), said))
@@ -166,6 +171,32 @@ def _plans(found: list[judge.Case]) -> str:
     words += "slowest stage takes than that of the best cut, both by measured times.\n\n"
     made = _table("Plans", ["plans", *judge.PREDICTORS, "target"], rows)
     return made.replace("## Plans\n\n", f"## Plans\n\n{words}")
+
+
+CUTS = """Several cuts are as good by the predictions, and not by the measured times. Which is taken?
+
+| cut | what it makes least |
+|---|---|
+| point | the largest stage by predicted times, stages filled one after the other |
+| high ends | the same by the upper ends of the intervals |
+| powers | the sum of the eighth powers of predicted stages, so that the others are balanced too |
+| samples | the mean of the largest stage over 200 samples of all times, moving an end at a time |
+
+Errors of samples are those that other architectures show. They are drawn for each operation alone; once for
+operations of the same work; or so, with a share that all operations of an operator have in common.
+
+"""
+
+
+def _cuts(found: list[judge.Case]) -> str:
+    ways = list(found[0].cuts[judge.STAGES[0]])
+    rows = []
+    for stages in judge.STAGES:
+        every = [judge.losses_of_cuts(found, way, stages) for way in ways]
+        rows.append([f"{stages} stages, mean loss", *(f"{np.mean(one):.1%}" for one in every)])
+        rows.append([f"{stages} stages, worst", *(f"{max(one):.0%}" for one in every)])
+    title = "Cuts that know their errors"
+    return _table(title, ["cuts", *ways], rows).replace(f"## {title}\n\n", f"## {title}\n\n{CUTS}")
 
 
 def _networks(found: list[judge.Case]) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.stats import spearmanr
 
+from benchmarks.costs import cuts
 from chipmap.instances.learned import Network, model_of
 from chipmap.instances.learned_model import Model, cut, period
 from chipmap.networks.works import Work
@@ -30,7 +31,10 @@ PREDICTORS = ("data sheet", "roofline fitted", "fit per operator", "nearest", "l
 
 @dataclass
 class Case:
-    """A measured network: its name and architecture, two occasions, whole passes, and predictions by name."""
+    """A measured network: its name and architecture, two occasions, whole passes, and predictions by name.
+
+    ``cuts``: by the number of stages and the way of cutting (:mod:`benchmarks.costs.cuts`).
+    """
 
     name: str
     architecture: str
@@ -40,6 +44,7 @@ class Case:
     guesses: dict[str, Array]
     low: Array
     high: Array
+    cuts: dict[int, dict[str, list[int]]]
 
 
 def sheet(works: list[Work]) -> Array:
@@ -70,15 +75,20 @@ def cases(named: list[tuple[str, str, Network, Array, Array]]) -> Iterator[Case]
     halves = [Network(one[2].works, list(one[3]), one[2].modules) for one in named]
     for at, architecture in enumerate(names):
         others = [i for i in range(len(named)) if numbers[i] != at]
-        model = model_of([halves[i] for i in others], [numbers[i] for i in others])
+        seen = [halves[i] for i in others], [numbers[i] for i in others]
+        model, wrong = model_of(*seen), cuts.errors_of(*seen)
         line = roofline(model.works, model.ns)
         for i in range(len(named)):
             if numbers[i] == at:
-                yield _case(named[i], architecture, model, line)
+                yield _case(named[i], architecture, model, line, wrong)
 
 
 def _case(
-    one: tuple[str, str, Network, Array, Array], architecture: str, model: Model, line: Callable[[list[Work]], Array]
+    one: tuple[str, str, Network, Array, Array],
+    architecture: str,
+    model: Model,
+    line: Callable[[list[Work]], Array],
+    wrong: cuts.Errors,
 ) -> Case:
     name, _, network, ns, other = one
     works = network.works
@@ -91,7 +101,10 @@ def _case(
         "learned": model.guesses(works),
         "repeat": other,
     }
-    return Case(name, architecture, network, ns, other, guesses, low, high)
+    ways = {stages: cuts.all_cuts(works, guesses["learned"], high, wrong, stages) for stages in STAGES}
+    for stages, found in ways.items():
+        found["repeat, point"], found["repeat, powers"] = cut(other, stages), cuts.by_powers(other, stages)
+    return Case(name, architecture, network, ns, other, guesses, low, high, ways)
 
 
 def errors(found: list[Case], predictor: str) -> dict[str, float]:
@@ -134,6 +147,12 @@ def losses(found: list[Case], predictor: str, stages: int) -> list[float]:
         best = period(one.ns, cut(one.ns, stages))
         lost.append(period(one.ns, cut(one.guesses[predictor], stages)) / best - 1)
     return lost
+
+
+def losses_of_cuts(found: list[Case], way: str, stages: int) -> list[float]:
+    """The same for a way of cutting by the learned times, or by the repeat."""
+    every = ((period(one.ns, one.cuts[stages][way]), period(one.ns, cut(one.ns, stages))) for one in found)
+    return [mine / best - 1 for mine, best in every]
 
 
 def ranks(found: list[Case], predictor: str, stages: int = 4) -> list[float]:
