@@ -15,7 +15,8 @@ from chipmap.heuristics.wafer.slicing.counted import Box, CountedCuts, boxes_in,
 from chipmap.heuristics.wafer.slicing.counted_kernel import Wanted
 from chipmap.heuristics.wafer.slicing.guillotine import guillotine
 from chipmap.heuristics.wafer.slicing.sizing import Sizing
-from chipmap.instances.wafer import WaferSolution
+from chipmap.inputs.reading import read
+from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.generators import explicit
 from chipmap.instances.wafer.problem import IntArray, evaluate, in_order, wafer_problem
 from chipmap.methods.wafer.chain import COUNTED, WaferChainState
@@ -135,6 +136,16 @@ def test_without_time_or_room_there_is_nothing() -> None:
     assert counted_cuts(problem, 0, Deadline.after(0.0)) is None
     two = {"a": {"H": 2, "W": 2, "C": 2, "K": 2}, "b": {"H": 2, "W": 2, "C": 2, "K": 2}}
     assert counted_cuts(wafer_problem(explicit(kernels=two, width=3, height=2)), 0, Deadline()) is None
+
+
+def test_without_time_for_four_tables_nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = read("wafer/ispd2020-C")  # 24 types on 633 × 633 tiles: about 3 seconds a table
+    assert isinstance(instance, WaferInstance)
+    begun = list[int]()
+    monkeypatch.setattr(CountedCuts, "packed", lambda self, time, deadline, tries: begun.append(time))
+    problem = wafer_problem(instance)
+    assert counted_cuts(problem, 0, Deadline.after(5.0)) is None and not begun
+    assert counted_cuts(problem, 0, Deadline.after(3600.0)) is None and begun
 
 
 @pytest.mark.parametrize("adapter_weight", [0, 2])

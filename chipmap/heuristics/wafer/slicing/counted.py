@@ -44,6 +44,8 @@ CLOSE = 0.002
 LATER = (0.0, 0.005, 0.01, 0.02, 0.03, 0.045, 0.06, 0.08, 0.11, 0.15, 0.2, 0.26, 0.33, 0.42, 0.55, 0.75, 1.0)
 FEW, MANY = 2_000, 20_000
 FloatArray = NDArray[np.float64]
+#: Without time for so many tables nothing is begun; sums times types in a second.
+TABLES, RATE = 4, 1_000_000_000
 #: Sums between two questions whether there is time left.
 WORK = 20_000_000
 
@@ -247,8 +249,13 @@ def counted_cuts(
 ) -> WaferSolution | None:
     """The best floorplan of counted cuts found until ``deadline``; ``improved`` hears of better ones.
 
-    No floorplan takes less than ``low`` quarters. None where no time gives a floorplan.
+    No floorplan takes less than ``low`` quarters. None where no time gives a floorplan, or where there is hardly time
+    for one.
     """
+    width, height = problem.width, problem.height
+    sums = width * height * (width + height) // 4
+    if deadline.seconds < TABLES * sums * len(problem.type_arrays) / RATE:
+        return None
     work = _Times(problem, seed, deadline, improved)
     never = problem.longest + 1
     least = work.shortest(low - 1, never, 1)
