@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import islice
+from itertools import islice, product
 from random import Random
 
 import numpy as np
@@ -64,6 +64,7 @@ def test_no_bound_exceeds_the_least_weighted_sum(knots: tuple[int, ...], exact: 
         edges = [*(one - 1 for one in every), every[-1]] if exact else sorted({0, *every[::3], every[-1]})
         columns, values, random = program(problem, edges), list[float](), np.random.default_rng(k)
         first = columns.start([random.uniform(0, 1e6, model.layers) for model in problem.models])
+        first = [own + step for own, step in zip(first, random.uniform(-1e6, 1e6, len(first)), strict=True)]
         value, _ = columns.bound(rate, first, Deadline(), values.append, 1e-9, knots)
         optimum = least(instance, rate)
         assert values and value == max(values)
@@ -93,6 +94,35 @@ def test_windows_between_given_nodes_cost_what_pricing_says() -> None:
         np.testing.assert_array_equal(priced, fixed)
         compared += int(np.isfinite(fixed).any())
     assert compared > 5
+
+
+def test_a_first_window_moves_some_model_from_its_first_layer_on() -> None:
+    """Its least cost by cell is that of all pairs of nodes, at least one of them moved; so is the window named."""
+    compared = 0
+    for k, instance in enumerate(instances(22, 20)):
+        problem, random = multi_problem(instance), np.random.default_rng(k)
+        every = latencies(problem)
+        if not every:
+            continue
+        made = program(problem, [*(one - 1 for one in every), every[-1]])
+        behind = [random.uniform(-1e6, 1e6, model.layers + 1) for model in problem.models]
+        least = np.full(made.pricing.cells, np.inf)
+        ends = product(*(range(model.layers + 1) for model in problem.models))
+        for nodes in (tuple((0, end) for end in one) for one in ends if any(one)):
+            prices = sum(own[end] for own, (_, end) in zip(behind, nodes, strict=True))
+            least = np.minimum(least, made.pricing.fixed(nodes) - prices)
+        found = made.pricing.first(behind)
+        np.testing.assert_allclose(found, least, rtol=1e-12)
+        for cell in np.flatnonzero(np.isfinite(found)).tolist():
+            made.pricing.first(behind)
+            energy, nodes = made.pricing.window(cell)
+            assert all(begin == 0 for begin, _ in nodes) and any(end for _, end in nodes)
+            prices = sum(own[end] for own, (_, end) in zip(behind, nodes, strict=True))
+            assert energy - prices == pytest.approx(found[cell]) and made.pricing.fixed(nodes)[cell] <= energy * (
+                1 + 1e-9
+            )
+            compared += 1
+    assert compared > 20, compared
 
 
 def test_a_program_cut_short_at_its_knots_proves_as_much_later() -> None:

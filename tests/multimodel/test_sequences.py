@@ -49,6 +49,7 @@ def test_the_best_sequences_are_the_best_schedules(exact: bool) -> None:
         edges = [*(one - 1 for one in every), every[-1]] if exact else sorted({0, *every[::3], every[-1]})
         made, random = program(problem, edges), np.random.default_rng(k)
         prices = made.start([random.uniform(0, 1e6, model.layers) for model in problem.models])
+        prices = [own + step for own, step in zip(prices, random.uniform(-1e6, 1e6, len(prices)), strict=True)]
         listed = Sequences(made.pricing, problem.windows, prices, rate)
         windows = listed.windows(ALL, Deadline())
         assert windows is not None and windows.excess.min() > -1e-6 * abs(listed.base)

@@ -6,7 +6,9 @@ deadline passes.
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -25,7 +27,7 @@ from chipmap.methods.multimodel.energies import model_by_energies
 from chipmap.methods.multimodel.frames import chain as chain_of_frames
 from chipmap.methods.multimodel.frames import rated, refuse
 from chipmap.methods.multimodel.pins import Obeying, grouped, search_groups, start_pinned
-from chipmap.methods.multimodel.programs import column_bounds, columns, numbers_alone
+from chipmap.methods.multimodel.programs import Latest, column_bounds, columns, numbers_alone
 from chipmap.methods.multimodel.reasons import clash
 from chipmap.methods.multimodel.refutation import SingleModels, above_limits, limited
 from chipmap.records import InputError
@@ -128,8 +130,10 @@ def one_window(problem: MultiProblem, turn: Turn) -> None:
             turn.bound(int(find.bound), "one window")
 
 
-def search(problem: MultiProblem, turn: Turn, most: int | None = None) -> None:
-    """Annealing, again and again or ``most`` rounds: from the first schedule, or from the best one so far, in turns."""
+def search(problem: MultiProblem, turn: Turn, most: int | None = None, tables: Latest | None = None) -> None:
+    """Annealing, again and again or ``most`` rounds: from the first schedule, or from the best one so far, in turns.
+
+    After each round the boundaries between windows move by ``tables`` for as long as it took, if there are any."""
     from chipmap.heuristics.multimodel.annealing.search import rounds
 
     if most is None and not turn.run.clocked:
@@ -143,7 +147,16 @@ def search(problem: MultiProblem, turn: Turn, most: int | None = None) -> None:
     if first is None:
         return
     known = search_one_window(problem, turn) if problem.windows > 1 else None
-    for windows in rounds(problem, first, run.options.seed, turn.deadline, most, known):
+    began = time.monotonic()
+
+    def between() -> Windows | None:
+        nonlocal began
+        if tables is not None:
+            tables.boundaries(problem, turn, time.monotonic() - began)
+        began = time.monotonic()
+        return placed(problem, run.best.solution) if run.best is not None else None  # type: ignore[arg-type]
+
+    for windows in rounds(problem, first, run.options.seed, turn.deadline, most, known, between):
         turn.solution(schedule(problem, windows), "annealing")
 
 
@@ -189,7 +202,9 @@ def search_and_proof(problem: MultiProblem, turn: Turn) -> None:
     elif few or not turn.run.clocked or turn.run.options.threads == 1 or problem.allowed is not None:
         follow(links, problem, turn)
     else:
-        side_by_side(turn.run, problem, ((last,), (windows, Link("columns", 1.0, columns))))
+        tables = Latest()
+        beside = Link("search", 1.0, partial(search, tables=tables))
+        side_by_side(turn.run, problem, ((beside,), (windows, Link("columns", 1.0, partial(columns, tables=tables)))))
 
 
 def _places(problem: MultiProblem) -> int:

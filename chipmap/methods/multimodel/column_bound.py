@@ -39,8 +39,9 @@ RATES = (0.3, 1.0, 3.0)
 #: A weight is not tried again when one so near has been; at most so many weights. There are no more where
 #: the last two raised the bound by less than this share of the cells' width; finer cells gain about a third of it.
 CLOSE, MOST_WEIGHTS, LITTLE = 0.05, 6, 0.1
-#: How near bound and program come: a share of them, for coarse cells this share of the cells' width.
-NEAR_CELLS = 0.05
+#: How near bound and program come: a share of them, for coarse cells this share of the cells' width; and where no finer
+#: tables fit the time that is left.
+NEAR_CELLS, NEAR_LAST = 0.02, 1e-4
 #: A bound is told when it is better by this share.
 TOLD = 3e-4
 #: Weight of time, in T2 / T1, at which energy doesn't count.
@@ -215,14 +216,16 @@ class ColumnBound:
         if best is None:
             return
         assert isinstance(best.solution, MultiSolution)
-        columns = []
+        columns = list[Column]()
         for window in placed(self.problem, best.solution):
+            if not window:
+                continue
             time, energy = terms(self.problem, [window])
             nodes = []
             for m in range(len(self.problem.models)):
                 own = [segment for segment in window if segment[0] == m]
                 nodes.append((own[0][1], own[-1][2] + 1) if own else (0, 0))
-            columns.append(Column(float(time), float(energy), tuple(nodes)))
+            columns.append(Column(float(time), float(energy), tuple(nodes), not columns))
         program.add(columns)
 
     def _line(self, program: WindowColumns, rate: float, best: int | None) -> None:

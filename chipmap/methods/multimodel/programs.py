@@ -21,7 +21,7 @@ from chipmap.heuristics.multimodel.windows.counted import over
 from chipmap.instances.multimodel.instance import MultiSolution
 from chipmap.instances.multimodel.problem import MultiProblem, placed, schedule
 from chipmap.methods.chain import Turn
-from chipmap.methods.multimodel.column_bound import ColumnBound
+from chipmap.methods.multimodel.column_bound import NEAR_LAST, ColumnBound
 from chipmap.methods.multimodel.whole_windows import sequences
 
 #: Widths of the bottlenecks' cells as shares of the windows' time, round by round, and widths between them.
@@ -58,8 +58,9 @@ def column_bounds(problem: MultiProblem, turn: Turn) -> None:
     columns(problem, turn, search=False)
 
 
-def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
-    """Bounds by column generation over windows, from coarse tables to fine ones; ``search``: and better schedules."""
+def columns(problem: MultiProblem, turn: Turn, search: bool = True, tables: Latest | None = None) -> None:
+    """Bounds by column generation over windows, from coarse tables to fine ones; ``search``: and better schedules, by
+    this link or by the one beside it that looks at ``tables``."""
     task, run = problem.instance.task, turn.run
     if task.objective == "energy" and task.latency_limit_ns is None:
         if not problem.power:
@@ -76,11 +77,14 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True) -> None:
     while step is not None:
         bound.paths = kinds[step.kind]
         share, known = EARLY if run.clocked and step.kind < len(kinds) - 1 else 1.0, bound.told
-        program, whole = _round(bound, step.ratio, at is None or at.kind < step.kind, search, share)
+        program, whole = _round(bound, step.ratio, at is None or at.kind < step.kind, search, share, tables)
         at, step = step, _next(bound, kinds, step, vain=bound.told == known)
         if step is None and not whole:
             bound.prove(program)
-    if search:
+    if run.clocked:  # what is left brings bound and program nearer
+        bound.near = NEAR_LAST
+        bound.prove(program)
+    if search and tables is None:
         boundaries(problem, turn, bound.paths, program.pricing, turn.deadline.seconds, last=True)
 
 
@@ -89,6 +93,19 @@ def numbers_alone(problem: MultiProblem, turn: Turn) -> None:
     for counts in all_counts(problem):
         bound = ColumnBound(problem, turn, counts)
         bound.prove(bound.stage(COARSE))
+
+
+class Latest:
+    """The last tables that one lane made, for the search over boundaries in another one."""
+
+    paths: Paths | Counts | None = None
+    pricing: Pricing | None = None
+
+    def boundaries(self, problem: MultiProblem, turn: Turn, seconds: float) -> None:
+        """:func:`boundaries` by these tables, if there are any."""
+        paths, pricing = self.paths, self.pricing
+        if paths is not None and pricing is not None:
+            boundaries(problem, turn, paths, pricing, seconds)
 
 
 class Step(NamedTuple):
@@ -108,17 +125,21 @@ def kinds_of_tables(problem: MultiProblem) -> list[Paths | Counts]:
     return found
 
 
-def _round(bound: ColumnBound, ratio: float, first: bool, search: bool, share: float) -> tuple[WindowColumns, bool]:
+def _round(
+    bound: ColumnBound, ratio: float, first: bool, search: bool, share: float, tables: Latest | None
+) -> tuple[WindowColumns, bool]:
     """Tables of this width, schedules from them, and what they prove within this share of the time; whether no more
     can be proved. ``first`` of their kind?"""
     problem, turn = bound.problem, bound.turn
     program = bound.stage(ratio)
-    if first and search:  # schedules first, so that the proofs may leave more out
+    if tables is not None:
+        tables.paths, tables.pricing = bound.paths, program.pricing.again()
+    elif first and search:  # schedules first, so that the proofs may leave more out
         boundaries(problem, turn, bound.paths, program.pricing, AFTER * bound.spent[0])
     whole = bound.prove(program, share)
     if ratio < COARSE:
         sequences(bound, program, search)
-    if not first and search:
+    if not first and search and tables is None:
         boundaries(problem, turn, bound.paths, program.pricing, AFTER * sum(bound.spent))
     return program, whole
 

@@ -71,10 +71,12 @@ def rounds(
     deadline: Deadline,
     most: int | None = None,
     known: Windows | None = None,
+    between: Callable[[], Windows | None] = lambda: None,
 ) -> Iterator[Windows]:
     """Ever longer rounds from ``start`` and from the best schedule so far, which yield better and better schedules.
 
     They go on until the deadline, or for so many rounds as ``most`` says. ``known`` is the best schedule before them.
+    After each ``between`` may say what others found meanwhile.
     """
     moves, best, found, number = FIRST, float("inf"), known or start, 0
     if known is not None:
@@ -89,6 +91,9 @@ def rounds(
                 yield windows
         number += 1
         moves = min(LONGEST, moves if number % 2 else 2 * moves)
+        if (other := between()) is not None:
+            value = Annealing(problem, other, seed).best.value[0]
+            best, found = (value, other) if value < best else (best, found)
 
 
 def tables(problem: MultiProblem) -> Tables:

@@ -3,11 +3,12 @@
 A schedule is a sequence of at most W windows. Before and behind each every model stands at a node: the number of its
 layers that are done. The linear program takes shares of windows, at most W altogether, so that each node is left as
 often as it is reached. A window costs λ · T + its energy. The order of windows is left out: the program may mix one
-long window with very many short ones.
+long window with very many short ones. But one window is told apart: the first one that isn't empty. It begins with all
+models at their first nodes, and there is exactly one.
 
-Its dual gives each node a price. For *any* prices W times the least reduced cost of a window, with the prices of the
-last nodes, is a bound on every schedule (Lagrange). :class:`~chipmap.heuristics.multimodel.columns.pricing.Pricing`
-finds it.
+Its dual gives each node a price. For *any* prices the least reduced cost of a first window, W − 1 times that of any
+window, and the prices of the last nodes add up to a bound on every schedule (Lagrange). A first window pays no price of
+the nodes before it. :class:`~chipmap.heuristics.multimodel.columns.pricing.Pricing` finds both.
 
 With hundreds of nodes the prices take very many rounds to settle. So the program begins with prices at a few nodes
 alone, its **knots**; between two knots prices rise as those that the search begins with. Then it takes more knots, at
@@ -29,7 +30,7 @@ from chipmap.heuristics.multimodel.windows.any_windows import SAFE
 #: Share of the best prices so far in those that are priced next (Wentges 1997).
 SMOOTH = 0.8
 #: Relative distance of bound and program at which a weight is done.
-NEAR = 1e-3
+NEAR = 2e-4
 #: Windows added for a place in one round.
 ADDED = 10
 #: Knots of each model, one program after the other; then all nodes.
@@ -43,11 +44,13 @@ ENDLESS = 1e25
 
 
 class Column(NamedTuple):
-    """A window: its time (ns), energy (pJ), and for each model the nodes before and behind it."""
+    """A window: its time (ns), energy (pJ), for each model the nodes before and behind it, and whether it is the first
+    one."""
 
     time: float
     energy: float
     nodes: tuple[tuple[int, int], ...]
+    first: bool = False
 
 
 #: For each model the price of its nodes [L + 1].
@@ -78,21 +81,21 @@ class WindowColumns:
     def _take(self, shares: list[Floats]) -> None:
         """Begin a program with these shares of the knots' prices in those of the nodes: [L + 1, knots] by model.
 
-        Its rows are the knots but the first one, model after model, then the number of windows. A node's unit of flow
-        counts for its knots by their shares.
+        Its rows are the knots, model after model, then the number of windows after the first one. A node's unit of flow
+        counts for its knots by their shares. As each model's flow is 1, so is the number of first windows.
         """
         self.shares = shares
-        self.rows = np.cumsum([0, *(share.shape[1] - 1 for share in shares)])
+        self.rows = np.cumsum([0, *(share.shape[1] for share in shares)])
         right = np.zeros(self.rows[-1])
         right[self.rows[1:] - 1] = 1.0
         # flow into and out of each knot at a high cost; idle windows at none
-        self.master = Master(self.empty, right.tolist(), [self.windows])
+        self.master = Master(self.empty, right.tolist(), [self.windows - 1])
         self.master.add([self._entries(column) for column in self.columns])
 
     @property
     def whole(self) -> bool:
         """Whether the program has prices of all nodes; not where a bound was cut short at its knots."""
-        return int(self.rows[-1]) == sum(self.layers)
+        return int(self.rows[-1]) == sum(count + 1 for count in self.layers)
 
     def _knots(self, count: int, prices: Prices) -> None:
         """Begin a program with so many knots for each model, at equal steps of its prices; or with all nodes."""
@@ -115,9 +118,9 @@ class WindowColumns:
         return len(new)
 
     def _entries(self, column: Column) -> dict[int, float]:
-        entries = {int(self.rows[-1]): 1.0}
+        entries = {} if column.first else {int(self.rows[-1]): 1.0}
         for row, share, (i, j) in zip(self.rows[:-1], self.shares, column.nodes, strict=True):
-            flow = share[j, 1:] - share[i, 1:]
+            flow = share[j] - (0.0 if column.first else share[i])
             entries |= {int(row + k): float(flow[k]) for k in np.flatnonzero(flow)}
         return entries
 
@@ -127,24 +130,28 @@ class WindowColumns:
 
     def _prices(self, rows: Floats) -> Prices:
         parts = zip(self.shares, self.rows, self.rows[1:], strict=False)
-        return [share[:, 1:] @ rows[begin:end] for share, begin, end in parts]
+        return [share @ rows[begin:end] for share, begin, end in parts]
 
     def price(self, prices: Prices, rate: float) -> tuple[float, list[Column]]:
         """The bound on rate · T1 + T2 under these prices, and the windows of least reduced cost."""
-        sums = self.pricing.price(prices, prices) + rate * (self.pricing.edges[:-1] + 1)
-        times = [(float(self.pricing.edges[cell] + 1), cell) for cell in _lowest(sums, ADDED)]
-        found = [Column(time, *self.pricing.window(cell)) for time, cell in times]
-        least = min(0.0, float(sums.min()))
-        return self.windows * least + sum(float(nodes[-1]) for nodes in prices), found
+        least, found = sum(float(nodes[-1]) for nodes in prices), list[Column]()
+        times = self.pricing.edges[:-1] + 1
+        for first in (True, False):
+            sums = self.pricing.first(prices) if first else self.pricing.price(prices, prices)
+            sums = sums + rate * times
+            cells = _lowest(sums, ADDED)
+            found += [Column(float(times[cell]), *self.pricing.window(cell), first) for cell in cells]
+            least += float(sums.min()) if first else (self.windows - 1) * min(0.0, float(sums.min()))
+        return min(least, 2 * ENDLESS), found  # infinite where no window can be the first one
 
     def again(self, columns: Sequence[Column], rate: float) -> None:
         """Add the windows that take models from and to the same nodes as ``columns`` do, at these tables' costs."""
         times = rate * (self.pricing.edges[:-1] + 1)
-        for nodes in dict.fromkeys(column.nodes for column in columns):
+        for nodes, first in dict.fromkeys((column.nodes, column.first) for column in columns):
             energies = self.pricing.fixed(nodes)
             for cell in _lowest(energies + times, ADDED):
                 time, energy = float(self.pricing.edges[cell] + 1), float(energies[cell])
-                self.add([Column(time, energy, nodes)])
+                self.add([Column(time, energy, nodes, first)])
 
     def used(self) -> list[Column]:
         """The columns of the program's last optimum."""

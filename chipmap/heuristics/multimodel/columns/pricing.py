@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from chipmap.heuristics.multimodel.tables.beside import Beside
+from chipmap.heuristics.multimodel.tables.beside import Beside, Moving
 from chipmap.heuristics.multimodel.tables.counts import Vectors
 from chipmap.heuristics.multimodel.tables.ranges import Table
 from chipmap.heuristics.multimodel.tables.sets import Places
@@ -44,8 +44,12 @@ class Pricing:
         self.sets = [np.empty((places.sets, self.cells)) for _ in tables]
         self.pauses = [0] * len(tables)
         self.floors = np.zeros(len(tables))
-        #: All models' sets beside each other, as of the last :meth:`price` or :meth:`fixed`.
+        #: All models' sets beside each other, as of the last :meth:`price`, :meth:`first` or :meth:`fixed`.
         self.beside: Beside
+
+    def again(self) -> Pricing:
+        """Another one over the same tables, for another thread."""
+        return Pricing(self.tables, self.places, self.edges, self.static)
 
     def price(self, before: list[Floats], behind: list[Floats]) -> Floats:
         """The least sum by cell [T] over the models: energy and potentials, with static energy, without time."""
@@ -56,6 +60,23 @@ class Pricing:
             by_signature(*table, before[m], behind[m], self.floors[m], self.values[m], self.which[m])
             self.places.fill(self.values[m], self.floors[m], self.sets[m])
         self.beside = Beside(self.places, self.sets)
+        return self.beside.least + self.powered
+
+    def first(self, behind: list[Floats]) -> Floats:
+        """As :meth:`price` of the first window: all models stand at their first nodes, and at least one moves.
+
+        What stands before it has no potential. :meth:`window` then speaks of these.
+        """
+        moving = []
+        for m, table in enumerate(self.tables):
+            self.pauses[m], self.floors[m] = 0, -float(behind[m][0])
+            begins = slice(0, int(np.searchsorted(table.first, table.first.dtype.type(1))))
+            entries = (column[begins] for column in table)
+            by_signature(*entries, np.zeros_like(behind[m]), behind[m], np.inf, self.values[m], self.which[m])
+            self.places.fill(self.values[m], np.inf, self.sets[m])
+            moving.append(self.sets[m].copy())
+            np.minimum(self.sets[m], self.floors[m], out=self.sets[m])
+        self.beside = Moving(self.places, self.sets, moving, self.floors)
         return self.beside.least + self.powered
 
     def fixed(self, nodes: Sequence[tuple[int, int]]) -> Floats:
@@ -88,10 +109,10 @@ class Pricing:
 
     def window(self, cell: int) -> tuple[float, tuple[tuple[int, int], ...]]:
         """Energy, and each model's nodes before and behind, of the window at ``cell`` of the last :meth:`price`."""
-        energy, nodes = float(self.powered[cell]), list[tuple[int, int]]()
+        energy, nodes, moved = float(self.powered[cell]), list[tuple[int, int]](), self.beside.moved(cell)
         for m, mask in enumerate(self.beside.divide(cell)):
             best = self.places.within(mask, self.values[m][:, cell], 1)
-            if not best or not best[0][0] < self.floors[m]:
+            if not best or not (best[0][0] < self.floors[m] or m == moved):
                 nodes.append((self.pauses[m], self.pauses[m]))
                 continue
             entry, table = int(self.which[m][self.places.signature[best[0][1]], cell]), self.tables[m]

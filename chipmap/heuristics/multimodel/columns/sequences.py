@@ -1,10 +1,11 @@
 """Bounds from whole sequences of windows, listed under the prices of column generation.
 
 Under node prices π and the weight λ of time, a window of T ns and E pJ from node i to node j of each model has the
-reduced cost λ · T + E + Σ π[i] − π[j] >= μ, where μ <= 0 is the least of all and of an idle window. Over a schedule of
-at most W windows these add up, so that
+reduced cost λ · T + E + Σ π[i] − π[j] >= μ, where μ <= 0 is the least of all and of an idle window. The first window
+that isn't empty begins with all models at node 0. There π[i] is left out, and the least of these is μ'. Over a schedule
+of at most W windows these add up, so that
 
-    λ · T1 + T2 = v + Σ (reduced cost − μ),  v = W · μ + Σ π[L],
+    λ · T1 + T2 = v + (first reduced cost − μ') + Σ (reduced cost − μ),  v = μ' + (W − 1) · μ + Σ π[L],
 
 where every term of the sum, its **excess**, is at least 0. Let each better schedule have λ · T1 + T2 <= v + D. Then
 none of its windows has an excess above D, nor has their sum. So all windows up to that excess are listed, and a program
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.multimodel.columns.pricing import Floats, Ints, Pricing
+from chipmap.heuristics.multimodel.tables.ranges import Table
 
 #: Pairs that are looked at in one join, and at once; windows and labels, at most.
 PAIRS, CHUNK, WINDOWS, LABELS = 40_000_000, 2_000_000, 400_000, 400_000
@@ -57,6 +59,15 @@ class Parts(NamedTuple):
         return Parts._make(column[which] for column in self)
 
 
+class Around(NamedTuple):
+    """The least of the models from each on, and of all but each, by set of chiplets and cell, with the time; ``first``:
+    in first windows."""
+
+    rest: list[Floats]
+    beside: list[Floats]
+    first: bool
+
+
 class Sequences:
     """All sequences of windows of one problem under ``prices`` and the weight ``rate`` (pJ per ns) of time."""
 
@@ -65,19 +76,25 @@ class Sequences:
         #: The weight of time beside the tables' energies, which have no static energy.
         self.rate = rate + pricing.static
         self.times = (pricing.edges[:-1] + 1).astype(float)
-        sums = pricing.price(self.prices, self.prices) + rate * self.times
-        self.least = min(0.0, float(sums.min()))
-        self.base = windows * self.least + sum(float(own[-1]) for own in prices)
-        self.loose = LOOSE * sum(float(np.abs(own).max()) for own in prices)
         sizes = [len(own) for own in prices]
         #: The code of nodes is Σ node · step.
         self.steps = [int(np.prod(sizes[m + 1 :], dtype=np.int64)) for m in range(len(sizes))]
         self.end = sum(step * (size - 1) for step, size in zip(self.steps, sizes, strict=True))
-        sets = pricing.sets
-        #: The least of the models from each on, and of all but each, by set of chiplets and cell, with the time.
-        self.rest, self.beside = [self._with_time(sets[m:]) for m in range(1, len(sizes) + 1)], list[Floats]()
-        for m in range(len(sizes)):
-            self.beside.append(self._with_time([*sets[:m], *sets[m + 1 :]]))
+        sums = pricing.price(self.prices, self.prices) + rate * self.times
+        self.least = min(0.0, float(sums.min()))
+        later = self._around(False)
+        sums = pricing.first(self.prices) + rate * self.times
+        self.first_least = float(sums.min())
+        #: First windows, then others.
+        self.around = self._around(True), later
+        self.base = self.first_least + (windows - 1) * self.least + sum(float(own[-1]) for own in prices)
+        self.loose = LOOSE * sum(float(np.abs(own).max()) for own in prices)
+
+    def _around(self, first: bool) -> Around:
+        """What the last prices of the pricing say."""
+        sets = self.pricing.sets
+        rest = [self._with_time(sets[m:]) for m in range(1, len(sets) + 1)]
+        return Around(rest, [self._with_time([*sets[:m], *sets[m + 1 :]]) for m in range(len(sets))], first)
 
     def _with_time(self, sets: Sequence[Floats]) -> Floats:
         """Models side by side in a window of a cell or a longer one, and its time: [set, cell]."""
@@ -88,28 +105,35 @@ class Sequences:
 
     def windows(self, excess: float, deadline: Deadline) -> Windows | None:
         """All windows up to this excess; None where they are too many to list."""
-        limit = self.least + excess + self.loose
-        found: Parts | None = None
-        for m in range(len(self.prices)):
-            deadline.check()
-            own = self._parts(m, limit)
-            if own is None:
-                return None
-            found = own if found is None else self._joined(found, own, self.rest[m], limit, deadline)
-            if found is None:
-                return None
-        assert found is not None
-        time = self.times[found.cell]
-        energy = found.energy + self.pricing.static * time
-        listed = Windows(found.source, found.target, time, energy, found.cost + self.rate * time - self.least)
-        return self._best(listed)
+        listed = list[Windows]()
+        for around in self.around:
+            found: Parts | None = None
+            least = self.first_least if around.first else self.least
+            limit = least + excess + self.loose
+            for m in range(len(self.prices)):
+                deadline.check()
+                own = self._parts(m, limit, around)
+                if own is None:
+                    return None
+                found = own if found is None else self._joined(found, own, around.rest[m], limit, deadline)
+                if found is None:
+                    return None
+            assert found is not None
+            # those that begin with all models at node 0 are the first ones
+            found = found.some((found.source == 0) == around.first)
+            time = self.times[found.cell]
+            energy = found.energy + self.pricing.static * time
+            listed.append(Windows(found.source, found.target, time, energy, found.cost + self.rate * time - least))
+        return self._best(Windows._make(np.concatenate(columns) for columns in zip(*listed, strict=True)))
 
-    def _parts(self, m: int, limit: float) -> Parts | None:
+    def _parts(self, m: int, limit: float, around: Around) -> Parts | None:
         """What model m does in windows up to the limit: entries of its table by set of chiplets, and pauses."""
         pricing, prices, places = self.pricing, self.prices[m], self.pricing.places
-        table = pricing.tables[m]
-        beside = self.beside[m]
-        cost = table.energy + prices[table.first] - prices[table.last.astype(np.int64) + 1]
+        table, beside, before = pricing.tables[m], around.beside[m], prices
+        if around.first:
+            count, before = int(np.searchsorted(table.first, table.first.dtype.type(1))), np.zeros_like(prices)
+            table = Table._make(column[:count] for column in table)
+        cost = table.energy + before[table.first] - prices[table.last.astype(np.int64) + 1]
         top, columns = beside.shape[0] - 1, list[list[Ints]]()
         order = np.argsort(table.signature, kind="stable")
         by_signature = np.split(order, np.searchsorted(table.signature[order], np.arange(1, places.signatures)))
@@ -120,13 +144,15 @@ class Sequences:
             at = at[cost[at] + beside[top - mask, table.cell[at]] <= limit]
             columns.append([at, np.full(len(at), mask, dtype=np.int64)])
         at, masks = (np.concatenate(column) for column in zip(*columns, strict=True))
-        nodes = np.arange(len(prices)) if float(beside[top].min()) <= limit else np.arange(0)
-        none = np.zeros(len(nodes))
+        nodes = np.arange(1 if around.first else len(prices))
+        pause = before[nodes] - prices[nodes]
+        nodes = nodes[float(beside[top].min()) + pause <= limit]
+        pause, none = pause[: len(nodes)], np.zeros(len(nodes))  # all pauses cost as much
         step, idle = self.steps[m], none.astype(np.int64)
         parts = Parts(
             np.concatenate([masks, idle]),
             np.concatenate([table.cell[at].astype(np.int64), idle]),
-            np.concatenate([cost[at], none]),
+            np.concatenate([cost[at], pause]),
             np.concatenate([table.energy[at], none]),
             step * np.concatenate([table.first[at].astype(np.int64), nodes]),
             step * np.concatenate([table.last[at].astype(np.int64) + 1, nodes]),

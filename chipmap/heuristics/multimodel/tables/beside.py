@@ -42,11 +42,51 @@ class Beside:
         last = self.sets[-1]
         self.least: FloatArray = (self.before[-1] + last[::-1]).min(axis=0) if self.before else np.array(last[-1])
 
+    def moved(self, cell: int) -> int:
+        """Which model must move in the least sum of this cell; -1 where any may pause."""
+        return -1
+
     def divide(self, cell: int) -> list[int]:
         """The set of each model at the least sum of this cell."""
-        rest, found = len(self.sets[0]) - 1, list[int]()
-        for before, own in zip(reversed(self.before), reversed(self.sets[1:]), strict=True):
+        return self._divided(self.sets, len(self.sets[0]) - 1, cell)
+
+    def _divided(self, sets: Sequence[FloatArray], rest: int, cell: int) -> list[int]:
+        """The sets of the first models, one of each of ``sets``, within the set ``rest``."""
+        found = list[int]()
+        for before, own in zip(reversed(self.before[: len(sets) - 1]), reversed(sets[1:]), strict=True):
             inside = self.places.inside(rest)
             found.append(int(inside[np.argmin(before[rest - inside, cell] + own[inside, cell])]))
             rest -= found[-1]
         return [rest, *reversed(found)]
+
+
+class Moving(Beside):
+    """As :class:`Beside`, where at least one model moves: the last one that does is each in turn.
+
+    ``moving`` [set, cell]: what a model costs that moves; ``pauses``: what each costs that doesn't.
+    """
+
+    def __init__(
+        self, places: Fitting, sets: Sequence[FloatArray], moving: Sequence[FloatArray], pauses: FloatArray
+    ) -> None:
+        super().__init__(places, sets)
+        self.moving = list(moving)
+        rest = [float(pauses[m + 1 :].sum()) for m in range(len(pauses))]
+        #: The least sums by the last model that moves, and cell.
+        self.by_last = np.stack(
+            [
+                (moving[m][-1] if m == 0 else (self.before[m - 1] + moving[m][::-1]).min(axis=0)) + rest[m]
+                for m in range(len(pauses))
+            ]
+        )
+        self.least = self.by_last.min(axis=0)
+
+    def moved(self, cell: int) -> int:
+        """Which model moves as the last one."""
+        return int(np.argmin(self.by_last[:, cell]))
+
+    def divide(self, cell: int) -> list[int]:
+        """The set of each model; those that pause because none moves behind them have none."""
+        m = self.moved(cell)
+        found = self._divided([*self.sets[:m], self.moving[m]], len(self.sets[0]) - 1, cell)
+        return [*found, *[0] * (len(self.sets) - m - 1)]
