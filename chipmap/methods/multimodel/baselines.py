@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from chipmap.deadline import Stop
 from chipmap.heuristics.multimodel.baselines import classes, whole_models
+from chipmap.heuristics.multimodel.tables.paths import MOST_CHIPLETS as MOST_LISTED
 from chipmap.instances.multimodel.instance import MultiInstance
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, schedule
 from chipmap.methods.chain import Turn
@@ -28,6 +29,8 @@ SPLITS = 4
 MOST_ROUNDS, LARGE = 1_000, 9
 #: Chiplets that SCAR's search can count (bits of a word).
 MOST_CHIPLETS = 62
+#: Share of its turn in a chain that it has on more than MOST_LISTED chiplets.
+LARGE_PART = 0.2
 
 
 def standalone(instance: MultiInstance, run: Run) -> Termination:
@@ -96,9 +99,11 @@ def scar_evolutionary(instance: MultiInstance, run: Run) -> Termination:
 def scar_start(problem: MultiProblem, turn: Turn) -> None:
     """The link of a chain: the schedules of SCAR's search with each number of splits, the fewest first.
 
-    It doesn't know pins (C6): with them its turn passes."""
+    It doesn't know pins (C6): with them its turn passes. On a module whose paths are too many to list it has a part of
+    its turn, as annealing is better there within seconds."""
     if problem.chiplets <= MOST_CHIPLETS and problem.allowed is None:
-        _search(problem, turn, _splits(problem), "SCAR")
+        few = problem.chiplets <= MOST_LISTED
+        _search(problem, turn if few else turn.share(LARGE_PART), _splits(problem), "SCAR")
 
 
 def _splits(problem: MultiProblem) -> range:

@@ -41,7 +41,9 @@ RATES = (0.3, 1.0, 3.0)
 CLOSE, MOST_WEIGHTS, LITTLE = 0.05, 6, 0.1
 #: How near bound and program come: a share of them, for coarse cells this share of the cells' width; and where no finer
 #: tables fit the time that is left.
-NEAR_CELLS, NEAR_LAST = 0.02, 1e-4
+NEAR_CELLS, NEAR_LAST = 0.05, 1e-4
+#: Share of the time that is left in which windows of the last tables become columns of the next ones.
+KNOWN = 0.1
 #: A bound is told when it is better by this share.
 TOLD = 3e-4
 #: Weight of time, in T2 / T1, at which energy doesn't count.
@@ -201,7 +203,7 @@ class ColumnBound:
         """Lines from the program, until no weight is left to try."""
         best, values = self.run.upper, list[int]()
         self._known_windows(program)
-        program.again(self.windows, self.ratio)
+        program.again(self.windows[::-1], self.ratio, self.turn.share(KNOWN).deadline)
         while (rate := self.rate(tried)) is not None:
             tried.append(rate)
             self._line(program, rate, best)

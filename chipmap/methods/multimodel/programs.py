@@ -48,8 +48,8 @@ GROWTH, SURE = 4.5, 0.05
 MOST_SUMS = 5e8
 #: Most entries of all tables.
 MOST_ENTRIES = 25_000_000
-#: Seconds of the search over boundaries after each tables, as a share of what these took; its descents where it isn't
-#: limited by time.
+#: Seconds of the search over boundaries after each tables, as a share of what these took, and of what is left at most;
+#: its descents where it isn't limited by time.
 AFTER, DESCENTS = 0.5, 40
 
 
@@ -140,7 +140,8 @@ def _round(
     if ratio < COARSE:
         sequences(bound, program, search)
     if not first and search and tables is None:
-        boundaries(problem, turn, bound.paths, program.pricing, AFTER * sum(bound.spent))
+        seconds = AFTER * min(sum(bound.spent), turn.deadline.seconds)  # proofs may go on
+        boundaries(problem, turn, bound.paths, program.pricing, seconds)
     return program, whole
 
 

@@ -30,7 +30,7 @@ from chipmap.heuristics.multimodel.windows.any_windows import SAFE
 #: Share of the best prices so far in those that are priced next (Wentges 1997).
 SMOOTH = 0.8
 #: Relative distance of bound and program at which a weight is done.
-NEAR = 2e-4
+NEAR = 1e-3
 #: Windows added for a place in one round.
 ADDED = 10
 #: Knots of each model, one program after the other; then all nodes.
@@ -144,10 +144,13 @@ class WindowColumns:
             least += float(sums.min()) if first else (self.windows - 1) * min(0.0, float(sums.min()))
         return min(least, 2 * ENDLESS), found  # infinite where no window can be the first one
 
-    def again(self, columns: Sequence[Column], rate: float) -> None:
-        """Add the windows that take models from and to the same nodes as ``columns`` do, at these tables' costs."""
+    def again(self, columns: Sequence[Column], rate: float, deadline: Deadline) -> None:
+        """Add the windows that take models from and to the same nodes as ``columns`` do, at these tables' costs, for
+        as many of them as there is time."""
         times = rate * (self.pricing.edges[:-1] + 1)
         for nodes, first in dict.fromkeys((column.nodes, column.first) for column in columns):
+            if not deadline.keep_going():
+                break
             energies = self.pricing.fixed(nodes)
             for cell in _lowest(energies + times, ADDED):
                 time, energy = float(self.pricing.edges[cell] + 1), float(energies[cell])
