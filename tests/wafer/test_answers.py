@@ -9,7 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from chipmap import deadline as deadlines
+from chipmap import read
 from chipmap.deadline import Deadline
+from chipmap.formulations.wafer.options import least_time
 from chipmap.instances.wafer import Fabric, Kernel, WaferInstance, WaferSolution, Weights
 from chipmap.instances.wafer.problem import wafer_problem
 from chipmap.instances.wafer.shapes import shapes
@@ -94,6 +96,28 @@ def test_first_floorplan_where_rows_never_fit(seed: int) -> None:
     with uncompiled():
         first(instance, run)
     assert run.best is not None and run.best.source == "sequences at once"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_area_at_once_is_below_the_optimum(seed: int) -> None:
+    random = Random(seed)
+    for _ in range(10):
+        instance = tiny.instance(random, kernels=2)
+        best = tiny.optimum(instance)
+        run = Run(instance, SolveOptions(), check)
+        first(instance, run)
+        if best is not None:
+            assert run.lower is not None and run.lower.value <= best[0]
+
+
+@pytest.mark.parametrize("name", ["ispd2020-A", "ispd2020-T"])
+def test_the_area_at_once_is_near_the_least_time(name: str) -> None:
+    problem = wafer_problem(read(f"wafer/{name}"))
+    run = Run(problem.instance, SolveOptions(), check)
+    first(problem.instance, run)
+    least = problem.score(least_time(problem) or 0, 0, 0)
+    assert run.bounds[-1].source == "area"
+    assert run.lower is not None and 0.97 * least <= run.lower.value <= least
 
 
 @pytest.mark.parametrize("lower", LOWER)

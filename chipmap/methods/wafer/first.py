@@ -1,13 +1,17 @@
-"""What is known of a wafer instance at once, by numpy and plain code: a bound by each kernel alone, a first floorplan.
+"""What is known of a wafer instance at once, by numpy and plain code: two bounds, a first floorplan.
 
-The floorplan is the greedy row packer's (:mod:`chipmap.heuristics.wafer.rows.greedy`) at a few target times, from the
-shortest one at which rows fit on; where they never do, sequences are packed (:mod:`.sequences`).
+The bounds are those of each kernel alone and of the area. The floorplan is the greedy row packer's
+(:mod:`chipmap.heuristics.wafer.rows.greedy`) at a few target times, from the shortest one at which rows fit on. Where
+they never do, sequences are packed (:mod:`.sequences`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import isqrt
 from typing import NamedTuple
+
+import numpy as np
 
 from chipmap.heuristics.wafer.obstructed import longest
 from chipmap.heuristics.wafer.rows.greedy import TARGETS, Sized, narrowest, rows, score
@@ -23,6 +27,8 @@ SOURCE, SEQUENCES, ONE_BY_ONE = "rows at once", "sequences at once", "one by one
 ROWS, ABOVE = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32), (0, 1, 2, 4, 7)
 #: Types of kernels, and convolutions times arguments, up to which all arguments are tried.
 MANY, CELLS = 200, 2_000_000
+#: The bound by the area is searched up to this ratio of times.
+NEAR = 1.03
 #: Boxes that are placed while sequences are annealed at the longest time.
 BOXES = 6000
 
@@ -47,7 +53,9 @@ def at_once(instance: WaferInstance, run: Run) -> None:
 
 
 def first(instance: WaferInstance, run: Run) -> None:
-    """Report a row packing at the longest time, then the best of a few, or sequences; refused ones are forgotten."""
+    """Report a row packing at the longest time, then the best of a few, or sequences; refused ones are forgotten.
+
+    Then the bound by the area, as far as :meth:`_Packer.time_by_area` finds it."""
     if special(instance):
         for placements in longest(wafer_problem(instance), run.deadline):
             _report(run, placements, ONE_BY_ONE)
@@ -56,7 +64,12 @@ def first(instance: WaferInstance, run: Run) -> None:
     if packer.at(len(packer.targets) - 1) is None:
         for placements in packer.sequenced():
             _report(run, placements, SEQUENCES)
-        return
+    else:
+        _report_rows(packer, run)
+    run.bound(packer.problem.score(packer.time_by_area(), 0, 0), "area")
+
+
+def _report_rows(packer: _Packer, run: Run) -> None:
     for found in packer.found():
         if run.upper is None or found.score < run.upper:
             sized, names = found.sized, zip(packer.problem.types.tolist(), packer.problem.names, strict=True)
@@ -88,6 +101,10 @@ class _Packer:
         ratio = max(problem.longest, low) / low
         self.targets = sorted({round(low * ratio ** (step / (TARGETS - 1))) for step in range(TARGETS)})
         self.known: dict[int, Floorplan | None] = {}
+        self.counts = np.bincount(self.problem.types)
+        #: The longest time seen at which the kernels' least boxes have more tiles than the fabric, and the shortest one
+        #: seen at which they fit.
+        self.too_short, self.long_enough = 0, self.problem.longest
 
     def found(self) -> Iterator[Floorplan]:
         """A packing at the longest time, then the best one from the least target on at which rows fit."""
@@ -116,6 +133,18 @@ class _Packer:
             self.known[step] = min(found, key=lambda one: one.score, default=None)
         return self.known[step]
 
+    def time_by_area(self) -> int:
+        """A lower bound on the time in quarters: at all times below it, the least boxes have too many tiles.
+
+        It is within :data:`NEAR` of the least such bound. 0 where not all arguments are tried."""
+        if len(self.arguments.h) < len(arguments(max(self.problem.width, self.problem.height)).h):
+            return 0
+        self.too_short = max(self.too_short, self.targets[0] - 1)
+        while self.long_enough > max(self.too_short + 1, NEAR * self.too_short):
+            middle = max(isqrt(self.too_short * self.long_enough), self.too_short + 1)
+            self._fronts(middle, max(self.problem.width, self.problem.height))
+        return self.too_short + 1
+
     def sequenced(self) -> Iterator[list[Placement]]:
         """Sequences at the longest time, then at the least target at which they are found."""
         low, high = 0, len(self.targets) - 1
@@ -139,8 +168,15 @@ class _Packer:
         return anneal(Sequences(self.problem, fronts, tau), 0, boxes // self.problem.n)
 
     def _fronts(self, tau: int, limit: int) -> Sequence[IntArray]:
+        """The Pareto-minimal boxes of every type at ``tau`` quarters; what their area says of the time is kept."""
         problem = self.problem
-        return [
+        fronts = [
             front(problem, *least_widths(convs, tau, problem.memory, limit, self.arguments))
             for convs in problem.type_arrays
         ]
+        least = [int((boxes[:, 0] * boxes[:, 1]).min()) if len(boxes) else problem.free_tiles + 1 for boxes in fronts]
+        if sum(least[t] * count for t, count in enumerate(self.counts.tolist())) > problem.free_tiles:
+            self.too_short = max(self.too_short, tau)
+        else:
+            self.long_enough = min(self.long_enough, tau)
+        return fronts
