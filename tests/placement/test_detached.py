@@ -56,6 +56,46 @@ def test_what_is_returned_detached_is_no_loss_and_what_is_not_returned_is_not_th
     assert "logged" in names and "dead" not in names
 
 
+def _product(kind: str, others: tuple[int, int], weight: int, made: int, flop: int) -> int:
+    """FLOP of the gradient of a weight beside two computed operands; all sizes in numbers."""
+    operations = [
+        Operation(name="x", kind="input", role="input"),
+        Operation(name="y", kind="input", role="input"),
+        Operation(name="w", kind="parameter", role="constant", weight_bytes=4 * weight),
+        Operation(name="z", kind=kind, flop=flop),
+    ]
+    sizes = (*others, weight, made)
+    tensors = [
+        Tensor(producer=v, readers=(3,) if v < 3 else (), bytes=4 * size, output=v == 3) for v, size in enumerate(sizes)
+    ]
+    step = training(OperationGraph.checked("product", operations, tensors))
+    (found,) = (one.flop for one in step.graph.operations if "/gradient" in one.name)
+    return found
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(64, 16, 8), (8, 16, 64), (16, 16, 16), (2, 32, 32)])
+def test_the_weight_beside_two_computed_operands_is_a_factor_or_what_is_added(m: int, k: int, n: int) -> None:
+    """Of z = y + x w and z = w + x y, whatever the sizes: m × k by k × n."""
+    flop = 2 * m * k * n
+    assert _product("addmm", (m * k, m * n), k * n, m * n, flop) == flop
+    assert _product("linear", (m * k, n), k * n, m * n, flop) == flop
+    for kind in ("addmm", "linear"):
+        assert _product(kind, (m * k, k * n), n, m * n, flop) == m * n
+
+
+def test_a_factor_that_is_cut_has_no_gradient_beside_the_same_one_that_is_not() -> None:
+    operations = [
+        Operation(name="x", kind="input", role="input"),
+        Operation(name="q", kind="linear", flop=512, weight_bytes=64),
+        Operation(name="cut", kind="detach", role="view", detached=True),
+        Operation(name="z", kind="matmul", flop=256),
+    ]
+    ends = [(1,), (2, 3), (3,), ()]
+    tensors = [Tensor(producer=v, readers=one, bytes=64, output=v == 3) for v, one in enumerate(ends)]
+    step = training(OperationGraph.checked("own", operations, tensors))
+    assert [one.flop for one in step.graph.operations if one.name.startswith("z/gradient")] == [256]
+
+
 def _nets() -> dict[str, tuple[Any, tuple[int, ...]]]:
     torch = pytest.importorskip("torch", reason="needs the extra learned")
     nn, F = torch.nn, torch.nn.functional

@@ -6,15 +6,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from math import log
 
 from chipmap.instances import saved
 from chipmap.instances.placement.draft import Draft
-from chipmap.networks.graph import OperationGraph
+from chipmap.networks.graph import Operation, OperationGraph
 from chipmap.networks.importers.operators.aten import FIXED
 from chipmap.networks.importers.steps import words
 
 #: Kinds of what is stored and no optimiser changes.
 FROZEN = words("buffer frozen")
+#: Products of matrices to which another one may be added.
+MATRICES = words("addmm addmv addbmm baddbmm gemm")
 
 
 class Operands:
@@ -59,18 +62,33 @@ class Operands:
         open_ones = {s for t in read for s in self.at[t] - self.cut[t]}
         return {s for t in read for s in self.cut[t]} - open_ones
 
-    def times(self, read: Iterable[int]) -> dict[int, Fraction]:
-        """How often each tensor of the draft is an operand; where one operand lies in several, their shares of it."""
+    def times(self, read: Iterable[int], passing: bool = False) -> dict[int, Fraction]:
+        """How often each tensor of the draft is an operand; where one operand lies in several, their shares of it.
+
+        ``passing``: as an operand that a gradient passes."""
         found: dict[int, Fraction] = defaultdict(Fraction)
         for t in read:
             size = sum(self.draft.sizes[s] for s in self.at[t])
-            for s in self.at[t]:
+            for s in self.at[t] - self.cut[t] if passing else self.at[t]:
                 found[s] += Fraction(self.draft.sizes[s], size) if size else Fraction(1, len(self.at[t]))
         return dict(found)
 
     def is_loss(self, tensor: int) -> bool:
         """Whether a tensor of the draft that nothing differentiable reads is a loss."""
         return tensor in self.returned or tensor not in self.detached
+
+
+def is_added(one: Operation, own: float, others: Sequence[float], made: float) -> bool:
+    """Whether of three operands that of ``own`` numbers is added to the product of the two ``others``.
+
+    The factors of a product of matrices are those whose sizes fit its FLOP best: m · k, k · n and the result's m · n,
+    ``made``, multiply to the square of m · k · n. Of other operators the smallest operand is added.
+    """
+    if one.kind.lower() not in MATRICES:
+        return own <= min(others)
+    wanted = max(1.0, (one.flop / 2) ** 2 / max(1.0, made))
+    far = [abs(log(max(1.0, a * b) / wanted)) for a, b in ((own, others[0]), (own, others[1]), (others[0], others[1]))]
+    return far[2] < min(far[:2])
 
 
 def trained_constants(graph: OperationGraph, reads: Sequence[Sequence[int]]) -> set[int]:

@@ -34,7 +34,7 @@ from typing import Literal, get_args
 from chipmap.instances import saved
 from chipmap.instances.optimizer import WIDTHS, Optimizer, per_parameter
 from chipmap.instances.placement.draft import Again, Draft
-from chipmap.instances.placement.operands import Operands, trained_constants
+from chipmap.instances.placement.operands import Operands, is_added, trained_constants
 from chipmap.networks.graph import Operation, OperationGraph
 from chipmap.networks.importers.steps import words
 from chipmap.records import InputError
@@ -114,6 +114,7 @@ class _Backward:
         self.autograd = recipe.saved == "autograd"
         self.operands = Operands(self.draft)
         self.times: dict[int, dict[int, Fraction]] = {}  # computing operation of the draft -> how often it reads what
+        self.passing: dict[int, dict[int, Fraction]] = {}  # the same of operands that a gradient passes
         self.cut: dict[int, set[int]] = {}  # computing operation of the draft -> what it reads without a gradient
         self.swapped: set[int] = set()  # tensors of the forward graph whose dimensions don't lie in their order
         self.gradients: dict[int, list[int]] = {}  # tensor of the draft -> its gradients, to be added
@@ -189,6 +190,7 @@ class _Backward:
                 self.reads[here], self.results[here] = Counter(read), made[: len(sizes)]
                 self.beside[here], self.cut[here] = made[len(sizes) :], cut
                 self.times[here] = operands.times(reads[v])
+                self.passing[here] = operands.times(reads[v], passing=True)
         operands.outputs(graph)
 
     def _copies(self, one: Operation, read: Sequence[int], made: Sequence[int], larger: bool) -> bool:
@@ -320,8 +322,7 @@ class _Backward:
         """A gradient for each operand of a product, of so many bytes, from the other operands."""
         draft, one, reads = self.draft, self.draft.operations[v], self.reads[v]
         weights = self._weights(reads)
-        others = sum(self.times[v].get(t, 0) for t in reads if t not in weights)
-        matrices = [] if one.kind.lower() in BIASED and others >= 2 else weights
+        matrices = [] if one.kind.lower() in BIASED and self._adds(v, weights, made) else weights
         matrix = max(matrices, key=lambda t: draft.sizes[t], default=None)
         beside = sum(draft.sizes[t] for t in reads if t not in weights) if matrices else 0
         for t, size in wanted:
@@ -331,11 +332,20 @@ class _Backward:
             elif matrices and t not in weights and beside:
                 flop = one.flop * draft.sizes[t] // beside
             else:
-                flop = int(flop * self.times[v].get(t, 1))  # of x xᵀ there are two gradients, added up
+                flop = int(flop * self.passing[v].get(t, 1))  # of x xᵀ there are two gradients, added up
             rest = [s for s, often in reads.items() if s != t or often > 1]
             rest = [] if bias and self.autograd else self.again.read(v, rest, given)
             (gradient,) = draft.op(f"{one.name}/gradient {t}", one.kind, [*given, *rest], [size], flop)
             self.gradients.setdefault(t, []).append(gradient)
+
+    def _adds(self, v: int, weights: Sequence[int], made: int) -> bool:
+        """Whether both factors of a product are computed, so that a weight can only be what is added."""
+        often = {t: count for t, count in self.times[v].items() if t not in weights}
+        if sum(often.values()) < 2 or len(weights) != 1:
+            return sum(often.values()) >= 2
+        sizes = self.draft.sizes
+        others = [sizes[t] / WORD for t, count in often.items() for _ in range(max(1, round(count)))]
+        return is_added(self.draft.operations[v], sizes[weights[0]] / WORD, others, made / WORD)
 
     def _weights(self, read: Iterable[int]) -> list[int]:
         """Those of these tensors that are weights, frozen ones and other constants among them."""

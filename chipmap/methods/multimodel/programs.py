@@ -98,14 +98,13 @@ def numbers_alone(problem: MultiProblem, turn: Turn) -> None:
 class Latest:
     """The last tables that one lane made, for the search over boundaries in another one."""
 
-    paths: Paths | Counts | None = None
-    pricing: Pricing | None = None
+    #: One value, so that no other thread reads the paths of some tables with the pricing of others.
+    made: tuple[Paths | Counts, Pricing] | None = None
 
     def boundaries(self, problem: MultiProblem, turn: Turn, seconds: float) -> None:
         """:func:`boundaries` by these tables, if there are any."""
-        paths, pricing = self.paths, self.pricing
-        if paths is not None and pricing is not None:
-            boundaries(problem, turn, paths, pricing, seconds)
+        if (made := self.made) is not None:
+            boundaries(problem, turn, *made, seconds)
 
 
 class Step(NamedTuple):
@@ -133,7 +132,7 @@ def _round(
     problem, turn = bound.problem, bound.turn
     program = bound.stage(ratio)
     if tables is not None:
-        tables.paths, tables.pricing = bound.paths, program.pricing.again()
+        tables.made = bound.paths, program.pricing.again()
     elif first and search:  # schedules first, so that the proofs may leave more out
         boundaries(problem, turn, bound.paths, program.pricing, AFTER * bound.spent[0])
     whole = bound.prove(program, share)
