@@ -112,7 +112,9 @@ def test_the_area_at_once_is_below_the_optimum(seed: int) -> None:
 
 @pytest.mark.parametrize("name", ["ispd2020-A", "ispd2020-T"])
 def test_the_area_at_once_is_near_the_least_time(name: str) -> None:
-    problem = wafer_problem(read(f"wafer/{name}"))
+    instance = read(f"wafer/{name}")
+    assert isinstance(instance, WaferInstance)
+    problem = wafer_problem(instance)
     run = Run(problem.instance, SolveOptions(), check)
     first(problem.instance, run)
     least = problem.score(least_time(problem) or 0, 0, 0)

@@ -11,6 +11,7 @@ import pytest
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.adapters import boxes_of
+from chipmap.heuristics.wafer.slicing import counted
 from chipmap.heuristics.wafer.slicing.counted import Box, CountedCuts, boxes_in, counted_cuts
 from chipmap.heuristics.wafer.slicing.counted_kernel import Wanted
 from chipmap.heuristics.wafer.slicing.guillotine import guillotine
@@ -19,7 +20,8 @@ from chipmap.inputs.reading import read
 from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.generators import explicit
 from chipmap.instances.wafer.problem import IntArray, evaluate, in_order, wafer_problem
-from chipmap.methods.wafer.chain import COUNTED, WaferChainState
+from chipmap.methods.wafer.chain import COUNTED, WaferChainState, by_counts
+from chipmap.run import Run, SolveOptions
 from chipmap.validation.wafer.checker import check
 from tests.wafer.generated import generated
 
@@ -146,6 +148,23 @@ def test_without_time_for_four_tables_nothing_is_begun(monkeypatch: pytest.Monke
     problem = wafer_problem(instance)
     assert counted_cuts(problem, 0, Deadline.after(5.0)) is None and not begun
     assert counted_cuts(problem, 0, Deadline.after(3600.0)) is None and begun
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_a_deterministic_run_begins_whatever_the_clock_has_left(
+    monkeypatch: pytest.MonkeyPatch, deterministic: bool
+) -> None:
+    begun = list[int]()
+    monkeypatch.setattr(CountedCuts, "packed", lambda self, time, deadline, tries: begun.append(time))
+    instance = generated(26)
+    problem = wafer_problem(instance)
+    width, height = problem.width, problem.height
+    sums = width * height * (width + height) // 4 * len(problem.type_arrays)
+    monkeypatch.setattr(counted, "RATE", counted.TABLES * sums / 500)  # four tables take 500 seconds
+    run = Run(instance, SolveOptions(deterministic=deterministic, time_limit=1000.0), check)
+    run.started -= 800
+    by_counts(instance, run)
+    assert bool(begun) == deterministic
 
 
 @pytest.mark.parametrize("adapter_weight", [0, 2])

@@ -203,7 +203,8 @@ class ColumnBound:
         """Lines from the program, until no weight is left to try."""
         best, values = self.run.upper, list[int]()
         self._known_windows(program)
-        program.again(self.windows[::-1], self.ratio, self.turn.share(KNOWN).deadline)
+        known = self.turn.share(KNOWN) if self.run.clocked else self.turn
+        program.again(self.windows[::-1], self.ratio, known.deadline)
         while (rate := self.rate(tried)) is not None:
             tried.append(rate)
             self._line(program, rate, best)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution, special
@@ -199,8 +200,11 @@ def _counted_cuts(state: WaferChainState, turn: Turn) -> None:
     def found(solution: WaferSolution) -> None:
         state.in_rows(turn, solution.placements, COUNTED)
 
+    seconds = None  # of a deterministic run, what the clock has left doesn't count
+    if not turn.run.clocked:
+        seconds = turn.deadline.part * (turn.run.options.time_limit or inf)
     if low:
-        counted_cuts(state.problem, state.seed, turn.deadline, found, low)
+        counted_cuts(state.problem, state.seed, turn.deadline, found, low, seconds)
 
 
 def _cu_poker(state: WaferChainState, turn: Turn) -> None:

@@ -246,15 +246,16 @@ def counted_cuts(
     deadline: Deadline,
     improved: Callable[[WaferSolution], None] = lambda solution: None,
     low: int = 1,
+    seconds: float | None = None,
 ) -> WaferSolution | None:
     """The best floorplan of counted cuts found until ``deadline``; ``improved`` hears of better ones.
 
     No floorplan takes less than ``low`` quarters. None where no time gives a floorplan, or where there is hardly time
-    for one.
+    for one: ``seconds``, or what the deadline has left.
     """
     width, height = problem.width, problem.height
     sums = width * height * (width + height) // 4
-    if deadline.seconds < TABLES * sums * len(problem.type_arrays) / RATE:
+    if (deadline.seconds if seconds is None else seconds) < TABLES * sums * len(problem.type_arrays) / RATE:
         return None
     work = _Times(problem, seed, deadline, improved)
     never = problem.longest + 1
