@@ -34,6 +34,8 @@ AHEAD_NS = 200_000
 
 #: Rows of the square product that is timed between programs.
 REFERENCE = 384
+#: Numbers whose doubling PyTorch divides among its threads.
+SHARED = 1 << 20
 
 
 @dataclass
@@ -86,6 +88,8 @@ class Clock:
         import torch
 
         torch.set_num_threads(threads)
+        with _flushed():  # other threads keep what holds where the first work for all of them begins
+            torch.ones(SHARED).mul(2.0)
         self.now = time.thread_time_ns if threads == 1 else time.perf_counter_ns
         self.own = 0
         self.own = round(median(self.timed(_nothing)[0] for _ in range(999)))
@@ -218,7 +222,9 @@ def one_pass(
 
 @contextmanager
 def _flushed() -> Iterator[None]:
-    """Subnormal numbers are 0 on the processor, where it can do that; afterwards as by default."""
+    """Subnormal numbers are 0 on the processor, where it can do that; afterwards as by default.
+
+    It holds for this thread, and for threads of PyTorch's that begin meanwhile."""
     import torch
 
     torch.set_flush_denormal(True)
