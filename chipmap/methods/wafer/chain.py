@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import inf
 from typing import TYPE_CHECKING
 
 from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution, special
@@ -30,6 +29,8 @@ from chipmap.run import Run
 if TYPE_CHECKING:
     from chipmap.heuristics.wafer.bounds.score import BoundSearch
 
+#: Seconds' worth of counted cuts where there is no time limit.
+UNLIMITED_COUNTS = 20.0
 #: Annealing runs, each 1.8 times as long as the one before, where there is no time limit.
 UNLIMITED_RUNS = 3
 #: From so many kernels on, exchanges of equal kernels take the place of everything else that looks for floorplans.
@@ -200,9 +201,9 @@ def _counted_cuts(state: WaferChainState, turn: Turn) -> None:
     def found(solution: WaferSolution) -> None:
         state.in_rows(turn, solution.placements, COUNTED)
 
-    seconds = None  # of a deterministic run, what the clock has left doesn't count
-    if not turn.run.clocked:
-        seconds = turn.deadline.part * (turn.run.options.time_limit or inf)
+    limit, seconds = turn.run.options.time_limit, None
+    if not turn.run.clocked:  # what the clock has left doesn't count
+        seconds = UNLIMITED_COUNTS if limit is None else turn.deadline.part * limit
     if low:
         counted_cuts(state.problem, state.seed, turn.deadline, found, low, seconds)
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -70,10 +71,13 @@ class Box(NamedTuple):
 
 
 class CountedCuts:
-    """The program of this module for one problem, at any time and with any prices."""
+    """The program of this module for one problem, at any time and with any prices.
 
-    def __init__(self, problem: WaferProblem, seed: int = 0) -> None:
-        self.problem = problem
+    ``sums`` times types: how much work it may do; beyond that, it is as if the time were up.
+    """
+
+    def __init__(self, problem: WaferProblem, seed: int = 0, sums: float = inf) -> None:
+        self.problem, self.sums = problem, sums
         self.count = np.bincount(problem.types)
         self.random = np.random.default_rng(seed)
 
@@ -127,6 +131,9 @@ class CountedCuts:
         """The dearest collections of all rectangles up to ``sides``, with boxes ``found`` by type; None where the time
         is up."""
         width, height = sides
+        self.sums -= work(width, height, len(found))
+        if self.sums < 0:
+            return None
         table = Rectangles(
             np.zeros((width + 1, height + 1)),
             np.zeros((width + 1, height + 1), np.int32),
@@ -181,11 +188,9 @@ def boxes_in(table: Rectangles, sides: tuple[int, int], corner: tuple[int, int])
 class _Times:
     """The search over target times; ``improved`` hears of every better floorplan."""
 
-    def __init__(
-        self, problem: WaferProblem, seed: int, deadline: Deadline, improved: Callable[[WaferSolution], None]
-    ) -> None:
-        self.problem, self.deadline, self.improved = problem, deadline, improved
-        self.cuts, self.graph = CountedCuts(problem, seed), graph_of(problem)
+    def __init__(self, cuts: CountedCuts, deadline: Deadline, improved: Callable[[WaferSolution], None]) -> None:
+        self.problem, self.deadline, self.improved = cuts.problem, deadline, improved
+        self.cuts, self.graph = cuts, graph_of(cuts.problem)
         self.best: WaferSolution | None = None
         self.score = 0
 
@@ -251,17 +256,22 @@ def counted_cuts(
     """The best floorplan of counted cuts found until ``deadline``; ``improved`` hears of better ones.
 
     No floorplan takes less than ``low`` quarters. None where no time gives a floorplan, or where there is hardly time
-    for one: ``seconds``, or what the deadline has left.
+    for one. ``seconds``: the work of so many counts, and not what the deadline has left.
     """
-    width, height = problem.width, problem.height
-    sums = width * height * (width + height) // 4
-    if (deadline.seconds if seconds is None else seconds) < TABLES * sums * len(problem.type_arrays) / RATE:
+    least_work = TABLES * work(problem.width, problem.height, len(problem.type_arrays))
+    if (deadline.seconds if seconds is None else seconds) * RATE < least_work:
         return None
-    work = _Times(problem, seed, deadline, improved)
+    cuts = CountedCuts(problem, seed, inf if seconds is None else seconds * RATE)
+    times = _Times(cuts, deadline, improved)
     never = problem.longest + 1
-    least = work.shortest(low - 1, never, 1)
-    work.later(least, LATER[:1])
+    least = times.shortest(low - 1, never, 1)
+    times.later(least, LATER[:1])
     if least > low:
-        least = work.shortest(low - 1, least, TRIES)
-    work.later(least)
-    return work.best
+        least = times.shortest(low - 1, least, TRIES)
+    times.later(least)
+    return times.best
+
+
+def work(width: int, height: int, types: int) -> int:
+    """Sums times types of a table of all rectangles up to these sides."""
+    return width * height * (width + height) // 4 * types
