@@ -10,7 +10,7 @@ from chipmap.options import cores
 from chipmap.run import Run
 
 #: Seconds from which on a search begins with several rounds.
-LONG = 15.0
+LONG = 25.0
 #: The second lane's seed is that of the first plus this.
 OTHER_SEED = 2**30
 
