@@ -22,11 +22,12 @@ from benchmarks.cpu_deadline import CpuDeadline
 from benchmarks.placement_workloads import shipped
 from chipmap.deadline import Stop
 from chipmap.heuristics.placement.search import units as moves
+from chipmap.heuristics.placement.siblings.roles import Roles
 from chipmap.heuristics.placement.starts.partition import partition
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import IntArray, placement_problem
 from chipmap.methods.chain import Turn
-from chipmap.methods.placement import chain_state, search
+from chipmap.methods.placement import chain_state, rounds
 from chipmap.methods.placement.chain_state import ChainState
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.placement.checker import check
@@ -63,14 +64,21 @@ def begun(instance: PlacementInstance, seed: int) -> ChainState:
     return state
 
 
-def searched(instance: PlacementInstance, start: ChainState, runs: bool, seed: int, limit: float) -> int:
-    """The step time that the search ends with."""
+def searched(
+    instance: PlacementInstance,
+    start: ChainState,
+    repeated: Roles | None,
+    seed: int,
+    limit: float,
+    plan: rounds.Plan = rounds.TWO,
+) -> int:
+    """The step time that the search ends with; with runs where something is ``repeated``."""
     state = Searched(start.problem)
     state.best, state.ranked, state.by_backward_keys = start.best, start.ranked, start.by_backward_keys
-    state.__dict__["repeated"] = start.repeated if runs else None
+    state.__dict__["repeated"] = repeated
     run = Run(instance, SolveOptions(threads=1, seed=seed, time_limit=1e6), check)
     state.heads_and_tails(CpuDeadline())
-    search.rounds(state, Turn(run, until(limit)), seed, (False, True))
+    rounds.rounds(state, Turn(run, until(limit)), seed, plan)
     assert state.best is not None
     return state.best[1]
 
@@ -83,7 +91,7 @@ def main() -> None:
     parser.add_argument("--instances", nargs="+", default=list(INSTANCES), metavar="NAME")
     asked = parser.parse_args()
     # checks cost CPU seconds here as well
-    chain_state.time = search.time = SimpleNamespace(monotonic=time.process_time)  # type: ignore[assignment]
+    chain_state.time = rounds.time = SimpleNamespace(monotonic=time.process_time)  # type: ignore[assignment]
     moves.FITTING = 0.0
     print("| graph | operations | fit | start, ms | without, ms | with, ms | ratio |\n|---|--:|--:|--:|--:|--:|--:|")
     for name in asked.instances:
@@ -91,7 +99,7 @@ def main() -> None:
         for seed in range(asked.seeds):
             start = begun(instance, seed)
             assert start.best is not None
-            ends = [searched(instance, start, runs, seed, asked.limit) for runs in (False, True)]
+            ends = [searched(instance, start, made, seed, asked.limit) for made in (None, start.repeated)]
             found.append((start.best[1], ends[0], ends[1]))
         before, without, with_them = np.exp(np.log(np.array(found) / 1e6).mean(axis=0)).tolist()
         near = start.repeated.near if start.repeated is not None else 0.0

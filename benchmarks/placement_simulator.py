@@ -28,7 +28,7 @@ from chipmap.inputs.reading import read
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.methods.placement.chain_state import ChainState
-from chipmap.methods.placement.search import CHUNK, COLD, FEWEST, HOT, MOMENTS
+from chipmap.methods.placement.rounds import CHUNK, COLD, FEWEST, HOT, MOMENTS
 
 #: (instance, the most ns of one simulation, the fewest evaluations per second) as the family's page asks for.
 ROWS = (

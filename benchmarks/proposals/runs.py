@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import chipmap.methods.placement.search as search
+import chipmap.methods.placement.rounds as search
 from benchmarks.cpu_deadline import CpuDeadline
 from benchmarks.proposals.annealing import Learned, anneal_learned
 from chipmap.heuristics.placement.search.units import units
@@ -68,7 +68,7 @@ def start_of(problem: PlacementProblem) -> IntArray:
 
 
 def annealed(instance: PlacementInstance, start: IntArray, seed: int, seconds: float, one: Learned | None) -> Ended:
-    """The rounds of ``placement/search`` from ``start``, for so many CPU seconds; with ``one`` by its annealing."""
+    """Rounds of ``placement/search`` from ``start``, for so many CPU seconds; with ``one`` by its annealing."""
     state = _Watched(placement_problem(instance))
     run = Run(instance, SolveOptions(threads=1, seed=seed, time_limit=1e6), check)
     turn = Turn(run, CpuDeadline(time.process_time() + seconds))
@@ -78,7 +78,7 @@ def annealed(instance: PlacementInstance, start: IntArray, seed: int, seconds: f
     if one is not None:
         setattr(search, "anneal", partial(_called, one))  # noqa: B010
     try:
-        search.rounds(state, turn, seed, (False, True))
+        search.rounds(state, turn, seed, search.TWO)
     finally:
         setattr(search, "anneal", usual)  # noqa: B010
     return Ended(state.found)

@@ -20,7 +20,7 @@ from typing import Any
 from chipmap.family import Scope, get_family, resolve
 from chipmap.heuristics.placement.starts import partition
 from chipmap.heuristics.placement.throughput import load_search
-from chipmap.methods.placement import search
+from chipmap.methods.placement import rounds
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
 from chipmap.validation.brute_force import brute_force
@@ -41,7 +41,7 @@ TELLING = "a group without time"
 
 #: The most operations with objective step time, and where memory is limited over time: brute force takes long.
 MOST, FEWER = 4, 3
-load_search.MOVES, load_search.CHUNK, partition.MOVES, search.FEW_MOVES = 200, 100, 10, 60
+load_search.MOVES, load_search.CHUNK, partition.MOVES, rounds.FEW_MOVES = 200, 100, 10, 60
 
 
 def wrong_labels() -> Iterator[str]:

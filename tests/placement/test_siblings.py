@@ -180,7 +180,7 @@ def test_the_chain_takes_siblings_where_the_graph_is_large(
     """The first search begins with them; a start that the user gives takes their place."""
     calls = list[str]()
     monkeypatch.setattr(link, "siblings", lambda state, turn: calls.append("siblings"))
-    monkeypatch.setattr("chipmap.methods.placement.search.MOVES", 2_000)
+    monkeypatch.setattr("chipmap.methods.placement.rounds.MOVES", 2_000)
     solve(short, "placement/auto", SolveOptions(threads=1), isolate=False)
     assert not calls
     monkeypatch.setattr(link, "LARGE", 100)

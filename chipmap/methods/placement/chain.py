@@ -23,7 +23,8 @@ from chipmap.methods.placement.chain_state import ChainState
 from chipmap.methods.placement.columns import by_columns
 from chipmap.methods.placement.first import begun_only, first
 from chipmap.methods.placement.reasons import against_limit, clash, impossible
-from chipmap.methods.placement.search import SMALL, improve, search
+from chipmap.methods.placement.rounds import SMALL
+from chipmap.methods.placement.search import improve, search
 from chipmap.methods.placement.siblings import siblings, siblings_if_large
 from chipmap.methods.placement.subsets import alternate_device_subsets
 from chipmap.methods.placement.throughput import blocks, refute, search_loads

@@ -22,7 +22,7 @@ from chipmap.heuristics.placement.starts.partition import partition
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.methods.chain import Turn
 from chipmap.methods.placement.chain_state import ChainState, Placed, better
-from chipmap.methods.placement.search import MOST, rounds
+from chipmap.methods.placement.rounds import CARRIED, MOST, TWO, rounds
 
 #: Operations from which on the chain makes siblings; how many a first one shall have, and a second one, which is at
 #: least so many times as large; the fewest steps of a part.
@@ -157,7 +157,7 @@ def _from_best(carrier: _Carrier, turn: Turn, sibling: Sibling) -> None:
             break
         now = until.share(min(1.0, LATER / max(LATER, until.deadline.seconds))) if run.clocked else until
         with suppress(Stop):
-            rounds(own, now, run.options.seed + SEEDS * (TIMES + number), (), SIMULATED)
+            rounds(own, now, run.options.seed + SEEDS * (TIMES + number), CARRIED, most=SIMULATED)
         carrier(sibling, own)
         turn.deadline.check()
 
@@ -174,7 +174,7 @@ def place(own: SiblingState, turn: Turn, seed: int, partitions_made: Callable[[]
         begin, draw = begins[number % len(begins)], seed * PARTITIONS + number
         own.evaluate_and_keep(partition(problem, unit, begin, draw, turn.deadline, SHORT))
     partitions_made()
-    rounds(own, turn, seed, (False, True), SIMULATED)
+    rounds(own, turn, seed, TWO, most=SIMULATED)
 
 
 def plans_of(state: ChainState, made: Roles, sibling: Sibling, devices: IntArray) -> list[IntArray]:
