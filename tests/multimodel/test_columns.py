@@ -76,15 +76,18 @@ def test_no_bound_exceeds_the_least_weighted_sum(knots: tuple[int, ...], exact: 
     assert equal == tried and (tried > 3 or not exact), (equal, tried)
 
 
+def tiny_pricings() -> Iterator[tuple[MultiProblem, Pricing, np.random.Generator]]:
+    """Tiny instances that have windows, with one cell for each latency, and random numbers for each."""
+    for k, instance in enumerate(instances(22, 20)):
+        problem = multi_problem(instance)
+        if every := latencies(problem):
+            yield problem, program(problem, [*(one - 1 for one in every), every[-1]]).pricing, np.random.default_rng(k)
+
+
 def test_windows_between_given_nodes_cost_what_pricing_says() -> None:
     """With prices that only these nodes escape, the least window is that of the same nodes."""
     compared = 0
-    for k, instance in enumerate(instances(22, 20)):
-        problem, random = multi_problem(instance), np.random.default_rng(k)
-        every = latencies(problem)
-        if not every:
-            continue
-        pricing = program(problem, [*(one - 1 for one in every), every[-1]]).pricing
+    for problem, pricing, random in tiny_pricings():
         nodes = [tuple(sorted(random.integers(0, model.layers + 1, 2).tolist())) for model in problem.models]
         before = [np.full(model.layers + 1, np.inf) for model in problem.models]
         behind = [np.full(model.layers + 1, -np.inf) for model in problem.models]
@@ -99,28 +102,22 @@ def test_windows_between_given_nodes_cost_what_pricing_says() -> None:
 def test_a_first_window_moves_some_model_from_its_first_layer_on() -> None:
     """Its least cost by cell is that of all pairs of nodes, at least one of them moved; so is the window named."""
     compared = 0
-    for k, instance in enumerate(instances(22, 20)):
-        problem, random = multi_problem(instance), np.random.default_rng(k)
-        every = latencies(problem)
-        if not every:
-            continue
-        made = program(problem, [*(one - 1 for one in every), every[-1]])
+    for problem, pricing, random in tiny_pricings():
         behind = [random.uniform(-1e6, 1e6, model.layers + 1) for model in problem.models]
-        least = np.full(made.pricing.cells, np.inf)
+        least = np.full(pricing.cells, np.inf)
         ends = product(*(range(model.layers + 1) for model in problem.models))
         for nodes in (tuple((0, end) for end in one) for one in ends if any(one)):
             prices = sum(own[end] for own, (_, end) in zip(behind, nodes, strict=True))
-            least = np.minimum(least, made.pricing.fixed(nodes) - prices)
-        found = made.pricing.first(behind)
+            least = np.minimum(least, pricing.fixed(nodes) - prices)
+        found = pricing.first(behind)
         np.testing.assert_allclose(found, least, rtol=1e-12)
         for cell in np.flatnonzero(np.isfinite(found)).tolist():
-            made.pricing.first(behind)
-            energy, nodes = made.pricing.window(cell)
+            pricing.first(behind)
+            energy, nodes = pricing.window(cell)
             assert all(begin == 0 for begin, _ in nodes) and any(end for _, end in nodes)
             prices = sum(own[end] for own, (_, end) in zip(behind, nodes, strict=True))
-            assert energy - prices == pytest.approx(found[cell]) and made.pricing.fixed(nodes)[cell] <= energy * (
-                1 + 1e-9
-            )
+            assert energy - prices == pytest.approx(found[cell])
+            assert pricing.fixed(nodes)[cell] <= energy * (1 + 1e-9)
             compared += 1
     assert compared > 20, compared
 

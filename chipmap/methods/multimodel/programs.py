@@ -41,6 +41,8 @@ CELLS, KIND, JOINED, LESS = 0.33, 0.025, 0.1, 0.95
 MOST_TIME, AGAIN = 0.75, 0.5
 #: Columns over tables that finer kinds follow take at most this share of the time that is left.
 EARLY = 0.15
+#: Share of the time left in which the last columns come nearer to their program, where boundaries are still to move.
+LAST = 0.5
 #: Tables are to take at most so many times as long as the last ones, or as this share of the time that is left: of many
 #: nodes they may take twice as long as expected.
 GROWTH, SURE = 4.5, 0.05
@@ -83,7 +85,7 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True, tables: Late
             bound.prove(program)
     if run.clocked:  # what is left brings bound and program nearer
         bound.near = NEAR_LAST
-        bound.prove(program)
+        bound.prove(program, LAST if search and tables is None else 1.0)
     if search and tables is None:
         boundaries(problem, turn, bound.paths, program.pricing, turn.deadline.seconds, last=True)
 
