@@ -11,41 +11,13 @@ fastest class, weights read and no other transfer. Objectives take turns: EDP, l
 
 from __future__ import annotations
 
-import argparse
-import os
-import platform
-import statistics
-import sys
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from random import Random
-from typing import NamedTuple
 
+from benchmarks.multimodel_runs import OBJECTIVES, table
 from chipmap.instances.multimodel.instance import Chiplet, Layer, Model, Module, MultiInstance, Task
 
-OBJECTIVES = ("edp", "latency", "weighted", "energy")
 #: Class -> factors of a layer's time and energy.
 CLASSES = {"fast": (1.0, 3.0), "middle": (2.0, 1.5), "frugal": (5.0, 1.0)}
-
-
-class Row(NamedTuple):
-    """A run's status, objective and bound in ticks, what proves the bound, who found the schedule, and CPU seconds."""
-
-    status: str
-    objective: float | None
-    bound: float | None
-    proved: str
-    found: str
-    seconds: float
-
-    @property
-    def gap(self) -> float | None:
-        """Of the objective; 0 where a proof shows that there is no schedule, None where neither is known."""
-        if self.status == "infeasible":
-            return 0.0
-        if self.objective is None:
-            return None
-        return 1 - (self.bound or 0) / self.objective if self.objective else 0.0
 
 
 def module(random: Random) -> Module:
@@ -107,57 +79,5 @@ def _layer(random: Random, number: int) -> Layer:
 SIZES = {"in_bytes": 60_000, "weight_bytes": 200_000, "out_bytes": 60_000}
 
 
-def measure(seed: int, method: str, limit: float) -> Row:
-    """One run, on one thread."""
-    from chipmap.run import SolveOptions
-    from chipmap.solve import solve
-
-    before = _spent()
-    result = solve(instance(seed), f"multimodel/{method}", SolveOptions(time_limit=limit, threads=1))
-    value, source = max(((bound.value, bound.source) for bound in result.bounds), default=(0, "none"))
-    found = result.incumbent_source or "none"
-    return Row(result.status, result.objective, value, source, found, _spent() - before)
-
-
-def _spent() -> float:
-    return sum(os.times()[:4])
-
-
-def main() -> int:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[700, 730], help="first and end, or with --only a list")
-    parser.add_argument("--only", action="store_true", help="exactly these seeds")
-    parser.add_argument("--time-limit", type=float, default=120.0)
-    parser.add_argument("--method", default="auto")
-    args = parser.parse_args()
-    seeds = args.seeds if args.only else range(args.seeds[0], args.seeds[1])
-    print("# Deadlines on three classes of chiplets\n")
-    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {args.time_limit:.0f} s on one thread.\n")
-    print("| seed | layers | chiplets | W | objective | status | value | gap | bound by | found by | CPU s |")
-    print("|--:|---|--:|--:|---|---|--:|--:|---|---|--:|", flush=True)
-    gaps: list[float | None] = []
-    for seed in seeds:
-        made = instance(seed)
-        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-            row = pool.submit(measure, seed, args.method, args.time_limit).result()
-        gaps.append(row.gap)
-        counts = "+".join(str(len(model.layers)) for model in made.models)
-        value = "" if row.objective is None else f"{row.objective:.0f}"
-        gap = "unknown" if row.gap is None else f"{row.gap:.2%}"
-        print(
-            f"| {seed} | {counts} | {len(made.module.chiplets)} | {made.task.windows} | {made.task.objective} "
-            f"| {row.status} | {value} | {gap} | {row.proved} | {row.found} | {row.seconds:.0f} |",
-            flush=True,
-        )
-        print(seed, file=sys.stderr, flush=True)
-    open_ends = sum(gap is None for gap in gaps)
-    middle = statistics.median([1.0 if gap is None else gap for gap in gaps])
-    print(
-        f"\nMedian gap {middle:.2%} of {len(gaps)}, unknown {open_ends}; an infeasible instance that is proved has 0."
-    )
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(table("Deadlines on three classes of chiplets", __doc__ or "", instance, (700, 730), 120.0))

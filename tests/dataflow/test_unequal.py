@@ -227,6 +227,22 @@ def with_stages(random: Random, instance: DataflowInstance) -> DataflowInstance:
     return instance.replace(task=instance.task.replace(stage_groups=stages))
 
 
+def every_method(instance: DataflowInstance, optimum: int | None, seed: int) -> Any:
+    """The mapping of a model or the chain, after all of them proved the optimum and no bound lies above it."""
+    models: tuple[Any, ...] = (mip, cpsat) if LONG else ((mip, cpsat)[seed // 4 % 2],) if seed % 4 == 0 else ()
+    for method in (auto, *models):
+        run = Run(instance, SolveOptions(time_limit=3000.0, threads=1), check)
+        reason = method(instance, run).reason
+        assert run.upper == optimum and not run.rejected, (seed, method, run.upper, optimum, run.rejected)
+        assert reason == ("infeasible" if optimum is None else "optimal"), (seed, method, reason)
+    if optimum is None:
+        return None
+    lower = run_of(instance, bounds).lower
+    assert lower is not None and lower.value <= optimum, seed
+    assert run.best is not None
+    return run.best.solution
+
+
 @pytest.mark.parametrize("block", range(of_all(8, few=1)))
 def test_every_method_is_brute_force(block: int) -> None:
     """All of 400 instances in the long run, 16 in the short one."""
@@ -234,19 +250,11 @@ def test_every_method_is_brute_force(block: int) -> None:
     for seed in range(50 * block, 50 * block + of_all(50, few=16)):
         instance = random_unequal(Random(seed))
         optimum = by_the_page(instance)
-        models: tuple[Any, ...] = (mip, cpsat) if LONG else ((mip, cpsat)[seed // 4 % 2],) if seed % 4 == 0 else ()
-        for method in (auto, *models):
-            run = Run(instance, SolveOptions(time_limit=300.0, threads=1), check)
-            reason = method(instance, run).reason
-            assert run.upper == optimum and not run.rejected, (seed, method, run.upper, optimum, run.rejected)
-            assert reason == ("infeasible" if optimum is None else "optimal"), (seed, method, reason)
+        mapping = every_method(instance, optimum, seed)
         tried["instances"] += 1
-        tried["none"] += optimum is None
-        if optimum is None:
+        tried["none"] += mapping is None
+        if mapping is None:
             continue
-        lower = run_of(instance, bounds).lower
-        assert lower is not None and lower.value <= optimum, seed
-        mapping: Any = run.best.solution if run.best is not None else None
         tried["several groups"] += len({one.group for one in mapping.stage_groups}) > 1
         tried["several degrees"] += len({one.tensor for one in mapping.stage_groups}) > 1
         tried["asked"] += bool(instance.task.stage_groups)

@@ -24,6 +24,7 @@ from chipmap.records import InputError
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.wafer.checker import check
 from tests.lanes import of_all
+from tests.wafer.agreement import all_prove
 from tests.wafer.page_fabric import holed_instance, optimum
 from tests.wafer.page_pins import tiles
 from tests.wafer.test_pins import two
@@ -36,12 +37,7 @@ def test_brute_force_from_the_page_the_models_and_auto_agree(seed: int) -> None:
     random = Random(500 + seed)
     for number in range(EACH):
         instance = holed_instance(random)
-        least = optimum(instance)
-        for method in ("auto", "cpsat", *(("mip",) if of_all(2, few=1) == 2 or number % 4 == 0 else ())):
-            result = solve(instance, method=f"wafer/{method}")
-            assert result.objective == least, (seed, number, method)
-            reason = "infeasible" if least is None else "optimal"
-            assert result.termination.reason == reason, (seed, number, method)
+        all_prove(instance, optimum(instance), number, (seed, number))
 
 
 def random_fabric(random: Random) -> Fabric:

@@ -13,6 +13,7 @@ from chipmap.instances.wafer.paint import read_paint, write_paint
 from chipmap.records import InputError
 from chipmap.validation.wafer.checker import check
 from tests.lanes import of_all
+from tests.wafer.agreement import all_prove
 from tests.wafer.page_tables import optimum, tabled_instance
 
 
@@ -21,14 +22,9 @@ def test_brute_force_from_the_page_the_models_and_auto_agree(seed: int) -> None:
     random = Random(900 + seed)
     for number in range(10):
         instance = tabled_instance(random)
-        least = optimum(instance) if len(instance.kernels) <= 2 else None
-        for method in ("auto", "cpsat", *(("mip",) if of_all(2, few=1) == 2 or number % 4 == 0 else ())):
-            result = solve(instance, method=f"wafer/{method}")
-            if len(instance.kernels) > 2:
-                least = result.objective if method == "auto" else least
-            assert result.objective == least, (seed, number, method)
-            reason = "infeasible" if least is None else "optimal"
-            assert result.termination.reason == reason, (seed, number, method)
+        tiny = len(instance.kernels) <= 2
+        least = optimum(instance) if tiny else solve(instance, method="wafer/cpsat").objective
+        all_prove(instance, least, number, (seed, number))
 
 
 def large(count: int = 30) -> WaferInstance:

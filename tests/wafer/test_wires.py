@@ -21,6 +21,7 @@ from chipmap.records import InputError
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.wafer.checker import check
 from tests.lanes import of_all
+from tests.wafer.agreement import all_prove
 from tests.wafer.page_wires import optimum, wired_instance
 from tests.wafer.test_pins import two
 
@@ -32,12 +33,7 @@ def test_brute_force_from_the_page_the_models_and_auto_agree(seed: int) -> None:
     random = Random(1300 + seed)
     for number in range(EACH):
         instance = wired_instance(random)
-        least = optimum(instance)
-        for method in ("auto", "cpsat", *(("mip",) if of_all(2, few=1) == 2 or number % 4 == 0 else ())):
-            result = solve(instance, method=f"wafer/{method}")
-            assert result.objective == least, (seed, number, method)
-            reason = "infeasible" if least is None else "optimal"
-            assert result.termination.reason == reason, (seed, number, method)
+        all_prove(instance, optimum(instance), number, (seed, number))
 
 
 @pytest.mark.parametrize("seed", range(of_all(100, few=20)))
