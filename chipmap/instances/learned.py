@@ -19,6 +19,7 @@ from pathlib import Path, PurePath
 import numpy as np
 
 from chipmap.instances.learned_model import Model, cut, period
+from chipmap.instances.measured_trace import unpacked
 from chipmap.networks.graph import OperationGraph
 from chipmap.networks.importers.common import MAX_NS
 from chipmap.networks.works import Work, canonical, works
@@ -57,7 +58,7 @@ def source_of(text: str) -> Source:
     if not PurePath(name).suffix and not Path(name).exists():
         remedy = "Name a table of times. Presets such as roofline are for family 'multimodel' alone."
         raise InputError(f"no file is called {name!r}", "--costs", remedy)
-    return Source(name)
+    return unpacked(Source(name))
 
 
 def networks(file: str) -> dict[str, dict[str, Network]]:

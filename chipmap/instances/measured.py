@@ -115,12 +115,13 @@ def times(graph: OperationGraph, scopes: Sequence[str], files: Sequence[str], cl
     family with equal chips. Raises :class:`InputError` for a table of another graph, and for an unknown class.
     """
     found: dict[str, list[float | None]] = {}
+    steps: dict[str, int] = {}
     predicted = [_predicted(graph, file, classes, found) for file in files if file.startswith(PREFIX)]
     for file in files:
         if file.startswith(PREFIX):
             continue
         source = source_of(file)
-        table = _of_trace(source, graph) if is_trace(source) else _of_table(source, graph, scopes, classes)
+        table = _of_trace(source, graph, steps) if is_trace(source) else _of_table(source, graph, scopes, classes)
         for row, v in table:
             found.setdefault(_class(row, classes), [None] * len(graph.operations))[v] = row.ns
     lacking = {
@@ -130,7 +131,11 @@ def times(graph: OperationGraph, scopes: Sequence[str], files: Sequence[str], cl
     }
     if not found:
         raise InputError("gives no time to any operation of the graph", listed(files), _AGAIN)
-    named = [PurePath(file).name for file in files if not file.startswith(PREFIX)]
+    named = [
+        PurePath(file).name + (f" ({counted(steps[file], 'step')})" if file in steps else "")
+        for file in files
+        if not file.startswith(PREFIX)
+    ]
     note = "; ".join([*(one.note for one in predicted), *([f"measured times from {listed(named)}"] if named else [])])
     if lacking:
         flop = sum(operation.flop for operation in graph.operations)
@@ -156,9 +161,10 @@ def _predicted(
     return given
 
 
-def _of_trace(source: Source, graph: OperationGraph) -> Iterator[tuple[Row, int]]:
-    """The operations that a trace has times of."""
-    yield from ((Row(source.where, (), "", "", ns), v) for v, ns in times_of(source, graph).items())
+def _of_trace(source: Source, graph: OperationGraph, steps: dict[str, int]) -> Iterator[tuple[Row, int]]:
+    """The operations that a trace has times of; the number of its steps is entered into ``steps``."""
+    found, steps[source.where] = times_of(source, graph)
+    yield from ((Row(source.where, (), "", "", ns), v) for v, ns in found.items())
 
 
 def _of_table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,74 @@ def test_a_trace_of_two_steps(tmp_path: Path) -> None:
     events += [event("aten::linear", 30, 60, tid=2, cat="user_annotation")]
     found = given(tmp_path, json.dumps({"traceEvents": events}), name="trace.json")
     assert found.by_class == {"": (None, 12_000.0, 23_000.0, None, 34_000.0)}
-    assert given(tmp_path, json.dumps([*events, event("aten::gelu", 900, 2)])).by_class[""][3] == 2_000.0
+    assert given(tmp_path, json.dumps([*events, event("aten::gelu", 900, 2)])).by_class[""][3] is None
+    twice = [event("aten::gelu", 900, 2), event("aten::gelu", 950, 4)]
+    told = given(tmp_path, json.dumps([*events, *twice]), name="trace.json")
+    assert told.by_class[""][3] == 3_000.0 and "trace.json (2 steps)" in told.note
+
+
+def shaped(name: str, ts: float, dur: float, *shapes: list[int]) -> dict[str, Any]:
+    return event(name, ts, dur, args={"Input Dims": [*shapes, []], "Input type": ["float"] * len(shapes) + ["Scalar"]})
+
+
+def test_only_the_forward_pass_counts(tmp_path: Path) -> None:
+    """What a backward pass, an optimiser or an operator of a package calls is no call of the network's own."""
+    graph = OperationGraph(
+        name="net",
+        operations=(
+            Operation(name="x", kind="input", role="input"),
+            Operation(name="d", kind="div", flop=1),
+            Operation(name="s", kind="mylib.scale", flop=1),
+            Operation(name="m", kind="mul", flop=1),
+        ),
+    )
+    step = [
+        event("aten::div", 0, 5),
+        event("mylib::scale", 10, 9),
+        event("aten::mul", 11, 7),
+        event("aten::mul_", 20, 3),
+    ]
+    others = [
+        event("autograd::engine::evaluate_function: DivBackward0", 40, 20),
+        event("DivBackward0", 41, 18),
+        event("aten::div", 42, 15),
+        event("Optimizer.step#SGD.step", 70, 20, cat="user_annotation"),
+        event("aten::mul_", 71, 15),
+        event("aten::mul_", 87, 2),
+        event("unknown::wrapper", 95, 1),
+    ]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps([*step, *others]))
+    found = times(graph, (), [str(path)], ("",))
+    assert found.by_class == {"": (None, 5_000.0, 9_000.0, 3_000.0)}
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    assert times(graph, (), [str(path)], ("",)) == found
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(InputError, match="is cut off"):
+        times(graph, (), [str(path)], ("",))
+
+
+def test_calls_with_operands_of_other_sizes_do_not_count(tmp_path: Path) -> None:
+    """A trace of another batch is refused, though weights agree; a single strange call leaves its operation without."""
+    tensors = (Tensor(producer=0, readers=(1, 2, 3), bytes=64), Tensor(producer=4, readers=(1,), bytes=16))
+    operations = (
+        Operation(name="x", kind="input", role="input"),
+        *(Operation(name=name, kind="linear", flop=1) for name in "abc"),
+        Operation(name="w", kind="parameter", role="constant"),
+    )
+    graph, path = OperationGraph(name="net", operations=operations, tensors=tensors), tmp_path / "trace.json"
+    fit, twice = [[4, 4], [4]], [[8, 4], [4]]
+    for shapes, expected in (
+        ([fit, fit, fit], (1_000.0, 2_000.0, 3_000.0)),
+        ([fit, twice, fit], (1_000.0, None, 3_000.0)),
+    ):
+        calls = [shaped("aten::linear", 10 * i, i + 1.0, *of_i) for i, of_i in enumerate(shapes)]
+        path.write_text(json.dumps(calls))
+        assert times(graph, (), [str(path)], ("",)).by_class[""][1:4] == expected
+    calls = [shaped("aten::linear", 10 * i, i + 1.0, *twice) for i in range(3)]
+    path.write_text(json.dumps(calls))
+    with pytest.raises(InputError, match="other shapes: a reads 64 bytes here, its call there 128, 16"):
+        times(graph, (), [str(path)], ("",))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from math import ceil
 
 from chipmap.instances.learned import PREFIX
 from chipmap.instances.measured import fingerprint, is_table, rows, times
-from chipmap.instances.measured_trace import is_trace
+from chipmap.instances.measured_trace import is_trace, unpacked
 from chipmap.networks.importers.common import ImportedGraph
 from chipmap.records import InputError, Source, listed
 from chipmap.records.decimals import exact
@@ -26,7 +26,7 @@ def of_operations(text: str) -> bool:
     if text.startswith(PREFIX):
         return True
     try:
-        source = Source(text)
+        source = unpacked(Source(text))
     except InputError:
         return False
     return is_trace(source) or is_table(source)
@@ -78,7 +78,7 @@ def _of(file: str, imported: ImportedGraph, graphs: Mapping[str, ImportedGraph])
     """Whether a file says something of that graph; one that names no graph does if there is only one."""
     if file.startswith(PREFIX):
         return True
-    source = Source(file)
+    source = unpacked(Source(file))
     named = set() if is_trace(source) else {row.graph for row in rows(source)}
     if len(graphs) > 1 and (not named or "" in named):
         what = f"doesn't say which of {len(graphs)} graphs was measured"
