@@ -76,6 +76,7 @@ def megatron() -> argparse.ArgumentParser:
         parser.add_argument(f"--{name}", type=int)
     parser.add_argument("--recompute-granularity", choices=["full", "selective"])
     parser.add_argument("--recompute-method", choices=["uniform", "block"])
+    parser.add_argument("--sequence-parallel", action="store_true")
     parser.add_argument("--use-distributed-optimizer", action="store_true")
     parser.add_argument("--use-megatron-fsdp", action="store_true")
     strategies = ["no_shard", "optim", "optim_grads", "optim_grads_params"]

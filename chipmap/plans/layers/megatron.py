@@ -11,7 +11,7 @@ import shlex
 from typing import Any
 
 from chipmap.instances.dataflow.instance import DataflowInstance, Recompute, Shard
-from chipmap.plans.layers import dataflow, graphs
+from chipmap.plans.layers import dataflow, divisible, graphs
 from chipmap.plans.layers.common import adopted, comments, names_said, reason
 from chipmap.plans.layers.plan import LayerPlan, chunks_of, even
 from chipmap.plans.layers.strings import number, options_text, read_layout, read_options, write_layout
@@ -22,6 +22,7 @@ FILE = "megatron.sh"
 _TENSOR, _PIPELINE = "--tensor-model-parallel-size", "--pipeline-model-parallel-size"
 _CONTEXT, _EXPERT = "--context-parallel-size", "--expert-model-parallel-size"
 _EXPERT_TENSOR, _LAYOUT = "--expert-tensor-parallel-size", "--pipeline-model-parallel-layout"
+_SEQUENCE = "--sequence-parallel"
 _VIRTUAL, _VIRTUAL_STAGES = "--num-layers-per-virtual-pipeline-stage", "--num-virtual-stages-per-pipeline-rank"
 _FIRST, _LAST = "--decoder-first-pipeline-num-layers", "--decoder-last-pipeline-num-layers"
 _MICRO, _BATCH, _LAYERS = "--micro-batch-size", "--global-batch-size", "--num-layers"
@@ -85,6 +86,7 @@ def _plan(instance: Any, solution: Any) -> LayerPlan:
         other = next(name for name in instance.task.selective if name not in _CORE)
         what = f"makes {other!r} again, of which --recompute-granularity selective says nothing"
         raise InputError(what, instance.name, f"Name kernels of attention in task.selective: {', '.join(_CORE)}.")
+    divisible.refuse(instance, plan, "Megatron-LM")
     return plan
 
 
@@ -97,6 +99,7 @@ def _words(instance: Any, plan: LayerPlan) -> list[list[str]]:
         words.append([_CONTEXT, str(plan.context)])
     if (plan.expert or 1) > 1:
         words += [[_EXPERT, str(plan.expert)], [_EXPERT_TENSOR, "1"]]
+        words += [[_SEQUENCE]] if plan.tensor > 1 else []  # Megatron Core shares experts out by tokens alone
     if not isinstance(instance, DataflowInstance):
         return words
     words += [[_MICRO, str(plan.micro_batch)], [_BATCH, str(plan.batch)]]

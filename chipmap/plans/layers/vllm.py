@@ -14,7 +14,7 @@ import shlex
 from typing import Any
 
 from chipmap.instances.dataflow.instance import DataflowInstance
-from chipmap.plans.layers import dataflow, graphs
+from chipmap.plans.layers import dataflow, divisible, graphs
 from chipmap.plans.layers.common import adopted, comments, names_said, reason
 from chipmap.plans.layers.plan import LayerPlan, chunks_of
 from chipmap.plans.layers.strings import counts, number, options_text, read_options
@@ -74,6 +74,7 @@ def _plan(instance: Any, solution: Any) -> LayerPlan:
         if (plan.expert or 1) not in (1, shared):
             what = f"{plan.expert} chips share experts; vLLM shares them among all {shared} or none"
             raise InputError(what, instance.name, "Give other degrees: --set 'task.degrees={...}'")
+        divisible.refuse(instance, plan, "vLLM")
     else:
         plan = graphs.plan_of(instance, graphs.places_of(instance, solution))
     if plan.parts > 1:
