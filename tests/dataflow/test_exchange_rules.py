@@ -137,6 +137,23 @@ def test_copies_of_tokens_are_added_where_they_are() -> None:
     assert network({"x": two, "c": combine}, "xc", "E N") == 2 * 8_388_608 // 8 * 7 // 8 * BYTE  # a swap of copies
 
 
+@pytest.mark.parametrize(
+    ("made_as", "read_as", "maker", "reader", "moved"),
+    [
+        ("N", "OUTER", 4, 4, 168),  # each head goes to two chips
+        ("OUTER", "N", 4, 4, 84),
+        ("N", "OUTER", 4, 8, 168),  # two chips' heads share one of the maker's
+        ("N", "OUTER", 8, 8, 84),
+        ("N", "OUTER", 3, 24, 672),  # three chips' heads lie in two of the maker's
+    ],
+)
+def test_fewer_heads_than_chips(made_as: str, read_as: str, maker: int, reader: int, moved: int) -> None:
+    """768 bytes on eight chips, by tokens on one side and by heads on the other: what compiled programs move."""
+    rows = {"kind": "elementwise", "flop_per_element": 0, "N": 16}
+    kernels = {"k": {**rows, "outer": maker, "M": 24 // maker}, "x": {**rows, "outer": reader, "M": 24 // reader}}
+    assert network(kernels, "kx", f"{made_as} {read_as}") == moved * BYTE
+
+
 def test_heads_of_several_samples() -> None:
     """Four samples of 12 heads of 64 numbers for 64 tokens, on 16 chips: three heads of some sample each. A K-split of
     768 features swaps a sixteenth of the bytes. On six chips each has two heads of all samples."""

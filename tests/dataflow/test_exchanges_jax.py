@@ -87,6 +87,30 @@ def test_no_mapping_is_better_than_the_optimum_by_compiled_bytes() -> None:
 
 
 @devices
+@pytest.mark.parametrize(("before", "after", "moved"), [("RS", "SR", 168), ("SR", "RS", 84)])
+def test_heads_on_two_chips_each_are_swapped(before: str, after: str, moved: int) -> None:
+    """Four heads of 6 x 16 words, split by tokens over eight chips, to two chips a head, and back: one all-to-all."""
+    axes = ("heads", "copies")
+    mesh, spec = jax.sharding.Mesh(np.array(jax.devices()[:CHIPS]).reshape(4, 2), axes), jax.sharding.PartitionSpec
+    lying = {"RS": spec(None, axes), "SR": spec("heads", None)}
+
+    def to_heads(part: Any) -> Any:  # a chip's (24, 2): each of the four heads to two chips
+        sent = jax.numpy.repeat(part.reshape(4, 6, 2), 2, axis=0)
+        return jax.lax.all_to_all(sent, axes, 0, 0).transpose(1, 0, 2).reshape(6, 16)
+
+    def to_tokens(part: Any) -> Any:  # a chip's (6, 16): half of its rows to each chip, two tokens of them
+        own = jax.lax.dynamic_slice_in_dim(part, 3 * jax.lax.axis_index("copies"), 3)
+        return jax.lax.all_to_all(own.reshape(3, 8, 2), axes, 1, 0).reshape(24, 2)
+
+    call = to_heads if after == "SR" else to_tokens
+    there = jax.shard_map(call, mesh=mesh, in_specs=lying[before], out_specs=lying[after], check_vma=False)
+    whole = np.arange(24.0 * 16, dtype=np.float32).reshape(24, 16)
+    assert (np.asarray(jax.jit(there)(whole)) == whole).all()
+    found = collectives(jax.jit(there).lower(whole).compile().as_text(), CHIPS)
+    assert [(one.collective, one.link) for one in found] == [("all_to_all", moved)]
+
+
+@devices
 def test_the_compiler_sums_within_groups_of_heads() -> None:
     """GSPMD, told where queries, a cache and the output of a decode step lie (two groups of four devices): maxima and
     sums are all-reduced, and the output is scattered, as OUTER_M and OUTER_K say, in bytes over a link."""

@@ -19,6 +19,7 @@ from chipmap.instances.dataflow.options import ticks_of
 from chipmap.instances.dataflow.parts import (
     BY_HEADS,
     apart_by_samples,
+    divides,
     gatherers,
     has,
     head_groups,
@@ -65,10 +66,10 @@ def change_ns(instance: DataflowInstance, degrees: Degrees, maker: End, reader: 
     """Nanoseconds that a reader pays in T3 for its input: dispatch, combine, an all-gather or an all-to-all.
 
     By heads (OUTER) a chip needs whole heads of the tensor, which several of the reader's may share. A reader whose
-    parts are others than the maker's, though split alike, gathers what it lacks. Heads of each sample
-    that a reader needs as rows of all of them take an all-to-all, too. An all-to-all is a swap
-    of what a chip has before or needs afterwards, whichever is more; in mode ``dfmodel`` it is the published one, of
-    the whole tensor. Where not every part is 1/n it takes no less than an all-gather.
+    parts are others than the maker's, though split alike, gathers what it lacks. Heads of each sample that a reader
+    needs as rows of all of them take an all-to-all, too. In mode ``dfmodel`` it is the published one, of the whole
+    tensor. Else it is a swap of what a chip needs afterwards, where shares between rows and columns are g/n for
+    divisors g of n; where other layouts' are 1/n, of the larger part. Other parts take no less than an all-gather.
     """
     exchanged = routing_ns(instance, degrees, maker, reader)
     if exchanged is not None:
@@ -105,5 +106,9 @@ def change_ns(instance: DataflowInstance, degrees: Degrees, maker: End, reader: 
         return joint_ns("all_gather", size * needed, neighbours(links, among), 1)
     if mode == "dfmodel":
         return sum((collective_ns("all_to_all", size, one, 1) for one in links), Fraction(0))
-    swapped = joint_swap_ns(size * max(held, needed), links)
-    return swapped if held == work == Fraction(1, chips) else max(swapped, gathered)
+    if {made, taken} == {"SR", "RS"}:
+        equal = all(divides(one, chips) for one in (held, work, needed))
+    else:
+        equal = held == work == Fraction(1, chips)
+    swapped = joint_swap_ns(size * (needed if equal else max(held, needed)), links)
+    return swapped if equal else max(swapped, gathered)

@@ -191,8 +191,12 @@ def has(held: Fraction, needed: Fraction, chips: int) -> bool:
 
 
 def _nested(larger: Fraction, smaller: Fraction, chips: int) -> bool:
-    many, few = larger * chips, smaller * chips
-    return many % few == 0 and all(one.denominator == 1 and chips % one == 0 for one in (many, few))
+    return (larger / smaller).denominator == 1 and divides(larger, chips) and divides(smaller, chips)
+
+
+def divides(share: Fraction, chips: int) -> bool:
+    """Whether a share is g / chips for a whole number g that divides the chips; as many chips then have each part."""
+    return (share * chips).denominator == 1 and chips % (share * chips) == 0
 
 
 def gatherers(held: Fraction, needed: Fraction, chips: int) -> int:

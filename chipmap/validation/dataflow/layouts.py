@@ -38,10 +38,14 @@ def change(maker: End, reader: End, instance: DataflowInstance, degrees: Degrees
             return transposed(maker[0], held, needed, instance, links)
         return missing(maker[0], held, (needed, heads), instance, links)
     gather = joint.reduce_scatter(size, links)
-    across = plain(before, after, size, links)
-    if instance.mode == "physical":
-        across = joint.to_each(facts.batched_output(maker[0], instance) * max(held, needed, heads), links)
-    return across if degrees.tensor * held == degrees.tensor * needed == 1 else max(across, gather)
+    if instance.mode == "dfmodel":
+        return plain(before, after, size, links)
+    whole, most = facts.batched_output(maker[0], instance), max(needed, heads)
+    if sorted((before, after)) == ["RS", "SR"]:
+        equal = all(in_equal_groups(one, degrees.tensor) for one in (held, needed, most))
+    else:
+        equal = degrees.tensor * held == degrees.tensor * needed == 1
+    return joint.to_each(whole * most, links) if equal else max(joint.to_each(whole * max(held, most), links), gather)
 
 
 def transposed(
@@ -55,6 +59,11 @@ def transposed(
     if needed == held * links[-1].size and facts.covers(needed, held, n):
         return joint.reduce_scatter(size * needed, links[-1:])
     return joint.reduce_scatter(size * (held * -(-1 // held)), links)
+
+
+def in_equal_groups(part: Fraction, chips: int) -> bool:
+    """Whether as many chips have one part of this share as another one: there are 1 / part of them, which divide n."""
+    return part.numerator == 1 and chips % part.denominator == 0
 
 
 def by_heads(reader: End, after: str) -> bool:

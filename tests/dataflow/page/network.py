@@ -190,8 +190,11 @@ def _moved(case: PageCase, maker: End, reader: End, links: list[Dimension]) -> F
         return gather
     if not case.physical:
         return sum((collective("all-to-all", size, link) for link in links), Fraction(0))
+    between = {made, needs} == {"SR", "RS"}
+    if between and all((part * n).denominator == 1 and n % (part * n) == 0 for part in (held, *needed)):
+        return swap_over_group(size * max(needed), links)
     swapped = swap_over_group(size * max(held, *needed), links)
-    equal = held == needed[0] == Fraction(1, n)
+    equal = held == needed[0] == Fraction(1, n) and not between
     return swapped if equal else max(swapped, gather)
 
 
