@@ -13,7 +13,7 @@ import pytest
 
 from chipmap.inputs.reading import read
 from chipmap.networks.importers.common import ImportedGraph
-from chipmap.networks.importers.operators.flop import einsum
+from chipmap.networks.importers.operators.sums import einsum
 from chipmap.networks.importers.reading import import_graph
 from chipmap.networks.importers.steps import Value
 from chipmap.networks.importers.torch import file as torch_file
@@ -152,6 +152,24 @@ def test_einsum() -> None:
     assert einsum("...ij,jk->...ik", [a, b]) == 2 * 2 * 5 * 3 * 4
     assert einsum("bij->b", [a]) == 30
     assert einsum("ij,jk->ik", [a, b]) is None
+
+
+def test_einsum_of_several_operands_multiplies_pairs() -> None:
+    """The order that the program says, else the first two; PyTorch's counter has 1,248 and 240 + 120 FLOP too."""
+    three = [Value(name, shape, 4) for name, shape in (("a", (2, 3)), ("b", (3, 50)), ("c", (50, 4)))]
+    assert einsum("ij,jk,kl->il", three) == 2 * 2 * 3 * 50 + 2 * 2 * 50 * 4
+    assert einsum("ij,jk,kl", three, [1, 2, 0, 1]) == 2 * 3 * 50 * 4 + 2 * 2 * 3 * 4 == 1248
+    four = [Value(name, shape, 4) for name, shape in (("a", (3, 4, 5)), ("b", (5, 6)), ("c", (4, 6)), ("d", (7,)))]
+    found = einsum("abc,cd,bd,e->ae", four, [1, 2, 0, 2, 0, 1])
+    assert found == 240 + 120 + 21  # the last pair adds nothing up: a multiplication for each number
+    behind, front = (einsum("abc,cd,bd,e->ae", four, front=front) for front in (False, True))
+    assert behind == 2 * 3 * 4 * 5 * 6 + 4 * 6 * 7 + 2 * 3 * 4 * 6 * 7
+    assert front == 2 * 3 * 4 * 5 * 6 + 2 * 3 * 4 * 6 + 3 * 7
+    assert (
+        einsum("...i,i,...i->...", [Value("x", (2, 5, 3), 4), Value("w", (3,), 4), Value("y", (2, 5, 3), 4)]) == 30 + 60
+    )
+    for wrong in ([0, 0, 0, 1], [0, 5, 0, 1], [0, 1], [0]):
+        assert einsum("ij,jk,kl->il", three, wrong) is None
 
 
 def test_real_exports(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ elements that they make and those of their largest operand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import isqrt, prod
 
 from chipmap.networks.importers.operators.calls import Call, Count, ranked
@@ -196,30 +196,3 @@ def encoder(*weights: int) -> Count:
         return _applied(read, [call.operand(i) for i in weights]) + 4 * read.elements * read.shape[-2]
 
     return count
-
-
-def einsum(equation: str, operands: Sequence[Value]) -> int | None:
-    """FLOP of a sum of products: 2 · product of all index ranges (1 · for one operand); None if it can't be told."""
-    ranges: dict[str, int] = {}
-    terms = equation.replace(" ", "").partition("->")[0].split(",")
-    if len(terms) != len(operands):
-        return None
-    for term, operand in zip(terms, operands, strict=True):
-        head, dots, tail = term.partition("...")
-        rank = len(operand.shape)
-        if len(head) + len(tail) > rank or (not dots and len(head) != rank):
-            return None
-        spread = rank - len(head) - len(tail)
-        # the dots stand for the last dimensions before the tail, counted from the right (they broadcast)
-        names = [*head, *(f".{spread - i}" for i in range(spread)), *tail]
-        for name, extent in zip(names, operand.shape, strict=True):
-            ranges[name] = max(extent, ranges.get(name, 0))
-    return (2 if len(operands) > 1 else 1) * prod(ranges.values())
-
-
-def einsum_call(call: Call) -> int:
-    """:func:`einsum` of the argument ``equation``."""
-    counted = einsum(str(call.arguments.get("equation", "")), call.operands)
-    if counted is None:
-        raise LookupError
-    return counted

@@ -44,7 +44,7 @@ RULES: dict[str, Rule] = rules.tabled(
     [
         ("MatMul MatMulInteger QLinearMatMul", rules.PRODUCT),
         ("Gemm", Rule(flop.general_product, "2 · |y| · k, the length of the sum", source=rules.COUNTER)),
-        ("Einsum", rules.EINSUM),
+        ("Einsum", rules.ONNX_EINSUM),
         ("Conv ConvInteger DeformConv CausalConvWithState", rules.CONVOLUTION),
         ("QLinearConv", Rule(flop.convolution(3), rules.CONVOLUTION.says)),
         ("ConvTranspose", rules.TRANSPOSED),

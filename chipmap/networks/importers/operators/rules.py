@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from chipmap.networks.importers.operators import flop, moves, numerics
+from chipmap.networks.importers.operators import flop, moves, numerics, sums
 from chipmap.networks.importers.operators.calls import Call, Count
 
 #: What a formula raises for a call that it does not fit; files can hold any arguments.
@@ -83,7 +83,9 @@ CONVOLUTION = Rule(flop.convolution(), "2 · |y| · kernel elements per output c
 TRANSPOSED = Rule(flop.transposed_convolution, "2 · |x| · kernel elements per input channel", source=COUNTER)
 ATTENTION = Rule(flop.attention(), "2 · t · (|Q| + |y|) for t keys; a causal mask halves nothing", source=COUNTER)
 RECURRENT = Rule(flop.recurrent, "2 · steps · samples · elements of the matrices of weights")
-EINSUM = Rule(flop.einsum_call, "2 · the product of all index ranges (1 · with one operand)")
+_EINSUM = "2 · the product of all index ranges (1 · with one operand), pair by pair with more than two"
+EINSUM = Rule(sums.einsum_call(front=False), _EINSUM)
+ONNX_EINSUM = Rule(sums.einsum_call(front=True), _EINSUM)
 LOOK_UP = Rule(moves.made, "|y|", moves.found_moved, "indices + 2 · bytes of y")
 BAG = Rule(moves.bag_flop, "indices · columns", moves.bag_moved, "indices + a row per index + y")
 UPDATE = Rule(
