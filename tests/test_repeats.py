@@ -71,3 +71,11 @@ def test_settings_and_tables_of_layouts_are_read_without_a_doubt() -> None:
     for data in (b'{"Q": ["x", null], "Q": [null, "x"]}', b'SPECS = {"Q": P("x", None), "Q": P(None, "x")}'):
         with pytest.raises(InputError, match="has the key 'Q' twice"):
             adopt(instance, data, "specs")
+
+
+def test_tables_of_a_program_that_say_nothing_of_the_plan_may_repeat_keys() -> None:
+    """Only the table that is read counts: a file has others of its own."""
+    data = b'NOTES = {"a": 1, "a": 2}\nSPECS = {"Q": P("x", None)}'
+    with pytest.raises(InputError) as error:  # of another network: it is read that far
+        adopt(read("dataflow/tiny-chain"), data, "specs")
+    assert "twice" not in str(error.value) and "'Q'" in str(error.value)

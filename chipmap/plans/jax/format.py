@@ -58,7 +58,7 @@ def adopt(instance: Any, data: bytes, where: str) -> Plan:
         values = assigned(data.decode(errors="replace"), where)
         if "MAPPING" in values:
             return Plan(solution=mapping_in(values["MAPPING"], instance, where))
-        specs = in_python(values)
+        specs = in_python(values, where)
     if specs is None:
         remedy = 'Give parameter -> PartitionSpec, in JSON {"Q": ["x", null]}, or in Python {"Q": P("x", None)}.'
         raise InputError("has no table of PartitionSpecs", where, remedy)

@@ -61,13 +61,11 @@ def assigned(text: str, where: str) -> dict[str, ast.expr]:
             found[node.target.id] = node.value
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             found[node.targets[0].id] = node.value
-    for name, value in found.items():
-        _once(name, value, where)
     return found
 
 
-def _once(name: str, value: ast.expr, where: str) -> None:
-    """Refuse tables in which a name stands twice: Python takes the last one without a word."""
+def once(name: str, value: ast.expr, where: str) -> None:
+    """Refuse a table in which a name stands twice: Python takes the last one without a word."""
     for node in ast.walk(value):
         if isinstance(node, ast.Dict):
             keys = [key.value for key in node.keys if isinstance(key, ast.Constant)]
@@ -78,6 +76,7 @@ def _once(name: str, value: ast.expr, where: str) -> None:
 
 def mapping_in(value: ast.expr, instance: DataflowInstance, where: str) -> DataflowSolution:
     """The mapping of the table ``value``, for ``instance``."""
+    once("MAPPING", value, where)
     try:
         read = msgspec.convert(ast.literal_eval(value), _Mapping)
     except (ValueError, TypeError, RecursionError, MemoryError, msgspec.ValidationError) as error:

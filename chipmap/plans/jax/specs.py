@@ -18,6 +18,7 @@ from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.plans import allowed_degrees
 from chipmap.instances.dataflow.sharding import schemes
 from chipmap.instances.dataflow.workload import Kernel, Scheme
+from chipmap.plans.jax.metadata import once
 from chipmap.plans.plan import Plan
 from chipmap.records import InputError, choices, counted, shown
 
@@ -58,18 +59,22 @@ def in_json(data: bytes) -> Specs | None:
     return Specs({name: value for name, value in axes.items() if value is not None}, _mesh(mesh))
 
 
-def in_python(values: Mapping[str, ast.expr]) -> Specs | None:
+def in_python(values: Mapping[str, ast.expr], where: str) -> Specs | None:
     """The specs of a file of Python: its table SPECS, or the first that has some; None: it has none."""
+    if "MESH" in values:
+        once("MESH", values["MESH"], where)
     mesh = _literal(values["MESH"]) if "MESH" in values else None
     if mesh is None and "CHIPS" in values and isinstance(size := _literal(values["CHIPS"]), int):
         mesh = {"x": size}
-    for value in (*([values["SPECS"]] if "SPECS" in values else []), *values.values()):
+    first = {"SPECS": values["SPECS"]} if "SPECS" in values else {}
+    for table, value in {**first, **values}.items():
         if not isinstance(value, ast.Dict):
             continue
         axes = {
             _literal(key) if key else None: _of_call(one) for key, one in zip(value.keys, value.values, strict=True)
         }
         if axes and all(isinstance(name, str) and one is not None for name, one in axes.items()):
+            once(table, value, where)
             return Specs({str(name): one for name, one in axes.items() if one is not None}, _mesh(mesh))
     return None
 
