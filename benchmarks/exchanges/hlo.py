@@ -30,7 +30,7 @@ _LINE = re.compile(
 _SHAPE = re.compile(r"\b(pred|[suf]\d+|bf16|c\d+)\[([\d,]*)\]")
 _LISTED, _MESH = (
     re.compile(r"replica_groups=\{\{([\d,]*)\}"),
-    re.compile(r"replica_groups=mesh\[([^\]]*)\]\s*\{([^}]*)\}"),
+    re.compile(r"replica_groups=mesh\[([^\]]*)\](?:,\s*device_ids=\([^{]*\))?\s*\{([^}]*)\}"),
 )
 _IOTA = re.compile(r"replica_groups=\[(\d+),(\d+)\]<=")
 _SCOPE = re.compile(r'op_name="([^"]*)"')

@@ -32,6 +32,7 @@ ENTRY %main (p: f32[8,32]) -> f32[8,32] {
   %all_gather.6 = f32[64,32]{1,0} all-gather(%p), channel_id=1, replica_groups={{0,1,2,3,4,5,6,7}}, dimensions={0}, \
 metadata={op_name="jit(f)/shard_map/Q|T3|Norm1/all_gather" stack_frame_id=10}
   %reduce_scatter.7 = f32[8,32]{1,0} reduce-scatter(%q), replica_groups=mesh['a'=1,'b'=8] {'b'}, dimensions={0}
+  %turned = f32[16,32]{1,0} all-gather(%r), replica_groups=mesh['a'=1,'b'=2,'c'=4], device_ids=([4,2]T(1,0)) {'b'}
   %pairs = f32[16,32]{1,0} all-gather(%r), replica_groups=[4,2]<=[8], dimensions={0}
   %all-to-all = (f32[8,4]{1,0}, f32[8,4]{1,0}, /*index=5*/f32[8,4]{1,0}, f32[8,4]{1,0}) all-to-all(%a, %b, %c, %d), \
 replica_groups={{0,2,4,6},{1,3,5,7}}
@@ -52,6 +53,7 @@ def test_collectives_are_read_from_a_programs_text() -> None:
     assert {name: (one.collective, one.result, one.group) for name, one in found.items()} == {
         "all_gather.6": ("all_gather", 4096, 8),
         "reduce_scatter.7": ("reduce_scatter", 512, 8),
+        "turned": ("all_gather", 1024, 2),
         "pairs": ("all_gather", 1024, 2),
         "all-to-all": ("all_to_all", 256, 4),
         "all-reduce": ("all_reduce", 4096, 8),
