@@ -8,6 +8,9 @@ import pytest
 
 from chipmap.instances.placement.training import Training, training
 from chipmap.networks.graph import Operation, OperationGraph, Tensor
+from chipmap.networks.importers.operators.calls import Value
+from chipmap.networks.importers.steps import Program, Step
+from chipmap.networks.importers.unreached import unreached
 
 
 def _chain(**marks: dict[str, Any]) -> OperationGraph:
@@ -94,6 +97,70 @@ def test_a_factor_that_is_cut_has_no_gradient_beside_the_same_one_that_is_not() 
     tensors = [Tensor(producer=v, readers=one, bytes=64, output=v == 3) for v, one in enumerate(ends)]
     step = training(OperationGraph.checked("own", operations, tensors))
     assert [one.flop for one in step.graph.operations if one.name.startswith("z/gradient")] == [256]
+
+
+def _program(*steps: Step) -> Program:
+    sizes = {name: Value(name, (4, 4), 4) for name in ("x", "w", "v", *(made for step in steps for made in step.makes))}
+    return Program("cut", "x", sizes, ["x"], ["w", "v"], list(steps), [steps[-1].makes[0]])
+
+
+def test_a_parameter_that_is_read_detached_alone_has_no_gradient() -> None:
+    """Unless it is read otherwise too, changed in place, or without autograd only for a view of it that is read."""
+
+    def step(kind: str, *ends: str, **more: Any) -> Step:
+        return Step(ends[-1], kind, ends[:-1], ends[-1:], **more)
+
+    cut = step("detach", "w", "c", view=True, detached=True)
+    turned = step("t", "c", "d", view=True)
+    product = step("mm", "x", "d", "y")
+    assert unreached(_program(cut, turned, product)) == {"w"}
+    assert unreached(_program(cut, turned, product, step("mm", "y", "w", "z"))) == set()
+    assert unreached(_program(step("t", "w", "c", view=True), turned, product)) == set()
+    assert unreached(_program(cut, turned, step("add_", "d", "x", "y"))) == set()
+    assert unreached(_program(step("mm", "x", "w", "y", detached=True), step("mm", "y", "v", "z"))) == {"w"}
+
+
+def test_each_weight_of_a_product_of_weights_has_a_gradient() -> None:
+    """x (a b), then a layer: PyTorch has 12,504 FLOP of products for a step, two gradients of a b among them."""
+    torch = pytest.importorskip("torch", reason="needs the extra learned")
+    from chipmap.networks.importers.torch_program import import_exported
+
+    class Net(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self, twice: bool) -> None:
+            super().__init__()
+            self.a, self.b = (torch.nn.Parameter(torch.randn(shape)) for shape in ((16, 4), (4, 12)))
+            self.last, self.twice = torch.nn.Linear(12, 5), twice
+
+        def forward(self, x: Any) -> Any:
+            made = self.last(x @ (self.a @ self.b))
+            return (made, self.a.sum(), self.b.sum()) if self.twice else made
+
+    for twice in (False, True):  # weights of one operation, or of two
+        exported = torch.export.export(Net(twice), (torch.randn(7, 16),))
+        step = training(import_exported(exported, "net", decompose=False).graph)
+        products = [one.flop for one in step.graph.operations if one.kind in ("matmul", "linear")]
+        assert sum(products) == 12504 and products.count(1536) + 2 * products.count(3072) == 3
+
+
+def test_a_detached_weight_is_not_trained() -> None:
+    """x w.detach(), then a layer: PyTorch has 4,368 FLOP of products for a step, and no gradient of w."""
+    torch = pytest.importorskip("torch", reason="needs the extra learned")
+    from chipmap.networks.importers.torch_program import import_exported
+
+    class Net(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.w, self.last = torch.nn.Parameter(torch.randn(16, 12)), torch.nn.Linear(12, 5)
+
+        def forward(self, x: Any) -> Any:
+            return self.last(x @ self.w.detach())
+
+    exported = torch.export.export(Net(), (torch.randn(7, 16),))
+    graph = import_exported(exported, "net", decompose=False).graph
+    step = training(graph)
+    assert _updates(step) == ["linear/weight/update"]
+    products = [one.flop for one in step.graph.operations if one.kind in ("matmul", "linear")]
+    assert sum(products) == 4368 and sorted(products) == [840, 840, 2688]
 
 
 def _nets() -> dict[str, tuple[Any, tuple[int, ...]]]:

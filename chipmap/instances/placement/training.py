@@ -325,9 +325,12 @@ class _Backward:
         matrices = [] if one.kind.lower() in BIASED and self._adds(v, weights, made) else weights
         matrix = max(matrices, key=lambda t: draft.sizes[t], default=None)
         beside = sum(draft.sizes[t] for t in reads if t not in weights) if matrices else 0
+        stored = self.autograd and len(weights) == len(reads) and self.passing[v].get(weights[0], 1) <= 1
         for t, size in wanted:
-            flop, bias = one.flop, t in weights and t != matrix
-            if bias:
+            flop, bias = one.flop, t in weights and t != matrix and not stored
+            if stored:  # both factors are weights, in one tensor or in several
+                flop *= 2 if len(reads) == 1 else 1
+            elif bias:
                 flop = made // WORD
             elif matrices and t not in weights and beside:
                 flop = one.flop * draft.sizes[t] // beside

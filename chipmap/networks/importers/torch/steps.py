@@ -19,6 +19,7 @@ from chipmap.networks.importers.program import checked_shape
 from chipmap.networks.importers.steps import Program, Step, Value, words
 from chipmap.networks.importers.torch.changes import Changes
 from chipmap.networks.importers.torch.graph import Call, Operator, Ref, TorchGraph, operands, refs
+from chipmap.networks.importers.unreached import unreached
 from chipmap.records import InputError, counted
 
 #: Higher-order operators that run the one graph among their arguments once, as it stands.
@@ -109,6 +110,9 @@ class Steps:
         self._calls(scope)
         outputs = [self.changes.read(ref.name) for value in graph.outputs for ref in refs(scope.resolved(value))]
         self.program.outputs += dict.fromkeys([*outputs, *self.changes.kept()])
+        changed = set(self.program.parameters) - self.program.buffers - self.program.frozen
+        if beside := unreached(self.program) & changed:
+            self.program.frozen |= beside if beside != changed else set()  # else nothing is known of training
 
     def _calls(self, scope: Scope) -> None:
         known = scope.graph.scopes.items()
