@@ -59,7 +59,8 @@ def begun(instance: PlacementInstance, seed: int) -> ChainState:
     begins, end, number = state.initial_partitions(), until(PARTITIONS), 0
     while end.keep_going():
         begin = begins[number % len(begins)]
-        state.evaluate_and_keep(partition(state.problem, made, begin, 40 * seed + number, CpuDeadline()))
+        devices = partition(state.problem, made, begin, 40 * seed + number, CpuDeadline())
+        state.evaluate_and_keep(devices, kind="partition")
         number += 1
     return state
 
@@ -74,7 +75,7 @@ def searched(
 ) -> int:
     """The step time that the search ends with; with runs where something is ``repeated``."""
     state = Searched(start.problem)
-    state.best, state.ranked, state.by_backward_keys = start.best, start.ranked, start.by_backward_keys
+    state.best, state.ranked, state.turned_starts = start.best, start.ranked, dict(start.turned_starts)
     state.__dict__["repeated"] = repeated
     run = Run(instance, SolveOptions(threads=1, seed=seed, time_limit=1e6), check)
     state.heads_and_tails(CpuDeadline())

@@ -20,24 +20,35 @@ Round = tuple[Placed, bool, float, float]
 
 
 def made(
-    plan: link.Plan, ends: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch, turning: bool = False
-) -> tuple[ChainState, list[Round]]:
-    """The rounds of a plan whose first ones end with ``ends``."""
-    state, found = ChainState(placement_problem(INSTANCE)), list[Round]()
+    plan: link.Plan,
+    ends: list[tuple[int, int]],
+    monkeypatch: pytest.MonkeyPatch,
+    turning: bool = False,
+    other: float | None = None,
+) -> tuple[ChainState, list[Round], list[int]]:
+    """The rounds of a plan whose first ones end with ``ends``, and before how many rounds pieces were taken over.
+
+    There may be a start of ``other`` kind, whose step is so many times that of the best one.
+    """
+    state, found, relinked = ChainState(placement_problem(INSTANCE)), list[Round](), list[int]()
     state.evaluate_and_keep(heft_units(state.problem, state.tables))
+    over, step, devices, key = state.turned_starts["start"]
+    if other is not None:
+        state.turned_starts["partition"] = over, int(step * other), devices, key
 
     class Told(link._Search):
         """A search that only tells its rounds."""
 
-        def __call__(self, begin: Placed, turning: bool, heat: float, part: float) -> tuple[int, int]:
+        def __call__(self, begin: Placed, turning: bool, heat: float, part: float) -> Placed:
             self.planned += part
             found.append((begin, turning, heat, part))
-            return ends[len(found) - 1] if len(found) <= len(ends) else (0, 0)
+            return *(ends[len(found) - 1] if len(found) <= len(ends) else (0, 0)), devices, key
 
     monkeypatch.setattr(link, "_Search", Told)
+    monkeypatch.setattr(link, "_relink", lambda state, turn, ends: relinked.append(len(ends)))
     run = Run(INSTANCE, SolveOptions(threads=1), check)
     link.rounds(state, Turn(run, run.deadline), 0, plan, turning)
-    return state, found
+    return state, found, relinked
 
 
 @pytest.mark.parametrize(
@@ -56,13 +67,36 @@ def made(
 def test_the_first_rounds_go_the_better_way(
     ends: list[tuple[int, int]], ways: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All begin from the best start by keys of their kind."""
-    state, found = made(link.SEVERAL, ends, monkeypatch)
-    assert [turning for _, turning, _, _ in found[:5]] == ways
-    assert state.ranked is not None and state.by_backward_keys is not None
-    for begin, turning, heat, part in found[:5]:
-        assert begin is (state.by_backward_keys if turning else state.ranked)
-        assert (heat, part) == (1.0, 1 / 12)
+    """All begin from the best start by keys of their kind. A far worse one of another kind makes no difference."""
+    for other in (None, 1.2):
+        state, found, relinked = made(link.SEVERAL, ends, monkeypatch, other=other)
+        assert [turning for _, turning, _, _ in found[:5]] == ways
+        for begin, turning, heat, part in found[:5]:
+            assert begin is (state.turned_starts["start"] if turning else state.ranked)
+            assert (heat, part) == (1.0, 1 / 12)
+        assert relinked == [5, 6, 7, 8]
+
+
+@pytest.mark.parametrize(
+    ("ends", "begins"),
+    [
+        # the start of another kind ends 2% better
+        ([(0, 10_200), (0, 10_300), (0, 10_000)], "ranked start partition partition partition"),
+        # the second one does
+        ([(0, 10_200), (0, 10_000), (0, 10_300)], "ranked start partition start start"),
+        # all end alike: in turn
+        ([(0, 10_000), (0, 10_050), (0, 10_080), (0, 10_000), (0, 10_000)], "ranked start partition ranked start"),
+    ],
+)
+def test_a_near_start_of_another_kind_has_a_first_round(
+    ends: list[tuple[int, int]], begins: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs schedules backwards, and the rounds after it begin where the best of the three did."""
+    ends = ends + [(0, 20_000)] * (5 - len(ends))
+    state, found, _ = made(link.SEVERAL, ends, monkeypatch, other=1.04)
+    names = {id(one): name for name, one in state.turned_starts.items()}
+    assert [names[id(begin)] if turning else "ranked" for begin, turning, *_ in found[:5]] == begins.split()
+    assert all(turning or begin is state.ranked for begin, turning, *_ in found[:5])
 
 
 def test_the_later_rounds_share_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,8 +104,9 @@ def test_the_later_rounds_share_the_time_that_is_left(monkeypatch: pytest.Monkey
     ends = [(0, 1)] * 5
     for plan, first in ((link.SEVERAL, 5), (link.TWO, 2), (link.CARRIED, 0)):
         with monkeypatch.context() as patch:
-            state, found = made(plan, ends[:first], patch)
+            state, found, relinked = made(plan, ends[:first], patch)
         later = found[first:]
+        assert len(relinked) == (len(later) if plan is link.SEVERAL else 0)
         assert all(begin is state.best and turning == state.turning for begin, turning, _, _ in later)
         assert [heat for _, _, heat, _ in later] == list(plan.later)
         assert all(part == pytest.approx((1 - first * plan.share) / len(later)) for *_, part in later)
@@ -79,7 +114,7 @@ def test_the_later_rounds_share_the_time_that_is_left(monkeypatch: pytest.Monkey
 
 
 def test_the_other_lane_begins_the_other_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, found = made(link.TWO, [(0, 1), (0, 1)], monkeypatch, turning=True)
+    _, found, _ = made(link.TWO, [(0, 1), (0, 1)], monkeypatch, turning=True)
     assert [turning for _, turning, _, _ in found[:2]] == [True, False]
 
 

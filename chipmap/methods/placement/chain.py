@@ -100,7 +100,7 @@ def best_of_partitions(state: ChainState, turn: Turn) -> None:
     try:
         for number in range(PARTITIONS if run.clocked else FEW_PARTITIONS):
             (left, begin), seed = next(trials), run.options.seed * PARTITIONS + number
-            state.evaluate_and_keep(partition(left, made, begin, seed, turn.deadline))
+            state.evaluate_and_keep(partition(left, made, begin, seed, turn.deadline), kind="partition")
             turn.deadline.check()
     finally:
         if state.best is not None and state.best[:2] != told:

@@ -54,9 +54,9 @@ class ChainState:
         self.bytes, self.key = bytes_of(problem), default_keys(problem)
         self.none = np.zeros(problem.operations, dtype=np.int64)
         self.best: Placed | None = None
-        # the best start by the upward rank alone, and the best one by keys from schedules run backwards
+        # the best start by the upward rank alone, and the best ones of each kind by keys from schedules run backwards
         self.ranked: Placed | None = None
-        self.by_backward_keys: Placed | None = None
+        self.turned_starts: dict[str, Placed] = {}
         self.carried = False  # whether a plan of a smaller graph fits: it is a better start than all others
         self.cost, self.wait = 0.0, 0.0  # seconds that a check takes, and when a search may ask for the next one
         self.simulated, self.turns = 0, threading.RLock()
@@ -141,11 +141,11 @@ class ChainState:
         if self.evaluate_and_keep(devices, key):
             self.tell_best(turn, name)
 
-    def evaluate_and_keep(self, devices: IntArray, key: IntArray | None = None) -> bool:
+    def evaluate_and_keep(self, devices: IntArray, key: IntArray | None = None, kind: str = "start") -> bool:
         """Simulate a placement; whether it is better than the best so far, which it is from then on.
 
-        Without ``key``: by the upward rank, where memory overflows also by an order that holds little, and by keys from
-        the schedule run backwards, as long as these help.
+        Without ``key`` it is a start of that ``kind``: by the upward rank, where memory overflows also by an order that
+        holds little, and by keys from the schedule run backwards, as long as these help.
         """
         devices = set_apart(self.problem, devices)
         with self.turns:
@@ -158,7 +158,8 @@ class ChainState:
                     self.best = better(self.best, self.placed(*found[2:], self.work))
                 self.ranked = better(self.ranked, found)
                 found = self._after_backward_passes(found)
-                self.by_backward_keys, self.best = better(self.by_backward_keys, found), better(self.best, found)
+                self.turned_starts[kind] = better(self.turned_starts.get(kind), found) or found
+                self.best = better(self.best, found)
             return self.best is not before
 
     def _after_backward_passes(self, found: Placed) -> Placed:

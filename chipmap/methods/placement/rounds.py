@@ -12,6 +12,7 @@ from chipmap.heuristics.placement.simulation.tables import Work, workspaces
 from chipmap.heuristics.placement.starts.apart import held
 from chipmap.methods.chain import Turn
 from chipmap.methods.placement.chain_state import ChainState, Placed
+from chipmap.methods.placement.relinking import relinked
 
 #: Operations · devices up to which CP-SAT gets the time that is left.
 SMALL = 240
@@ -27,25 +28,30 @@ CHUNK, FEWEST = 1_500_000, 4
 MOMENTS = 24
 #: A search goes on for so many times what a check took before the next one.
 PATIENCE = 5.0
-
-
-#: A way to anneal that ends with a step longer by this share than the other one isn't tried again.
+#: The share of the time that is left which a relinking may take.
+RELINKING = 0.06
+#: A beginning whose rounds end with a step longer by this share than another's isn't tried again.
 FAR = 0.01
+#: A start of another kind is a beginning if its step is at most so many times that of the best start.
+NEAR = 1.05
 
 
 class Plan(NamedTuple):
     """Rounds of a search: so many ``first`` ones, each with a ``share`` of the time, at the first temperature.
 
-    ``later`` ones go on from the best at ``later`` times that temperature, and share the time that is left.
+    ``later`` ones go on from the best at ``later`` times that temperature, and share the time that is left. Before each
+    of them the best takes over pieces of other rounds' ends if ``relinked``.
     """
 
     first: int
     share: float
     later: tuple[float, ...]
+    relinked: bool = False
 
 
-#: Rounds from one start end up to a tenth apart, so the best of several goes on; of two where time is short.
-SEVERAL, TWO = (Plan(first, share, (1 / 2, 1 / 4, 1 / 8, 1 / 16)) for first, share in ((5, 1 / 12), (2, 1 / 6)))
+#: Rounds from one start end up to a tenth apart, so several are made; two where time is short.
+SEVERAL = Plan(5, 1 / 12, (1.0, 1 / 2, 1 / 4, 1 / 16), relinked=True)
+TWO = Plan(2, 1 / 6, (1 / 2, 1 / 4, 1 / 8, 1 / 16))
 #: From a plan of a smaller graph, which is far better than other starts, at a tenth of the usual temperature. Of 52,213
 #: operations 15 CPU s ended with 432.6 ms instead of 435.9, and 440.1 with the first two rounds as they are elsewhere.
 CARRIED = Plan(0, 0.0, (1 / 10, 1 / 10, 1 / 20, 1 / 40, 1 / 80, 1 / 160))
@@ -54,32 +60,55 @@ CARRIED = Plan(0, 0.0, (1 / 10, 1 / 10, 1 / 20, 1 / 40, 1 / 80, 1 / 160))
 def rounds(state: ChainState, turn: Turn, seed: int, plan: Plan, turning: bool = False, most: int = MOST) -> None:
     """Rounds of annealing until the turn is over or enough moves were made.
 
-    A round runs its schedules backwards from time to time, or leaves that. The first two are one of each (the first one
-    runs them backwards if ``turning``), as either may end far better. The other first ones go the better way, or in
-    turn where both end alike. All of these begin from the best start by keys of that kind. The later ones go on from
-    the best so far, the way that it was found. ``most``: moves times operations, where no time limit is given.
+    A round runs its schedules backwards from time to time, or leaves that, as either may end far better. The first ones
+    begin from starts (:func:`_beginnings`), each of which has a round; the others go on with the one that ended best,
+    or in turn where several end alike. The later rounds go on from the best so far, the way that it was found. Before
+    each of these the best one may take over what other rounds' ends do better. ``most``: moves times operations, where
+    no time limit is given.
     """
     if not state.problem.timed or state.best is None or not state.problem.operations:
         return
-    search, ended = _Search(state, turn, seed, plan, most), dict[bool, tuple[int, int]]()
-    for number in range(plan.first):
-        way = _way(ended, turning ^ bool(number % 2))
-        start = (state.by_backward_keys if way else state.ranked) or state.best
-        found = search(start, way, 1.0, plan.share)
-        ended[way] = min(ended.get(way, found), found)
+    search, ends = _Search(state, turn, seed, plan, most), list[Placed]()
+    begins = _beginnings(state, state.best, turning)[: plan.first]
+    ended: list[list[tuple[int, int]]] = [[] for _ in begins]
+    for _ in range(plan.first):
+        chosen = _next(ended)
+        ends.append(search(*begins[chosen], 1.0, plan.share))
+        ended[chosen].append(ends[-1][:2])
     for number, heat in enumerate(plan.later):
-        search(state.best, state.turning, heat, (1 - search.planned) / (len(plan.later) - number))
+        if plan.relinked:
+            _relink(state, turn, ends)
+        ends.append(search(state.best, state.turning, heat, (1 - search.planned) / (len(plan.later) - number)))
 
 
-def _way(ended: dict[bool, tuple[int, int]], next_one: bool) -> bool:
-    """Whether the next of the first rounds runs schedules backwards; ``next_one``: what it does in turn.
+def _beginnings(state: ChainState, best: Placed, turning: bool) -> list[tuple[Placed, bool]]:
+    """What first rounds begin from, and whether they run schedules backwards: the best start by the upward rank, and
+    the best one by keys of schedules run backwards (this one first if ``turning``). Then the best one of each other
+    kind, where it is near."""
+    turned = sorted(state.turned_starts.values(), key=lambda one: one[:2]) or [best]
+    over, step = turned[0][:2]
+    first = [(state.ranked or best, False), (turned[0], True)]
+    return first[:: -1 if turning else 1] + [(one, True) for one in turned[1:] if one[:2] <= (over, int(step * NEAR))]
 
-    ``ended``: (bytes too many, step time) that rounds of each kind ended with at best.
+
+def _next(ended: list[list[tuple[int, int]]]) -> int:
+    """The beginning of the next first round: one without a round, or the one with the fewest of those that end alike.
+
+    ``ended``: (bytes too many, step time) of the rounds from each beginning.
     """
-    if len(ended) < 2:
-        return next_one
-    (over, step), other = ended[not next_one], ended[next_one]
-    return next_one if other <= (over, int(step * (1 + FAR))) else not next_one
+    best = [min(ends, default=(-1, 0)) for ends in ended]
+    over, step = min(best)
+    alike = [k for k, end in enumerate(best) if end <= (over, int(step * (1 + FAR)))]
+    return min(alike, key=lambda k: len(ended[k]))
+
+
+def _relink(state: ChainState, turn: Turn, ends: list[Placed]) -> None:
+    """The best placement takes over what the ends of rounds do better, the best of them first."""
+    assert state.best is not None
+    ends.sort(key=lambda end: end[:2])
+    found = relinked(state, state.best, ends, turn.deadline.share(RELINKING))
+    if found[:2] < state.best[:2]:
+        state.tell(turn, found[2], "annealing", found[3])
 
 
 class _Search:
@@ -96,8 +125,8 @@ class _Search:
         self.total, self.planned = turn.deadline.seconds, 0.0
         seed_with(seed)
 
-    def __call__(self, begin: Placed, turning: bool, heat: float, part: float) -> tuple[int, int]:
-        """A round with ``part`` of the time; (bytes too many, step time) that it ends with at best.
+    def __call__(self, begin: Placed, turning: bool, heat: float, part: float) -> Placed:
+        """A round with ``part`` of the time; the best placement of it.
 
         What it finds is handed over where that is better than all before.
         """
@@ -126,7 +155,7 @@ class _Search:
             if time.monotonic() >= state.wait:
                 _tell(state, turn, now, turning)
         _tell(state, turn, now, turning)
-        return int(now.value[3]), int(now.value[2])
+        return int(now.value[3]), int(now.value[2]), now.best_device, now.best_key
 
 
 def _apply_backward_pass(state: ChainState, now: AnnealingState, work: Work) -> None:
