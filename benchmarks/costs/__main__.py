@@ -3,9 +3,12 @@
     python -m benchmarks.costs export FOLDER                 files of all networks (extra zoo)
     chipmap measure FOLDER/*.pt2 --out TABLE --passes 4      about four minutes of the processor
     python -m benchmarks.costs page FOLDER TABLE [--said FILE] [--out FILE]
-    python -m benchmarks.costs cuts FOLDER TABLE             cuts of chains that know how wrong times may be, printed
+    python -m benchmarks.costs sweep FOLDER                  files of chains of random convolutions (extra torch)
+    python -m benchmarks.costs cuts FOLDER TABLE [--sweep TABLE]
+                                                             cuts of chains that know how wrong times may be, printed
 
-``--said``: what ``chipmap measure`` printed, for the times of whole passes.
+``--said``: what ``chipmap measure`` printed, for the times of whole passes. ``--sweep``: the measured times of the
+chains, which are learned from as well.
 """
 
 from __future__ import annotations
@@ -46,9 +49,10 @@ HOW = """
 |---|---|
 | data sheet | the larger of FLOP / 118.4 per ns and bytes / 38.4 per ns |
 | roofline fitted | the same with both rates and a constant fitted to all operations |
-| fit per operator | a constant, and times per FLOP, byte of activations and byte of parameters, for each operator |
+| fit per operator | a constant, and times per FLOP and byte (activations, parameters), for each operator and sort |
 | nearest | the fit, scaled as the nearest measured operation is |
-| learned | the fit, scaled as the four nearest are: what `--costs learned:FILE` takes |
+| learned | the fit, scaled as the 16 nearest are: what `--costs learned:FILE` takes |
+| one sort | the same, with all convolutions together |
 | repeat | the other two passes |
 
 Run it again. FILE has what `chipmap measure` prints, of which whole passes are read:
@@ -64,10 +68,11 @@ python -m benchmarks.costs page nets costs.csv --said FILE
 def main() -> int:
     """Export, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("export", "page", "cuts"))
+    parser.add_argument("what", choices=("export", "sweep", "page", "cuts"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("table", type=Path, nargs="?")
     parser.add_argument("--said", type=Path)
+    parser.add_argument("--sweep", type=Path, metavar="TABLE")
     parser.add_argument("--out", type=Path, default=PAGE)
     given = parser.parse_args()
     if given.what == "export":
@@ -76,12 +81,19 @@ def main() -> int:
         for name in write(given.folder):
             print(name, flush=True)
         return 0
+    if given.what == "sweep":
+        from benchmarks.costs import sweep  # needs PyTorch
+
+        for name in sweep.write(given.folder, sweep.COUNT):
+            print(name, flush=True)
+        return 0
+    swept = list(networks(str(given.sweep))[""].values()) if given.sweep else []
+    found = list(judge.cases(measured(given.folder, given.table), swept))
     if given.what == "cuts":
-        found = list(judge.cases(measured(given.folder, given.table)))
-        print(_plans(found) + _cuts(found))
+        print(_groups(found) + _plans(found) + _cuts(found))
         return 0
     said = given.said.read_text() if given.said else ""
-    given.out.write_text(page(list(judge.cases(measured(given.folder, given.table))), said))
+    given.out.write_text(page(found, said))
     return 0
 
 
@@ -127,6 +139,23 @@ def _operations(found: list[judge.Case]) -> str:
     every = [judge.errors(found, one) for one in judge.PREDICTORS]
     rows = [[name, *(f"{one[key]:.1%}" for one in every), target] for key, (name, target) in keys.items()]
     return _table("Operations and totals", head, rows)
+
+
+def _groups(found: list[judge.Case]) -> str:
+    """Convolutions, poolings, all others: how many operations, and their median errors."""
+    rows = []
+    for name, word in (("convolutions", "convolution"), ("poolings", "pool"), ("other operations", "")):
+        others = [] if word else ["convolution", "pool"]
+        chosen = [
+            np.array([word in work.kind and not any(x in work.kind for x in others) for work in one.network.works])
+            for one in found
+        ]
+        errors = [
+            np.median(np.concatenate([abs(c.guesses[by] / c.ns - 1)[at] for c, at in zip(found, chosen, strict=True)]))
+            for by in judge.PREDICTORS
+        ]
+        rows.append([name, f"{sum(at.sum() for at in chosen):,}", *(f"{error:.1%}" for error in errors)])
+    return _table("Operations", ["median error", "operations", *judge.PREDICTORS], rows)
 
 
 def _intervals(found: list[judge.Case], said: str) -> str:
@@ -183,7 +212,7 @@ CUTS = """Several cuts are as good by the predictions, and not by the measured t
 | samples | the mean of the largest stage over 200 samples of all times, moving an end at a time |
 
 Errors of samples are those that other architectures show. They are drawn for each operation alone; once for
-operations of the same work; or so, with a share that all operations of an operator have in common.
+operations of the same work; or so, with a share that all operations of an operator or sort have in common.
 
 """
 

@@ -13,18 +13,20 @@ import numpy as np
 
 from chipmap.instances.learned import Network, model_of
 from chipmap.instances.learned_model import cut
-from chipmap.networks.works import Work
+from chipmap.networks.works import Work, sort
 
 Array = Any
 SAMPLES = 200
 #: Networks that count as much as all operators' mean variance; the power of stage times that is summed.
 PRIOR, POWER = 4.0, 8
+#: The number of the architecture that chains of a sweep are counted as.
+SWEPT = 10**6
 #: How often each end is moved at most, one after the other.
 ROUNDS = 20
 
 
 class Errors(NamedTuple):
-    """Variances by operator: what its operations in a network share, and what operations of the same work share."""
+    """Variances by operator and sort: what its operations in a network share, and what those of the same work share."""
 
     shared: dict[str, float]
     own: dict[str, float]
@@ -34,9 +36,10 @@ class Errors(NamedTuple):
         """Factors of times [S, n]. Without ``kinds`` nothing is shared by operators; without ``same`` each operation
         has a draw of its own. The whole variance stays."""
         draw = np.random.default_rng(seed)
-        shared = np.array([self.shared.get(one.kind, self.others[0]) for one in works])
-        own = np.array([self.own.get(one.kind, self.others[1]) for one in works])
-        of_kind = np.unique([one.kind for one in works], return_inverse=True)[1]
+        sorts = [sort(one) for one in works]
+        shared = np.array([self.shared.get(one, self.others[0]) for one in sorts])
+        own = np.array([self.own.get(one, self.others[1]) for one in sorts])
+        of_kind = np.unique(sorts, return_inverse=True)[1]
         numbers: dict[Work, int] = {}
         of_work = np.array([numbers.setdefault(one, len(numbers)) for one in works])
         if not same:
@@ -48,9 +51,9 @@ class Errors(NamedTuple):
         return np.exp(by_kind * np.sqrt(shared) + by_work * np.sqrt(own))
 
 
-def errors_of(found: list[Network], numbers: list[int]) -> Errors:
-    """The errors of the model of these networks, where each architecture is predicted by the others."""
-    model = model_of(found, numbers, False)
+def errors_of(found: list[Network], numbers: list[int], swept: list[Network]) -> Errors:
+    """The errors of the model of these networks, where each architecture is predicted by the others and a sweep."""
+    model = model_of([*found, *swept], [*numbers, *[SWEPT] * len(swept)], False)
     means: dict[str, list[float]] = {}
     left: dict[str, list[float]] = {}
     for architecture in sorted(set(numbers)):
@@ -64,7 +67,7 @@ def errors_of(found: list[Network], numbers: list[int]) -> Errors:
             rest: dict[str, list[float]] = {}
             guess = apart.guesses(list(alike))
             for (work, times), by in zip(alike.items(), guess, strict=True):
-                rest.setdefault(work.kind, []).append(float(np.log(np.median(times) / by)))
+                rest.setdefault(sort(work), []).append(float(np.log(np.median(times) / by)))
             for kind, values in rest.items():
                 means.setdefault(kind, []).append(float(np.median(values)))
                 left.setdefault(kind, []).extend((np.array(values) - np.median(values)).tolist())

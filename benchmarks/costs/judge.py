@@ -26,7 +26,9 @@ Array = Any
 FLOP_PER_NS, BYTES_PER_NS = 118.4, 38.4
 LONG, SHORT = 200_000.0, 20_000.0
 STAGES, PLANS = (2, 4, 8), 50
-PREDICTORS = ("data sheet", "roofline fitted", "fit per operator", "nearest", "learned", "repeat")
+PREDICTORS = ("data sheet", "roofline fitted", "fit per operator", "nearest", "learned", "one sort", "repeat")
+#: An operator that is learned by sorts, and a name of it that isn't.
+TOGETHER = {"convolution": "convolution of any sort"}
 
 
 @dataclass
@@ -68,19 +70,32 @@ def roofline(works: list[Work], ns: Array) -> Callable[[list[Work]], Array]:
     return lambda ones: at(found, ones)
 
 
-def cases(named: list[tuple[str, str, Network, Array, Array]]) -> Iterator[Case]:
-    """Each network (name, architecture, works and medians, two occasions), predicted by the other architectures."""
+def _together(found: list[Network]) -> list[Network]:
+    """The same with one sort of convolutions."""
+    return [
+        Network([one._replace(kind=TOGETHER.get(one.kind, one.kind)) for one in network.works], network.ns, set())
+        for network in found
+    ]
+
+
+def cases(named: list[tuple[str, str, Network, Array, Array]], swept: list[Network]) -> Iterator[Case]:
+    """Each network (name, architecture, works and medians, two occasions), predicted by the other architectures and by
+    the networks of a sweep."""
     names = sorted({one[1] for one in named})
     numbers = [names.index(one[1]) for one in named]
     halves = [Network(one[2].works, list(one[3]), one[2].modules) for one in named]
     for at, architecture in enumerate(names):
         others = [i for i in range(len(named)) if numbers[i] != at]
-        seen = [halves[i] for i in others], [numbers[i] for i in others]
-        model, wrong = model_of(*seen), cuts.errors_of(*seen)
+        seen, of = [halves[i] for i in others], [numbers[i] for i in others]
+        more = [*seen, *swept], [*of, *[cuts.SWEPT] * len(swept)]
+        model, wrong = model_of(*more), cuts.errors_of(seen, of, swept)
+        plain = model_of(_together(more[0]), more[1], False)
         line = roofline(model.works, model.ns)
         for i in range(len(named)):
             if numbers[i] == at:
-                yield _case(named[i], architecture, model, line, wrong)
+                made = _case(named[i], architecture, model, line, wrong)
+                made.guesses["one sort"] = plain.guesses(_together([named[i][2]])[0].works)
+                yield made
 
 
 def _case(

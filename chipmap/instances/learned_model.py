@@ -1,9 +1,11 @@
 """A model of operations' times: a fit per operator, and the nearest measured operations scaled by it.
 
 The fit of an operator is t = c₀ + c₁ · FLOP + c₂ · (bytes of activations) + c₃ · (bytes of parameters), all c ≥ 0, with
-the least squares of (fit - t) / t over its measured operations. An operator with fewer than :data:`FEW` takes the fit
-of all. A prediction is the fit times exp(Σ wᵢ rᵢ / (w₀ + Σ wᵢ)) over the :data:`NEAR` nearest operations of the
-operator: rᵢ = ln(tᵢ / fitᵢ), wᵢ = 1 / (ε + dᵢ²), and dᵢ is the distance in log₂ of FLOP and the three kinds of bytes.
+the least squares of (fit - t) / t over its measured operations. A convolution has the fit of its sort
+(:func:`chipmap.networks.works.sort`) where so many of it are measured. An operator with fewer than :data:`FEW` takes
+the fit of all. A prediction is the fit times exp(Σ wᵢ rᵢ / (w₀ + Σ wᵢ)) over the :data:`NEAR` nearest operations of the
+operator or sort: rᵢ = ln(tᵢ / fitᵢ), wᵢ = 1 / (ε + dᵢ²), and dᵢ is the distance in log₂ of FLOP and the three kinds of
+bytes.
 
 Intervals come from what the model says of each architecture when it knows the others alone. The error |ln(t / guess)|
 of an operation is counted in its spread: the mean error of its neighbours. The half width is so many spreads that
@@ -18,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from chipmap.networks.works import Work
+from chipmap.networks.works import Work, sort
 
-FEW, NEAR, AROUND = 6, 4, 8
+FEW, NEAR, AROUND = 6, 16, 8
 #: w₀ and ε; the least spread, that of operators that weren't measured, and the share of operations within intervals.
-PRIOR, EPSILON, LEAST_SPREAD, UNKNOWN_SPREAD, COVERED = 0.3, 0.05, 0.03, 0.7, 0.92
+PRIOR, EPSILON, LEAST_SPREAD, UNKNOWN_SPREAD, COVERED = 0.1, 0.5, 0.03, 0.7, 0.92
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -76,10 +78,16 @@ class Model:
         self.half_width = 0.0
         rows: dict[str, list[int]] = {}
         for i, one in enumerate(self.works):
-            rows.setdefault(one.kind, []).append(i)
-        self.operators = {kind: self._operator(at) for kind, at in rows.items()}
+            for name in {one.kind, sort(one)}:
+                rows.setdefault(name, []).append(i)
+        rows = {name: at for name, at in rows.items() if len(at) >= FEW or self.works[at[0]].kind == name}
+        self.operators = {name: self._operator(at) for name, at in rows.items()}
         if calibrate:
             self._calibrate(rows)
+
+    def among(self, work: Work) -> _Operator | None:
+        """The measured operations of its sort, or of its operator; None if there are none."""
+        return self.operators.get(sort(work)) or self.operators.get(work.kind)
 
     def _operator(self, at: list[int]) -> _Operator:
         works, ns = [self.works[i] for i in at], self.ns[at]
@@ -112,7 +120,7 @@ class Model:
 
     def _spread(self, work: Work, without: int = -1) -> float:
         """The mean error of the nearest operations (of other architectures)."""
-        found = self.operators.get(work.kind)
+        found = self.among(work)
         if found is None:
             return UNKNOWN_SPREAD
         chosen, weights = found.near(_places([work])[0], AROUND, without)
@@ -123,17 +131,18 @@ class Model:
     def fits(self, works: Sequence[Work]) -> Array:
         """ns by the fit of each operator alone."""
         terms = _terms(works)
-        by = np.array([self.operators[one.kind].fit if one.kind in self.operators else self.common for one in works])
+        groups = [self.among(one) for one in works]
+        by = np.array([self.common if one is None else one.fit for one in groups])
         return np.maximum((terms * by.reshape(-1, 4)).sum(axis=1), 1.0)
 
     def guesses(self, works: Sequence[Work], near: int = NEAR, prior: float = PRIOR) -> Array:
         """ns of operations."""
         found, known = self.fits(works), dict[Work, float]()
         for i, (work, place) in enumerate(zip(works, _places(works), strict=True)):
-            if work.kind not in self.operators:
+            operator = self.among(work)
+            if operator is None:
                 continue
             if work not in known:
-                operator = self.operators[work.kind]
                 chosen, weights = operator.near(place, near)
                 known[work] = float(np.exp((weights * operator.rest[chosen]).sum() / (prior + weights.sum())))
             found[i] *= known[work]

@@ -17,7 +17,7 @@ from chipmap.instances.learned_model import Model, cut, fitted, period
 from chipmap.instances.measured import times
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.networks.graph import Operation, OperationGraph, Tensor
-from chipmap.networks.works import Work, canonical, works
+from chipmap.networks.works import Work, canonical, sort, works
 from chipmap.records import InputError
 
 HEADER = "graph,operation,module,operator,class,ns,repeat,samples,flop,read,weights,written\n"
@@ -66,6 +66,47 @@ def test_nearest_operations_mend_a_fit() -> None:
     assert guess < fit / 2
     low, high = model.intervals(ones)
     assert 0.85 < np.mean((low <= ns) & (ns <= high)) <= 1
+
+
+def convolved(read: int, made: int, window: int, side: int, stride: int = 1, groups: int = 1, bias: int = 0) -> Work:
+    """The work of a convolution of side² places: FLOP and bytes of numbers of 4 bytes, by their definition."""
+    places = (side // stride) ** 2
+    weights = made * (read // groups) * window**2
+    return Work("convolution", 2 * places * weights, 4 * read * side**2, 4 * (weights + bias * made), 4 * made * places)
+
+
+@pytest.mark.parametrize("bias", [0, 1])
+@pytest.mark.parametrize(
+    ("shape", "name"),
+    [
+        ((64, 256, 1, 28), "point"),
+        ((24, 72, 1, 34), "point"),
+        ((3, 192, 16, 224, 16), "point"),
+        ((64, 64, 3, 56), "dense"),
+        ((3, 64, 7, 224, 2), "dense"),
+        ((144, 144, 3, 56, 1, 144), "depthwise"),
+        ((96, 96, 5, 28, 2, 96), "depthwise"),
+        ((256, 512, 1, 28, 2), "strided"),
+        ((256, 256, 3, 28, 2, 16), "part"),
+    ],
+)
+def test_sizes_tell_the_sort_of_a_convolution(shape: tuple[int, ...], name: str, bias: int) -> None:
+    assert sort(convolved(*shape, bias=bias)) == f"convolution {name}"
+
+
+def test_each_sort_of_convolutions_has_its_own_times() -> None:
+    """Depthwise ones take 50 times as long for a FLOP; with too few of them all convolutions have one fit."""
+    draw = Random(5)
+    point = [convolved(8 * draw.randint(2, 40), 8 * draw.randint(2, 40), 1, draw.randint(7, 56)) for _ in range(40)]
+    depth = [convolved(c, c, 3, draw.randint(7, 56), 1, c) for c in (8 * draw.randint(2, 80) for _ in range(40))]
+    ones = [*point, *depth]
+    ns = [1000 + work.flop / (1 if work in depth else 50) for work in ones]
+    model = Model(ones, ns, [i % 5 for i in range(len(ones))], False)
+    assert model.fits(ones) == pytest.approx(ns, rel=1e-5)
+    few = Model(ones[:45], ns[:45], [i % 5 for i in range(45)], False)
+    assert few.among(depth[0]) is few.operators["convolution"]
+    none = Model(point, ns[:40], [0] * 40, False)
+    assert none.among(Work("linear", 1, 1, 1, 1)) is None
 
 
 def test_cuts_are_those_of_brute_force() -> None:

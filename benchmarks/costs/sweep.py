@@ -1,0 +1,92 @@
+"""A sweep of convolutions and poolings over shapes: chains of random layers, exported (extra ``torch``).
+
+Each chain draws its places, channels, windows, groups and strides by itself, and none is taken from a network. Between
+convolutions stands what usually does: a batch norm, an activation, a pooling. So each finds its input in the caches as
+it would in a network.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import nn
+
+#: Chains; FLOP of a convolution at most, bytes of its input or result at most, and layers of a chain.
+COUNT, MOST_FLOP, MOST_BYTES, LAYERS = 80, 200_000_000, 4_000_000, 24
+SIDES = (7, 8, 12, 14, 16, 20, 28, 32, 48, 56, 80, 112)
+#: How often a convolution is 1 × 1, dense, of one channel in each group, of several.
+KINDS = {"point": 10, "dense": 7, "depthwise": 5, "grouped": 4}
+#: The share of convolutions before a batch norm, an activation, a pooling, a padding.
+NORMED, ACTIVE, POOLED, PADDED = 0.8, 0.8, 0.2, 0.1
+
+
+class Chain(nn.Module):
+    """Layers one after the other, from an input of ``shape`` [batch, channels, side, side]."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.draw = draw = random.Random(seed)
+        side, channels, batch = draw.choice(SIDES), self.channels(3, 512), draw.choice((1, 1, 1, 2, 4))
+        while 4 * batch * channels * side**2 > MOST_BYTES:
+            channels = max(1, channels // 2)
+        self.shape = (batch, channels, side, side)
+        self.layers = nn.ModuleList()
+        while len(self.layers) < LAYERS:
+            made = self.convolution(batch, channels, side)
+            side, channels = (side + 2 * made.padding[0] - made.kernel_size[0]) // made.stride[0] + 1, made.out_channels
+            self.layers.append(made)
+            if draw.random() < NORMED:
+                self.layers.append(nn.BatchNorm2d(channels))
+            if draw.random() < ACTIVE:
+                self.layers.append(draw.choice((nn.ReLU, nn.SiLU, nn.GELU))())
+            if draw.random() < POOLED and side > 4:
+                window, stride = draw.choice((2, 3)), draw.choice((1, 1, 2))
+                self.layers.append(draw.choice((nn.MaxPool2d, nn.AvgPool2d))(window, stride, window // 2))
+                side = (side + 2 * (window // 2) - window) // stride + 1
+            if draw.random() < PADDED:
+                self.layers.append(nn.ZeroPad2d((0, 1, 0, 1)))
+                side += 1
+
+    def channels(self, low: int, high: int) -> int:
+        """A number of channels: mostly of eights, evenly by its logarithm."""
+        drawn = round(low * (high / low) ** self.draw.random())
+        return drawn if self.draw.random() < 0.15 else max(8, 8 * round(drawn / 8))
+
+    def convolution(self, batch: int, read: int, side: int) -> nn.Conv2d:
+        """A layer for so many channels and places."""
+        kind = self.draw.choices(list(KINDS), list(KINDS.values()))[0]
+        window = min(side, 1 if kind == "point" else self.draw.choice((2, 3, 3, 3, 3, 4, 5, 7)))
+        stride = self.draw.choice((1, 1, 1, 1, 1, 1, 2, window)) if side > 7 else 1
+        padding = window // 2 if stride < window or window == 1 else 0
+        bias = self.draw.random() < 0.5
+        if kind == "depthwise":
+            return nn.Conv2d(read, read, window, stride, padding, groups=read, bias=bias)
+        fits = [g for g in range(2, read // 4 + 1) if read % g == 0] if kind == "grouped" else []
+        groups = self.draw.choice(fits) if fits else 1
+        places = batch * (side // stride) ** 2
+        most = min(MOST_FLOP * groups // (2 * places * read * window**2), MOST_BYTES // (4 * places))
+        made = max(groups, min(self.channels(16, 1024), most) // groups * groups)
+        return nn.Conv2d(read, made, window, stride, padding, groups=groups, bias=bias)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        """What the last layer makes."""
+        for layer in self.layers:
+            image = layer(image)
+        return image
+
+
+def write(folder: Path, count: int) -> Iterator[str]:
+    """Export so many chains, those that aren't there, and yield the name of each."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        path = folder / f"sweep-{number:03d}.pt2"
+        if path.exists():
+            continue
+        torch.manual_seed(number)
+        chain = Chain(number).eval()
+        with torch.no_grad():
+            torch.export.save(torch.export.export(chain, (torch.randn(chain.shape),), strict=False), path)
+        yield path.stem
