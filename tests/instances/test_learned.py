@@ -91,7 +91,8 @@ def convolved(read: int, made: int, window: int, side: int, stride: int = 1, gro
     ],
 )
 def test_sizes_tell_the_sort_of_a_convolution(shape: tuple[int, ...], name: str, bias: int) -> None:
-    assert sort(convolved(*shape, bias=bias)) == f"convolution {name}"
+    read, made, window, side, stride, groups = (*shape, 1, 1)[:6]
+    assert sort(convolved(read, made, window, side, stride, groups, bias)) == f"convolution {name}"
 
 
 def test_each_sort_of_convolutions_has_its_own_times() -> None:
