@@ -129,6 +129,21 @@ def test_gradients_are_one_devices_where_a_head_has_as_many_rows_as_there_are_to
 
 
 @devices
+@pytest.mark.parametrize(("heads", "kv_heads"), [(4, 2), (4, 4), (4, 1), (2, 2)])
+def test_gradients_are_one_devices_where_several_chips_have_the_same_heads(heads: int, kv_heads: int) -> None:
+    """Eight chips compute four heads twice, or two four times: each term of a key head's sum counts once, and nothing
+    is summed where each head has keys of its own. The program moves what the certificate says."""
+    instance, solution = attending(16, heads, kv_heads)
+    module = written(instance, solution)
+    assert farthest(module) < 2e-5
+    moved = sum(one.link for one in compiled(module) if "statistics" not in one.scope)
+    said = sum(link for _, link in program(instance, solution)[0].moves())
+    assert moved == said
+    sums = {key for key in scoped(compiled(module)) if key[0] in ("MHA1_b2", "MHA2_b2")}
+    assert bool(sums) == (kv_heads < heads)
+
+
+@devices
 @pytest.mark.parametrize(("name", "trained"), [("llama3-8b", True), ("gpt3-175b", False), ("mixtral-8x7b", True)])
 @pytest.mark.parametrize("fused", [False, True])
 def test_an_optimal_mapping_moves_what_its_certificate_says(

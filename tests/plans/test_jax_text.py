@@ -269,9 +269,9 @@ def test_what_a_chip_cant_turn_or_send_alone_is_refused() -> None:
     assert "4 tokens on a chip aren't shared out evenly" in _refused(*mapped(workload, by_tokens))
 
 
-def attending(tokens: int) -> tuple[DataflowInstance, DataflowSolution]:
-    """A layer by heads of eight rows each."""
-    sizes = {"hidden": 128, "heads": 16, "kv_heads": 8, "ffn": 64, "layers": 1, "tokens": tokens}
+def attending(tokens: int, heads: int = 16, kv_heads: int = 8) -> tuple[DataflowInstance, DataflowSolution]:
+    """A layer by heads, of eight rows each where there are 16."""
+    sizes = {"hidden": 128, "heads": heads, "kv_heads": kv_heads, "ffn": 64, "layers": 1, "tokens": tokens}
     workload = llama_network(model="", step="forward", backward=True, **sizes)  # type: ignore[arg-type]
     return mapped(workload, {one.name: tensor_parallel(one) for one in workload.kernels}, "step")
 

@@ -369,7 +369,7 @@ class _Planner:
         if scheme not in ("OUTER", "N", "NONE", "K_N"):
             raise InputError(f"{step.name!r} can't run by {scheme} here", "schemes", "Take OUTER, N or K_N.")
         if step.operator == "outer":
-            shared = scheme == "OUTER" and step.heads < self.chips
+            shared = scheme == "OUTER" and step.heads < min(self.chips, step.kernel.outer)
             made = Layout("sum", step.heads) if shared else out
             return [Layout("RS", self.chips) if scheme == "K_N" else out] * 2, made
         operand = (*step.sources, *step.operands)[1]

@@ -185,7 +185,8 @@ class _Writer:
         if isinstance(one, Add):
             return assigned(target, " + ".join(names))
         if isinstance(one, Run):
-            lines = assigned(target, call(self.plan.layer, one, names))
+            value, copies = call(self.plan.layer, one, names), self._copies(one)
+            lines = assigned(target, f"{value} / {copies}" if copies > 1 else value)
             return scoped(f"{one.step.name}|T3|statistics", lines) if statistics(one) else lines
         value = " * ".join([names[0], *[AGAIN] * one.again])  # differently each time, or the compiler makes one of two
         lines = assigned(target, self._changed(value, one.change))
@@ -194,6 +195,12 @@ class _Writer:
         link = moved(self.plan.bytes_of(one.tensor), one.change, self.chips)
         note = f"# {one.change.collective.replace('_', '-')}, {float(link) / 10**6:,.6g} MB over a chip's link"
         return [note, *scoped(f"{one.payer}|{one.term}|{one.tensor}", lines)]
+
+    def _copies(self, one: Run) -> int:
+        """How many chips have each term of a sum over chips: those with the same heads, of which there are fewer than
+        chips."""
+        by_heads = one.step.operator == "outer" and one.scheme == "OUTER" and one.made.layout.kind == "sum"
+        return self.chips // one.inputs[0].layout.parts if by_heads else 1
 
     def _changed(self, value: str, one: Change) -> str:
         before, after, chips = one.before, one.after, self.chips
