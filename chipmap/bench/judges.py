@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any, Protocol
 
 from chipmap.bench.cluster import ClusterPool
-from chipmap.deadline import Deadline
+from chipmap.deadline import Deadline, Stop
 from chipmap.learned.placement import judging as of_placement
 from chipmap.learned.ring import judging as of_ring
 from chipmap.learned.ring.judging import Judged
@@ -40,13 +41,15 @@ class LocalJudges:
 
     def __init__(self, workers: int, family: str = "ring") -> None:
         self._pool, self._module = ThreadPoolExecutor(workers), JUDGES[family].__name__
+        self._closed = Event()
 
     def submit(self, checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Future[Judged]:
         """Have a checkpoint judged by a child."""
-        return self._pool.submit(_judged, self._module, checkpoint, samples, seed, deadline)
+        return self._pool.submit(_judged, self._module, checkpoint, samples, seed, deadline, self._closed)
 
     def close(self) -> None:
-        """Drop what hasn't begun; children that work end with their deadline."""
+        """Drop what hasn't begun, and end children that work."""
+        self._closed.set()
         self._pool.shutdown(cancel_futures=True)
 
 
@@ -71,11 +74,13 @@ class ClusterJudges:
         self._cluster.close()
 
 
-def _judged(module: str, checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Judged:
-    """The verdict of a child; it ends when the deadline does."""
+def _judged(module: str, checkpoint: Path, samples: int, seed: int, deadline: Deadline, closed: Event) -> Judged:
+    """The verdict of a child; it ends when the deadline does, and once its judges are ``closed``."""
     child = Child(module, str(checkpoint), "validation", str(samples), str(seed))
     try:
         while deadline.keep_going():
+            if closed.is_set():
+                raise Stop
             if child.wait(LOOK_S) is not None:
                 break
         deadline.check()

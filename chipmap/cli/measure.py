@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure pass by pass; the table is written after each program."""
-    from chipmap.archive import write_whole
     from chipmap.cli.common import say
     from chipmap.deadline import Deadline
     from chipmap.measuring.programs import Program, register, require
@@ -51,25 +51,24 @@ def run(args: argparse.Namespace) -> int:
     require()
     register(args.modules)
     from chipmap.measuring.passes import class_of, clock_of, one_pass
-    from chipmap.measuring.table import earlier, text
+    from chipmap.measuring.table import earlier
 
     until, out = Deadline.after(args.time_limit), Path(args.out)
     clock, kind = clock_of(args.device, args.threads), class_of(args.device) if args.kind is None else args.kind
     found = earlier(out, kind)
     programs = [Program(path, args.device) for path in args.programs]
-    older = _completed(found, programs)
+    _completed(found, programs)
+    _write(out, found, kind)  # before anything is measured that couldn't be kept
     references = list[float]()
     for number in range(args.passes):
         for program, reference in one_pass(programs, found, number, clock, until):
             references.append(reference)
-            write_whole(out, text(found, kind).encode())
+            _write(out, found, kind)
             if not args.quiet:
                 say(f"pass {number + 1} of {args.passes}: {program.path}")
         if not until.keep_going():
             say(f"the time is over in pass {number + 1}: the same command goes on")
             break
-    if older:
-        write_whole(out, text(found, kind).encode())
     for program in programs:
         say(*dict.fromkeys(program.notes), _told(program, found[program.graph]))
     say(f"wrote {args.out}" if references else f"{args.out} has {args.passes} passes already")
@@ -80,8 +79,21 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(done) else 3
 
 
-def _completed(found: dict[str, Measured], programs: list[Program]) -> bool:
-    """Give what a table of before has measured its FLOP and bytes; whether there was any."""
+def _write(path: Path, found: Mapping[str, Measured], kind: str) -> None:
+    """Write the table whole; :class:`InputError` where that can't be done."""
+    from chipmap.archive import write_whole
+    from chipmap.measuring.table import text
+    from chipmap.records import InputError
+
+    try:
+        write_whole(path, text(found, kind).encode())
+    except OSError as error:
+        remedy = "Check the folder, its permissions and the disk. The same command goes on."
+        raise InputError(f"can't be written: {error.strerror or error}", str(path), remedy) from None
+
+
+def _completed(found: dict[str, Measured], programs: list[Program]) -> None:
+    """Give what a table of before has measured its FLOP and bytes."""
     lacking = [
         (operation, program.sizes[name])
         for program in programs
@@ -91,7 +103,6 @@ def _completed(found: dict[str, Measured], programs: list[Program]) -> bool:
     ]
     for operation, sizes in lacking:
         operation.sizes = sizes
-    return bool(lacking)
 
 
 def _told(program: Program, measured: Measured) -> str:

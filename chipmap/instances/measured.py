@@ -188,7 +188,8 @@ def _class(row: Row, classes: Sequence[str]) -> str:
         return ""
     if not row.kind:
         if len(classes) > 1:
-            remedy = f"Add a column class. Classes here: {listed(classes, 8)}."
+            how = "Add a column class" if row.names else "Give a table with a column class: a trace has none"
+            remedy = f"{how}. Classes here: {listed(classes, 8)}."
             raise InputError("doesn't say which class of devices was measured", row.at, remedy)
         return classes[0]
     if row.kind in classes:

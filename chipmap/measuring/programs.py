@@ -6,7 +6,9 @@ has the operation's name, so that its time is that operation's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -22,6 +24,8 @@ from chipmap.records import InputError, SolverUnavailableError
 
 #: Whole numbers of made-up inputs are below this one, so that they are rows of any table.
 _INDEX = 2
+#: Characters of PyTorch's own words in an error.
+_SAID = 200
 
 
 def require() -> None:
@@ -163,26 +167,41 @@ class Program:
 
 def _loaded(path: str, device: str) -> Any:
     """The program, with the values of its parameters, on a device."""
-    import logging
-
     import torch
 
-    log = logging.getLogger("torch.export")
-    level = log.level
-    log.setLevel(logging.CRITICAL)
-    try:
-        exported = torch.export.load(path)
-        if device == "cpu":
-            return exported
-        from torch.export.passes import move_to_device_pass
+    with _warnings_of("torch.export") as warned:
+        try:
+            exported = torch.export.load(path)
+            if device == "cpu":
+                return exported
+            from torch.export.passes import move_to_device_pass
 
-        return move_to_device_pass(exported, device)
-    except Exception:  # PyTorch raises what it likes
-        what = "can't be run here: PyTorch can't load it with its parameters and operators"
-        remedy = "Save it again: torch.export.save(program, FILE) keeps its parameters. If a module registers operators"
-        raise InputError(what, path, f"{remedy} that it calls, name it: --import MODULE.") from None
+            return move_to_device_pass(exported, device)
+        except Exception as error:  # PyTorch raises what it likes
+            said = " ".join(str(warned[-1] if warned else error).split()) or type(error).__name__
+            what = f"can't be run here: PyTorch can't load it with its parameters and operators: {said[:_SAID]}"
+            remedy = (
+                "Save it again: torch.export.save(program, FILE) keeps its parameters. If a module registers operators"
+            )
+            raise InputError(what, path, f"{remedy} or classes of results, name it: --import MODULE.") from None
+
+
+@contextmanager
+def _warnings_of(logger: str) -> Iterator[list[BaseException]]:
+    """The errors that a logger warns of meanwhile, which it doesn't print."""
+    log, found = logging.getLogger(logger), list[BaseException]()
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.exc_info and record.exc_info[1]:
+                found.append(record.exc_info[1])
+
+    handlers, passes_on = log.handlers, log.propagate
+    log.handlers, log.propagate = [Kept()], False
+    try:
+        yield found
     finally:
-        log.setLevel(level)
+        log.handlers, log.propagate = handlers, passes_on
 
 
 def _moved(value: Any, device: str) -> Any:

@@ -43,8 +43,14 @@ def earlier(path: Path, kind: str) -> dict[str, Measured]:
     """What a table of before holds; nothing where there is none. :class:`InputError` for any other file."""
     if not path.exists():
         return {}
-    rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"), newline=""))
-    if tuple(rows.fieldnames or ()) not in (OLD, COLUMNS):
+    if not path.is_file():
+        raise InputError("is no file, so no table can be gone on with there", str(path), "Give --out another name.")
+    try:
+        rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"), newline=""))
+        known = tuple(rows.fieldnames or ()) in (OLD, COLUMNS)
+    except (UnicodeDecodeError, csv.Error):
+        known = False
+    if not known:
         raise InputError("is no table that `chipmap measure` has written", str(path), "Give --out another name.")
     found: dict[str, Measured] = {}
     for row in rows:

@@ -172,6 +172,14 @@ def test_calls_with_operands_of_other_sizes_do_not_count(tmp_path: Path) -> None
         times(graph, (), [str(path)], ("",))
 
 
+def test_a_trace_names_no_class(tmp_path: Path) -> None:
+    """Where devices differ, the remedy asks for a table and not for a column of the trace."""
+    calls = [event("aten::linear", 100 * i, 10) for i in range(3)]
+    with pytest.raises(InputError, match="which class of devices") as caught:
+        given(tmp_path, json.dumps(calls), ("gpu", "cpu"))
+    assert caught.value.remedy == "Give a table with a column class: a trace has none. Classes here: gpu, cpu."
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -103,7 +105,7 @@ def test_judges_are_processes_and_their_best_is_copied(tmp_path: Path, monkeypat
     """The untrained policy, every second checkpoint and the last are judged; no verdict is asked for twice."""
     asked: list[str] = []
 
-    def judged(module: str, checkpoint: Path, samples: int, seed: int, deadline: Deadline) -> Judged:
+    def judged(module: str, checkpoint: Path, samples: int, seed: int, deadline: Deadline, closed: Event) -> Judged:
         asked.append(checkpoint.name)
         return Judged(samples=samples, zero_shot=0.5, tuned=round(1.0 / len(asked), 6))
 
@@ -130,7 +132,31 @@ def test_a_judge_that_fails_says_why(tmp_path: Path) -> None:
     (tmp_path / "pass-0001.pt").write_bytes(b"poison")
     (tmp_path / "pass-0001.json").write_bytes(b"{}")
     with pytest.raises(judges.JudgeFailedError, match=r"pass-0001\.pt failed"):
-        judges._judged("chipmap.learned.ring.judging", tmp_path / "pass-0001.pt", 1, 0, Deadline())
+        judges._judged("chipmap.learned.ring.judging", tmp_path / "pass-0001.pt", 1, 0, Deadline(), Event())
+
+
+def test_judges_that_are_closed_end_their_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After Ctrl-C nobody waits for a verdict: a child that has long to go is ended, whatever the deadline."""
+    looks, begun, killed = list[float](), Event(), Event()
+
+    class Child:
+        def __init__(self, *_: Any) -> None:
+            begun.set()
+
+        def wait(self, seconds: float) -> int | None:
+            sleep(0.01)
+            looks.append(seconds)
+            return 0 if len(looks) == 3000 else None
+
+        def kill(self) -> None:
+            killed.set()
+
+    monkeypatch.setattr(judges, "Child", Child)
+    local = judges.LocalJudges(1)
+    future = local.submit(tmp_path / "pass-0000.pt", 1, 0, Deadline())
+    assert begun.wait(60)
+    local.close()
+    assert killed.is_set() and len(looks) < 3000 and isinstance(future.exception(), Stop)
 
 
 def test_a_cluster_gets_the_bytes_and_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import logging
+import os
 import subprocess
 import sys
 from fractions import Fraction
@@ -119,6 +121,41 @@ def test_what_cannot_be_measured_is_named(program: Path, tmp_path: Path, capsys:
     assert main(["measure", str(program), "--out", out, "--import", "no_such_module"]) == 1
     assert "'no_such_module' can't be imported" in capsys.readouterr().err
     assert foreign.read_text() == "operation,ns\na,1\n" and not Path(out).exists()
+
+
+def test_a_table_that_cannot_be_written_is_refused_before_anything_is_measured(
+    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that isn't there, a device without end (which must not be read), a file that is no text."""
+
+    def one_pass(*_: Any) -> Any:
+        raise AssertionError("something was measured")
+
+    monkeypatch.setattr("chipmap.measuring.passes.one_pass", one_pass)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    for out in (str(tmp_path / "none" / "x.csv"), str(tmp_path / "binary"), os.devnull):
+        assert main(["measure", str(program), "--out", out]) == 1
+        said = capsys.readouterr().err
+        assert out in said and ".tmp" not in said and said.count("\n") == 2
+
+
+def test_a_program_that_cannot_be_loaded_says_what_pytorch_says(
+    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PyTorch logs the cause and raises another error; what it logs isn't printed."""
+
+    def load(_: str) -> None:
+        try:
+            raise NotImplementedError("my.Output in pytree is not\nregistered")
+        except NotImplementedError:
+            logging.getLogger("torch.export").warning("ran into", exc_info=True)
+        raise RuntimeError("see the warnings above")
+
+    monkeypatch.setattr(torch.export, "load", load)
+    assert main(["measure", str(program), "--out", str(tmp_path / "x.csv")]) == 1
+    said = capsys.readouterr().err
+    assert "operators: my.Output in pytree is not registered\n" in said
+    assert "classes of results, name it: --import MODULE" in said and said.count("\n") == 2
 
 
 def test_without_time_nothing_is_claimed(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

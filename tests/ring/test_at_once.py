@@ -53,6 +53,15 @@ def only_reason(result: Result) -> Infeasibility:
     return reason
 
 
+def test_commands_quote_names_that_a_shell_would_take_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operation called "my table" that doesn't fit: the remedy can be pasted."""
+    instance = weighted([131 * MIB, MIB], 32 * MIB)
+    first, *others = instance.graph.operations
+    graph = instance.graph.replace(operations=(first.replace(name="my table"), *others))
+    reason = only_reason(at_once(instance.replace(graph=graph), monkeypatch))
+    assert any("--split 'my table:'N, N at least 5" in remedy for remedy in reason.remedies)
+
+
 @pytest.mark.parametrize("start", [None, "none"])
 def test_an_operation_larger_than_the_sram(start: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table of 131 MiB on chips of 32 MiB: no number of chips helps, and the reason names what does."""

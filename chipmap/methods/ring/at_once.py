@@ -7,6 +7,7 @@ before anything larger begins, however large the graph is.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from chipmap.explanation import EXPLAIN
 from chipmap.heuristics.ring.bounds.simple import average, largest
@@ -49,9 +50,10 @@ def advice(instance: RingInstance, run: Run) -> None:
     others = int((problem.ticks == longest).sum()) - 1
     also = f" (and {counted(others, 'other')} like it)" if others else ""
     parts = -(-longest * problem.chips // problem.total_ticks)
+    command = f"{SPLIT} {quote(f'{name}:{parts}')}"
     text = (
         f"{name}{also} takes {us(longest)} by itself, {times(longest, problem.total_ticks / problem.chips)} times all "
-        f"work / chips: no mapping is faster. In parts it may be, which is another problem: {SPLIT} {name}:{parts}. "
+        f"work / chips: no mapping is faster. In parts it may be, which is another problem: {command}. "
         "`chipmap explain` says what changes like this gain, each solved and checked"
     )
     run.note("advice", text, operation=name, ticks=longest, parts=parts)
@@ -146,7 +148,7 @@ def memory(problem: RingProblem, demand: int, reached: int | None, labels: tuple
             what = "leave the group out of together"
         elif limit:
             name = problem.instance.graph.operations[int(problem.alone_bytes.argmax())].name
-            what += f": {SPLIT} {name}:N, N at least {-(-heaviest // limit):,}"
+            what += f": {SPLIT} {quote(name + ':')}N, N at least {-(-heaviest // limit):,}"
         remedies += [what, "fewer bytes per word"]
     else:
         more = max(chips + 1, -(-total // limit)) if limit else chips + 1
