@@ -111,6 +111,10 @@ class Deadline:
         """The deadline in so many seconds from now, or this one if that comes first."""
         return replace(self, until=min(self.until, time.monotonic() + seconds))
 
+    def late(self, seconds: float) -> Deadline:
+        """So many seconds after this deadline, or from now where it has passed: for work that a result depends on."""
+        return Deadline(max(self.until, time.monotonic()) + seconds, self.ended)
+
     @contextmanager
     def heeded(self) -> Iterator[None]:
         """Within this, and in this thread, :func:`look` asks this deadline."""

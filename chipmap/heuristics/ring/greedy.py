@@ -39,14 +39,15 @@ def greedy(
     """The best greedy mapping (chip per operation, -1 where not computing); None if none obeys memory and pins.
 
     ``tell`` hears of one at once, at a target that mostly can be met. Ends at ``deadline`` with the best so far. While
-    there is none, it goes on for :data:`PATIENCE` seconds more, so that there is a result however short the time is.
+    there is none, it goes on for :data:`PATIENCE` seconds more, from now where the deadline has passed, so that there
+    is a result however short the time is.
     """
     flows = _Flows(problem)
     if not flows.order:
         return tuple([-1] * problem.n)
     average = problem.total_ticks / problem.chips
     best: tuple[int, tuple[int, ...]] | None = None
-    late = Deadline(deadline.until + PATIENCE, deadline.ended)
+    late = deadline.late(PATIENCE)
 
     def improves(share: float) -> bool:
         """Whether the filling for this target is the best so far."""

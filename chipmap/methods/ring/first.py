@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from chipmap.deadline import Deadline
+from chipmap.heuristics.ring.greedy import PATIENCE
 from chipmap.instances.ring.contraction import lift
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.problem import RingProblem, ring_problem
@@ -26,10 +28,10 @@ def first(instance: RingInstance, run: Run) -> None:
 
 def search(problem: RingProblem, run: Run) -> None:
     """Try chips operation by operation in a topological order: those near its share of the work first, then the lowest
-    ones. Refused mappings are forgotten."""
-    searching = _Search(problem)
+    ones. Refused mappings are forgotten. It ends :data:`PATIENCE` seconds past the deadline, or past its own begin."""
+    searching, late = _Search(problem), run.deadline.late(PATIENCE)
     for wish in (searching.share, lambda i: 0):
-        for number, chips in enumerate(searching.mappings(wish)):
+        for number, chips in enumerate(searching.mappings(wish, late)):
             if run.solution(lift(problem.instance, chips), "backtracking").feasible:
                 return
             run.rejected.pop()
@@ -71,13 +73,13 @@ class _Search:
         """The chip on which operation ``i`` would be if all had equal work."""
         return min(self.problem.chips - 1, int(self.parts[i]))
 
-    def mappings(self, wish: Callable[[int], int]) -> Iterator[dict[int, int]]:
-        """Mappings that keep C0, C1, C2 and what weights alone say of C4, as far as :data:`NODES` go."""
+    def mappings(self, wish: Callable[[int], int], late: Deadline) -> Iterator[dict[int, int]]:
+        """Mappings that keep C0, C1, C2 and what weights alone say of C4, as far as :data:`NODES` and the time go."""
         problem, count = self.problem, len(self.order)
         room = problem.sram_bytes if problem.has("C4") else None
         at, held = [-1] * count, [0] * problem.chips
         stack, nodes = [self._ways(0, at, wish)] if count else [], 0
-        while stack and nodes < NODES:
+        while stack and nodes < NODES and late.keep_going():
             i = len(stack) - 1
             if at[i] >= 0:
                 held[at[i]] -= self.weights[i]
