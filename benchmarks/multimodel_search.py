@@ -11,7 +11,8 @@ import statistics
 import time
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.multimodel.annealing.search import Annealing, rounds
+from chipmap.heuristics.multimodel.annealing.rounds import rounds
+from chipmap.heuristics.multimodel.annealing.search import Annealing
 from chipmap.heuristics.multimodel.baselines import whole_models
 from chipmap.inputs.reading import read
 from chipmap.instances.multimodel import MultiInstance

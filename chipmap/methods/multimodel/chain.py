@@ -134,7 +134,7 @@ def search(problem: MultiProblem, turn: Turn, most: int | None = None, tables: L
     """Annealing, again and again or ``most`` rounds: from the first schedule, or from the best one so far, in turns.
 
     After each round the boundaries between windows move by ``tables`` for as long as it took, if there are any."""
-    from chipmap.heuristics.multimodel.annealing.search import rounds
+    from chipmap.heuristics.multimodel.annealing.rounds import rounds
 
     if most is None and not turn.run.clocked:
         most = ROUNDS
@@ -172,7 +172,7 @@ def first_search(problem: MultiProblem, turn: Turn) -> None:
 
 def search_one_window(problem: MultiProblem, turn: Turn) -> Windows | None:
     """The best of one round of annealing with a single window, where there are fewer places to look at."""
-    from chipmap.heuristics.multimodel.annealing.search import rounds
+    from chipmap.heuristics.multimodel.annealing.rounds import rounds
 
     instance, best = problem.instance, None
     single = replace(problem, instance=instance.replace(task=instance.task.replace(windows=1)))

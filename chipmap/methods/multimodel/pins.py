@@ -57,7 +57,7 @@ def search_groups(problem: MultiProblem, turn: Turn, most: int | None) -> None:
     """Rounds of annealing in which layers that share a chiplet keep it, and those apart have chiplets of their own:
     around the best schedule so far and drawn ones, in turns. Before them one that leaves groups out: on chiplets near
     its own groups may cost little."""
-    from chipmap.heuristics.multimodel.annealing.search import rounds
+    from chipmap.heuristics.multimodel.annealing.rounds import rounds
 
     run, random, free = turn.run, Random(turn.run.options.seed), whole_models(problem) or packed(problem)
     start = free

@@ -31,7 +31,7 @@ from chipmap.kernels.annealing import temperature
 def pick(s: ScheduleState, k: Slots) -> int:
     """A slot of a random model of a random window that it runs in, by its chiplets; -1 after many vain tries."""
     for _ in range(16):
-        w, c = below(k, s.owner.shape[0]), below(k, s.owner.shape[1])
+        w, c = k.focus[0] + below(k, k.focus[1] - k.focus[0]), below(k, s.owner.shape[1])
         if s.owner[w, c] >= 0:
             return load(s, k, w, s.owner[w, c])
     return -1
@@ -182,7 +182,7 @@ def shift(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
     """Give layers of a model's range, or all of it, to the window before or behind."""
     w, m = k.window[i], k.model[i]
     v = w + 1 if uniform(k) < 0.5 else w - 1
-    if not 0 <= v < len(s.longest):
+    if not k.focus[0] <= v < k.focus[1]:
         return False
     o = load(s, k, v, m)
     a, b = (i, o) if v > w else (o, i)
@@ -217,7 +217,7 @@ def reoptimise(p: Tables, s: ScheduleState, k: Slots, i: int) -> bool:
 @compiled
 def swap_empty_window(s: ScheduleState, k: Slots) -> None:
     """An empty window changes places with the one before or behind, if there is one: nothing else changes."""
-    w = below(k, len(s.longest) - 1)
+    w = k.focus[0] + below(k, k.focus[1] - k.focus[0] - 1)
     if (s.longest[w] == 0) == (s.longest[w + 1] == 0):
         return
     empty, full = (w, w + 1) if s.longest[w] == 0 else (w + 1, w)
@@ -243,7 +243,7 @@ def propose(p: Tables, s: ScheduleState, k: Slots) -> bool:
     r = uniform(k)
     k.used[0] = 0
     if r >= p.shares[6]:
-        if len(s.longest) > 1:
+        if k.focus[1] - k.focus[0] > 1:
             swap_empty_window(s, k)
         return False
     i = pick(s, k)

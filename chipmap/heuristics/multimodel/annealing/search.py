@@ -27,14 +27,9 @@ from chipmap.instances.multimodel.problem import (
 )
 from chipmap.kernels.annealing import seeded, temperature
 
-#: Rounds in turns: from the best schedule (else from the start), first and last temperature as shares of the objective.
-#: Tuned on scenarios 8 to 10 in both readings and the four models.
-ROUNDS = ((False, 0.1, 1e-4), (True, 0.005, 1e-6), (True, 0.03, 1e-4), (True, 0.005, 1e-6))
 #: All latencies together count beside T1, this often times the temperature: a window is as long as its slowest model,
 #: so that others could change at no cost.
 BLUR = 7.0
-#: Moves of the first round and of the longest ones. After every second round they are doubled.
-FIRST, LONGEST = 250_000, 16_000_000
 #: Moves between two looks at the clock: about 20 ms.
 CHUNK = 20_000
 #: Shares of the moves: cut, grow, place, rewalk, shift, reoptimise, detour, swap_empty_window.
@@ -62,38 +57,6 @@ class Annealing:
             done += chunk
             if self.best.value[0] < known:
                 yield segments(self.best)
-
-
-def rounds(
-    problem: MultiProblem,
-    start: Windows,
-    seed: int,
-    deadline: Deadline,
-    most: int | None = None,
-    known: Windows | None = None,
-    between: Callable[[], Windows | None] = lambda: None,
-) -> Iterator[Windows]:
-    """Ever longer rounds from ``start`` and from the best schedule so far, which yield better and better schedules.
-
-    They go on until the deadline, or for so many rounds as ``most`` says. ``known`` is the best schedule before them.
-    After each ``between`` may say what others found meanwhile.
-    """
-    moves, best, found, number = FIRST, float("inf"), known or start, 0
-    if known is not None:
-        best = Annealing(problem, known, seed).best.value[0]
-    while deadline.keep_going() and (most is None or number < most):
-        again, hot, cold = ROUNDS[number % len(ROUNDS)]
-        search = Annealing(problem, found if again else start, 1_000 * seed + number)
-        best = min(best, search.best.value[0])
-        for windows in search.run(moves, deadline, hot, cold):
-            if search.best.value[0] < best:
-                best, found = search.best.value[0], windows
-                yield windows
-        number += 1
-        moves = min(LONGEST, moves if number % 2 else 2 * moves)
-        if (other := between()) is not None:
-            value = Annealing(problem, other, seed).best.value[0]
-            best, found = (value, other) if value < best else (best, found)
 
 
 def tables(problem: MultiProblem) -> Tables:
@@ -199,7 +162,8 @@ def _room(problem: MultiProblem, seed: int) -> Slots:
     width = max(model.layers for model in problem.models) + 2
     channels = problem.sharing.channels + 1 if problem.sharing is not None else 1
     rows = np.zeros((2, width)), np.zeros((chiplets, width), dtype=np.int64), np.zeros(channels, dtype=np.int64)
-    return Slots._make([*(np.zeros(shape, dtype=np.int64) for shape in shapes), seeded(seed), *rows])
+    focus = np.array([0, problem.windows])
+    return Slots._make([*(np.zeros(shape, dtype=np.int64) for shape in shapes), seeded(seed), *rows, focus])
 
 
 def segments(made: ScheduleState) -> Windows:

@@ -102,8 +102,8 @@ class Slots(NamedTuple):
     ``longest`` and ``shared`` (of its window), and ``end``, ``chip`` [slots, C]. ``totals`` [3] as those of a state.
     ``serial`` [1] numbers the proposals: ``mark`` [W, C] and ``changed`` [W, M] hold that of the last one that used a
     chiplet, or changed a model; ``slot`` [W, M] says in which slot. ``random`` [1]: the generator's state. ``least``
-    [2, most
-    layers + 2] and ``cut`` [C, most layers + 2] are rows of :func:`recut`. ``load`` [channels + 1]: bytes.
+    [2, most layers + 2] and ``cut`` [C, most layers + 2] are rows of :func:`recut`. ``load`` [channels + 1]: bytes.
+    ``focus`` [2]: the first window that moves may change, and the one behind the last such window.
     """
 
     used: IntArray
@@ -126,6 +126,7 @@ class Slots(NamedTuple):
     least: FloatArray
     cut: IntArray
     load: IntArray
+    focus: IntArray
 
 
 @compiled
