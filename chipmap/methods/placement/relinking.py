@@ -1,8 +1,9 @@
 """What other placements do better, taken over piece by piece.
 
-Rounds of a search end with placements that are alike in quality and differ in places. A **piece** of a best placement
-and another one is a set of X of C1 stay whole. The best placement takes over one piece after the other, and
-keeps what makes the step no longer (greedy path relinking after Glover, Laguna and Martí, 2000).
+Rounds of a search end with placements that are alike in quality and differ in places. Take the best placement and
+another one. A **piece** is a connected set of operations that lie on one device in the first and on one device in the
+second. Groups of C1 stay whole. The best placement takes over one piece after the other, and keeps what makes the step
+no longer (greedy path relinking after Glover, Laguna and Martí, 2000).
 """
 
 from __future__ import annotations
