@@ -112,6 +112,40 @@ def test_three_triangles_in_a_row_by_hand() -> None:
     assert values == [2 * 4 + 3 * 16 + 4 + 8 + 4, 2 * 4 + 3 * 16 + 4 + 4 + 4]
 
 
+def corner(random: Random) -> np.ndarray:
+    """Three tall boxes side by side (0 to 2), and three wide ones (3 to 5) above box 1 in any order."""
+    height = random.randint(6, 14)
+    tall = [(random.randint(*some), height) for some in ((3, 6), (1, 3), (3, 6))]
+    wide = [(random.randint(6, 14), random.randint(*some)) for some in ((1, 3), (3, 6), (3, 6))]
+    made, x, y = np.zeros((6, 4), np.int64), 0, height
+    for i in range(3):
+        made[i], x = (x, 0, *tall[i]), x + tall[i][0]
+    for i in random.choice(((0, 1, 2), (1, 0, 2), (2, 0, 1))):
+        left = made[1, 0] + (made[1, 2] - wide[i][0]) // 2 + random.randint(0, 1)
+        made[3 + i], y = (left, y, *wide[i]), y + wide[i][1]
+    return made
+
+
+def test_a_link_from_a_tall_box_to_a_wide_one_costs_a_side_less_what_the_triangles_claim() -> None:
+    """Boxes of 8 × 20, 3 × 20, 8 × 20, and 20 × 2 on the middle one: a wire of 22 half tiles; the triangle claims 8.
+
+    At random corners where one box more, or a second triangle, is wired: never more than the wire has.
+    """
+    triangle = [(0, 1), (1, 2), (0, 2), (1, 3)]
+    program = Elimination(wired(Random(0), 4, triangle, (30, 30)), False)
+    by_hand = np.array([(1, 0, 8, 20), (9, 0, 3, 20), (12, 0, 8, 20), (1, 20, 20, 2)])
+    assert slack(program, by_hand, False) == 1  # the centres of 3 and 20 columns are half a tile apart
+    tight = 0
+    for graph in (triangle, [*triangle, (3, 4), (4, 5), (3, 5)]):
+        program = Elimination(wired(Random(0), 4 if graph is triangle else 6, graph, (60, 60)), False)
+        for seed in range(150):
+            boxes = corner(Random(seed))[: program.problem.n]
+            least = slack(program, boxes, seed % 2 == 0)
+            assert least >= -1e-6
+            tight += least <= 1
+    assert tight >= 5
+
+
 def test_packing_inequalities_hold_within_the_ranges_of_the_centres() -> None:
     """Boxes cut from a fabric, some of them left out: no load exceeds 1 for the ranges that their centres have."""
     close = 0

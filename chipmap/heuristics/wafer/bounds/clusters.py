@@ -33,7 +33,8 @@ more than the case and the thin sides min(X, Y) of b and p. Proof: let p be apar
   Y_p too, that is enough for both. A triangle of p with all in y asks for X_p - Y_p at most, by which the link is
   longer than with p's thin side. In all other cases the two lie in different directions or on different wires.
 
-So edges that are links count with their ends' thin sides, and each triangle with one link per member.
+So edges that are links count with their ends' thin sides, or what :mod:`.links` says, and each triangle with one link
+per member.
 """
 
 from __future__ import annotations
@@ -95,14 +96,15 @@ class Shape(NamedTuple):
 class Cluster:
     """Members of a cluster; the last is its root. Clusters are listed so that the root comes up again later.
 
-    ``links``: the kernel at the other end of each member's link, -1 for none. ``looped``: it lies on cycles of the
-    kernel graph, and is no edge that is a link.
+    ``links``: the kernel at the other end of each member's link, -1 for none. ``link``: it is an edge that is a link.
+    ``looped``: it lies on cycles of the kernel graph, and is no link.
     """
 
     members: tuple[int, ...]
     shape: Shape
     links: tuple[int, ...]
     looped: bool
+    link: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,13 +185,12 @@ def _shape(cases: list[ClusterCase], factor: int) -> Shape:
     return Shape(_cases(cases), _cases(across), _cases(up), _cases(both) if both else None, factor)
 
 
-#: By number of members; of an edge that is a link; of a triangle by which members have links.
+#: By number of members; of a triangle by which members have links.
 SHAPES = {
     2: _shape(_both([ClusterCase([(1, 0), (1, 0)])]), 1),
     3: _shape(_triangle_cases(), 2),
     4: _shape(_square_cases(), 2),
 }
-LINK = _shape(_both([ClusterCase([(1, 0), (1, 0)]), ClusterCase([(1, 0), (0, 1)])]), 1)
 LINKED = {linked: _shape(_triangle_cases(linked), 2) for linked in product((False, True), repeat=3)}
 
 
@@ -278,5 +279,5 @@ def _cluster(members: tuple[int, ...], links: list[int], looped: bool) -> Cluste
     if len(members) == 3:
         return Cluster(members, LINKED[own[0] >= 0, own[1] >= 0, own[2] >= 0], own, looped)
     if len(members) == 2 and (own[0] == members[1] or own[1] == members[0]):
-        return Cluster(members, LINK, own, False)
+        return Cluster(members, SHAPES[2], own, False, True)
     return Cluster(members, SHAPES[len(members)], own, looped)

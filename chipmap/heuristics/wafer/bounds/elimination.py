@@ -38,6 +38,7 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.bounds.clusters import Cases, Cluster, Plan, Shape, plan
 from chipmap.heuristics.wafer.bounds.crosses import CROSSES, Crosses
 from chipmap.heuristics.wafer.bounds.kernel import INFINITE, message
+from chipmap.heuristics.wafer.bounds.links import End, direction
 from chipmap.heuristics.wafer.bounds.packing import COUNT, FloatArray, Packing, Ranges
 from chipmap.heuristics.wafer.bounds.stars import Shared, StarCosts, star_costs, stars
 from chipmap.heuristics.wafer.bounds.states import AGREE, States, compares_c
@@ -250,6 +251,8 @@ class Elimination:
         """The best of the options for every state of the root, with a share of the parts (not of what links add); None
         if their tables are missing."""
         *others, root = cluster.members
+        if cluster.link:
+            return self._link_message(sweep, cluster, options)
         own = [sweep.own[v] for v in others]
         start = np.cumsum([0] + [len(s.x) for s in own])
         boxes = tuple(np.concatenate([getattr(s, name) for s in own]) for name in ("x", "y", "groups"))
@@ -275,12 +278,34 @@ class Elimination:
                 constants,
             )
             added, picks = message((values, *boxes, start), top, shape, masks, count)
-            if best is None:
-                best = _Sent(options, added, np.full(len(added), number), picks)
-            else:
-                better = added < best.added
-                best.added[better], best.picks[better], best.option[better] = added[better], picks[better], number
+            best = _better(best, _Sent(options, added, np.full(len(added), number), picks))
         return best
+
+    def _link_message(self, sweep: _Sweep, cluster: Cluster, options: list[Option]) -> _Sent | None:
+        """As :meth:`_message`, for an edge that is a link (:class:`.links.End`)."""
+        (other, root), best = cluster.members, None
+        with_c = compares_c(self.problem, self.problem.types[[other, root]].tolist())
+        own, top, zero = sweep.own[other], sweep.own[root], np.zeros((1, 2))
+        masks = (self._costs[cluster.shape.factor, with_c], top.count - 1)
+        shape = zero, np.zeros((1, 1), np.int64), zero, np.zeros(1)
+        start, ends = np.array([0, len(own.x)]), [self._end(sweep, cluster, place).costs() for place in (0, 1)]
+        for number, (cases, kinds) in enumerate(options):
+            tables = [sweep.values[other][kind] for kind in kinds[0] if kind in sweep.values[other]]
+            if not tables:
+                continue
+            for case, row in enumerate(cases.root):
+                values = np.minimum.reduce(tables) + ends[0][direction(row)]
+                boxes = values, own.x, own.y, own.groups, start
+                added, picks = message(boxes, (top.x, top.y, top.groups), shape, masks, top.count)
+                added, picks[:, -1] = added + ends[1][direction(row)], case
+                best = _better(best, _Sent(options, added, np.full(len(added), number), picks))
+        return best
+
+    def _end(self, sweep: _Sweep, cluster: Cluster, place: int) -> End:
+        """One of the ends of a link."""
+        claimed, own = cluster.links[place], sweep.own[cluster.members[place]]
+        other = sweep.own[claimed] if claimed in cluster.members else None
+        return End(own, other, sweep.scale.bridge)
 
     def _trace(self, sweep: _Sweep, chosen: IntArray, kinds: IntArray) -> tuple[FloatArray, float]:
         """Fill in the states that give the value, from the roots.
@@ -299,7 +324,12 @@ class Elimination:
                 chosen[v] = pick = part.picks[s, j]
                 kinds[v] = min((k for k in allowed[j] if k in sweep.values[v]), key=lambda k: sweep.values[v][k][pick])
             cluster, case = self.plan.clusters[number], int(part.picks[s, -1])
-            taken = self._discounted(sweep, cluster, cases, case, chosen)
+            if cluster.link:
+                at, picked = direction(cases.root[case]), chosen[list(cluster.members)].tolist()
+                ends = [self._end(sweep, cluster, place).discounted(at, s) for place, s in enumerate(picked)]
+                taken = self.wire * np.sum(ends, axis=0)
+            else:
+                taken = self._discounted(sweep, cluster, cases, case, chosen)
             if number in self._starred:
                 taken *= 1 - sweep.stars.share
                 sides = np.array([(sweep.own[v].x[chosen[v]], sweep.own[v].y[chosen[v]]) for v in cluster.members])
@@ -328,6 +358,16 @@ class Elimination:
             least = np.array([other.x.min(), other.y.min()])
             taken[np.argmin(sweep.scale.bridge * least)] += 4 * self.wire * least[np.argmin(sweep.scale.bridge * least)]
         return taken
+
+
+def _better(best: _Sent | None, sent: _Sent) -> _Sent:
+    """The cheaper of both for every state of the root."""
+    if best is None:
+        return sent
+    better = sent.added < best.added
+    for ours, new in ((best.added, sent.added), (best.picks, sent.picks), (best.option, sent.option)):
+        ours[better] = new[better]
+    return best
 
 
 def _options(shape: Shape, strips: bool, mixed_parts: bool) -> dict[int, list[Option]]:

@@ -101,7 +101,7 @@ class Shared:
 
 def stars(clusters: tuple[Cluster, ...], least: int = LEAST) -> tuple[Star, ...]:
     """Stars of ``least`` leaves or more whose edges are clusters by themselves, from the largest on; each edge once."""
-    edges = {n: one.members for n, one in enumerate(clusters) if one.shape is SHAPES[2]}
+    edges = {n: one.members for n, one in enumerate(clusters) if one.shape is SHAPES[2] and not one.link}
     found = []
     while edges:
         hub, count = Counter(v for pair in edges.values() for v in pair).most_common(1)[0]
