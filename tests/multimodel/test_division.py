@@ -25,8 +25,7 @@ def test_a_divided_window_leaves_a_valid_schedule() -> None:
         problem = multi_problem(instance)
         start = whole_models(problem)
         assert start is not None
-        windows = [[], *start][: problem.windows] if not start[-1] else start
-        windows = [window for window in windows if window]
+        windows = [window for window in start if window]
         if len(windows) == problem.windows:
             continue
         windows += [[] for _ in range(problem.windows - len(windows))]
