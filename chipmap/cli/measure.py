@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipmap.cli.parsing import seconds, whole
+from chipmap.deadline import Deadline
+from chipmap.process.signals import Interrupts
 
 if TYPE_CHECKING:
     from chipmap.measuring.passes import Measured
@@ -43,32 +46,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure pass by pass; the table is written after each program."""
+    """Measure pass by pass; the table is written after each program. A signal ends a program's pass, of which what was
+    timed is kept."""
     from chipmap.cli.common import say
-    from chipmap.deadline import Deadline
     from chipmap.measuring.programs import Program, register, require
 
-    require()
-    register(args.modules)
-    from chipmap.measuring.passes import class_of, clock_of, one_pass
-    from chipmap.measuring.table import earlier
+    with Interrupts(eager=True) as interrupts:  # until a table is there, nothing can be lost
+        require()
+        register(args.modules)
+        from chipmap.measuring.passes import class_of, clock_of, one_pass
+        from chipmap.measuring.table import earlier
 
-    until, out = Deadline.after(args.time_limit), Path(args.out)
-    clock, kind = clock_of(args.device, args.threads), class_of(args.device) if args.kind is None else args.kind
-    found = earlier(out, kind)
-    programs = [Program(path, args.device) for path in args.programs]
-    _completed(found, programs)
-    _write(out, found, kind)  # before anything is measured that couldn't be kept
-    references = list[float]()
-    for number in range(args.passes):
-        for program, reference in one_pass(programs, found, number, clock, until):
-            references.append(reference)
-            _write(out, found, kind)
-            if not args.quiet:
-                say(f"pass {number + 1} of {args.passes}: {program.path}")
-        if not until.keep_going():
-            say(f"the time is over in pass {number + 1}: the same command goes on")
-            break
+        until, out = Deadline.after(args.time_limit), Path(args.out)
+        until = replace(until, ended=lambda: "interrupted" if interrupts.signal is not None else None)
+        clock, kind = clock_of(args.device, args.threads), class_of(args.device) if args.kind is None else args.kind
+        found = earlier(out, kind)
+        programs = [Program(path, args.device) for path in args.programs]
+        _completed(found, programs)
+        _write(out, found, kind)  # before anything is measured that couldn't be kept
+        interrupts.eager = False
+        references = list[float]()
+        for number in range(args.passes):
+            for program, reference in one_pass(programs, found, number, clock, until):
+                references.append(reference)
+                _write(out, found, kind)
+                if not args.quiet:
+                    say(f"pass {number + 1} of {args.passes}: {program.path}")
+            if not until.keep_going():
+                why = "the time is over" if interrupts.signal is None else "interrupted"
+                say(f"{why} in pass {number + 1}: the same command goes on")
+                break
     for program in programs:
         say(*dict.fromkeys(program.notes), _told(program, found[program.graph]))
     say(f"wrote {args.out}" if references else f"{args.out} has {args.passes} passes already")
@@ -76,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         drift = max(references) / min(references) - 1
         say(f"the reference kernel took {drift:.1%} longer at its slowest than at its fastest")
     done = (name in found[program.graph].operations for program in programs for name in program.operations)
-    return 0 if all(done) else 3
+    return interrupts.exit_code or (0 if all(done) else 3)
 
 
 def _write(path: Path, found: Mapping[str, Measured], kind: str) -> None:

@@ -6,9 +6,11 @@ import csv
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 from fractions import Fraction
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -105,6 +107,24 @@ def test_a_run_goes_on_and_keeps_what_was_measured(
     assert main([*command, "2"]) == 0
     assert rows(costs) == later and "has 2 passes already" in capsys.readouterr().err
     assert main([*command, "3", "--class", "cpu"]) == 1
+
+
+def test_a_signal_keeps_what_was_timed(
+    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed, calls = Clock.timed, [0]
+
+    def struck(self: Clock, call: Any) -> Any:
+        calls[0] += isinstance(call, partial) and call.func is not torch.mm
+        if calls[0] == 8:  # three operations, a warm-up before
+            signal.raise_signal(signal.SIGTERM)
+        return timed(self, call)
+
+    monkeypatch.setattr(Clock, "timed", struck)
+    costs = tmp_path / "costs.csv"
+    assert main(["measure", str(program), "--out", str(costs), "--quiet"]) == 143
+    assert "interrupted in pass 1: the same command goes on" in capsys.readouterr().err
+    assert [row["samples"].count(";") for row in rows(costs)] == [0, 0, 0]
 
 
 def test_what_cannot_be_measured_is_named(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
