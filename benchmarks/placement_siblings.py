@@ -85,7 +85,7 @@ def ran(instance: PlacementInstance, with_siblings: bool, seed: int, limit: floa
 
     run.listener = hear
     state, turn = ChainState(problem), Turn(run, CpuDeadline(begun + limit, lambda: None))
-    links = (BOUND, *((SIBLINGS,) if with_siblings else ()), STARTS, IMPROVED)
+    links = (BOUND, *((SIBLINGS,) if with_siblings else ()), STARTS, *IMPROVED)
     run.attempt(lambda: follow(links, state, turn))
     return Ran(found, state)
 

@@ -133,7 +133,7 @@ def measured(instance: PlacementInstance, start: Start | None, seed: int, limit:
         state.tell(turn, start(problem, seed), "start")
 
     alone = Link("start", 1.0, given), WINDOWS, Link("search", 1.0, search)
-    run.attempt(lambda: follow((BOUND, START, IMPROVED) if start is None else (BOUND, *alone), state, turn))
+    run.attempt(lambda: follow((BOUND, START, *IMPROVED) if start is None else (BOUND, *alone), state, turn))
     first = [one for one in trace.found if one.source not in LATER]
     trace.start = first[-1].ns
     return trace

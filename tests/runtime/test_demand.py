@@ -14,12 +14,16 @@ import pytest
 
 import chipmap
 from chipmap.deadline import Deadline, Stop
+from chipmap.inputs.reading import generate
+from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.ring import RingInstance
 from chipmap.kernels import Unready
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import side_by_side
+from chipmap.methods.placement import chain as placement
 from chipmap.process.demand import Compiling, Demand
 from chipmap.run import Run, SolveOptions
+from chipmap.validation.placement.checker import check
 
 
 @dataclass
@@ -165,3 +169,14 @@ def test_a_solve_begins_at_once_and_says_what_was_compiled(tmp_path: Path, monke
     again = chipmap.solve("ring/bert-large-36", "slice", time_limit=600, isolate=True, tell=heard.append)
     assert len(heard) == count and not any(note.kind == "compiled" for note in again.notes)
     assert again.objective == result.objective
+
+
+@pytest.mark.parametrize("seed", [4, 9, 10])
+def test_a_small_placement_is_proved_while_its_search_is_compiled(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = generate("placement-random", operations=8, seed=seed)
+    monkeypatch.setattr(placement, "search", needs(Later(), []))
+    run = Run(instance, SolveOptions(time_limit=60.0, threads=1), check)
+    assert isinstance(instance, PlacementInstance)
+    placement.auto(instance, run)
+    assert run.delayed == ["search"] and run.gap == 0
+    assert run.trace[-1].source == "cpsat"

@@ -113,9 +113,22 @@ def best_of_partitions_if_large(state: ChainState, turn: Turn) -> None:
         best_of_partitions(state, turn)
 
 
-def improved(state: ChainState, turn: Turn) -> None:
+def improved_if_large(state: ChainState, turn: Turn) -> None:
     """Partitions, bounds and annealing over devices and keys, from the best start."""
-    improve(state, turn, PARTITION, WINDOWS)
+    if state.problem.timed and state.size > SMALL:
+        improve(state, turn, PARTITION, WINDOWS)
+
+
+def bound_by_windows_if_small(state: ChainState, turn: Turn) -> None:
+    """Bounds where no partitions are made beside them."""
+    if state.problem.timed and state.size <= SMALL:
+        bound_by_windows(state, turn)
+
+
+def search_if_small(state: ChainState, turn: Turn) -> None:
+    """Annealing by itself: a link of its own, so that CP-SAT has its turn while the search is being compiled."""
+    if state.problem.timed and state.size <= SMALL:
+        search(state, turn)
 
 
 def model_if_small(state: ChainState, turn: Turn) -> None:
@@ -159,12 +172,16 @@ THROUGHPUT = (
     Link("loads", 0.75, search_loads),
     REFUTE,
 )
-IMPROVED = Link("improvement", 1.0, improved)
+IMPROVED = (
+    Link("windows", 0.3, bound_by_windows_if_small),
+    Link("search", 1.0, search_if_small),
+    Link("improvement", 1.0, improved_if_large),
+)
 LIMIT = Link("limit", 1.0, look_at_limit)
 SIBLINGS = Link("siblings", 0.8, siblings_if_large)
 #: With several micro-batches: programs that leave out what these hold give bounds, the model what fits.
 MICRO_BATCHES = (BOUND, BLOCKS, Link("start", 0.2, start_if_none), Link("cpsat", 1.0, model_by_cpsat))
-STEP_TIME = (BOUND, LIMIT, SIBLINGS, Link("start", 0.5, start_unless_carried), IMPROVED, LIMIT, MODEL)
+STEP_TIME = (BOUND, LIMIT, SIBLINGS, Link("start", 0.5, start_unless_carried), *IMPROVED, LIMIT, MODEL)
 
 
 def auto(instance: PlacementInstance, run: Run) -> Termination:
@@ -201,7 +218,7 @@ def bounds(instance: PlacementInstance, run: Run) -> Termination:
 
 starts = _following(BOUND, START)
 partitions = _following(BOUND, Link("partition", 1.0, best_of_partitions))
-annealed = _following(BOUND, START, IMPROVED)
+annealed = _following(BOUND, START, *IMPROVED)
 #: Plans carried over from a smaller graph of the same structure alone.
 by_siblings = _following(BOUND, Link("siblings", 1.0, siblings))
 cpsat = _choosing(BOUND, Link("cpsat", 1.0, model_by_cpsat))

@@ -20,9 +20,7 @@ def improve(state: ChainState, turn: Turn, partitions: Link, windows: Link) -> N
 
     The lanes exchange their best placement whenever one begins a round.
     """
-    if not state.problem.timed:
-        return
-    if state.size <= SMALL or not several(turn.run):
+    if not several(turn.run):
         follow((partitions, windows, Link("search", 1.0, search)), state, turn)
         return
     state.heads_and_tails(turn.deadline)  # both lanes use them
