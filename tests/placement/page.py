@@ -283,7 +283,8 @@ class Judge:
         """Whether a forward operation's storage waits on the device for a backward operation."""
         back = set(self.page.instance.backward)
         later = [v for v in one.readers if self.page.ops[v].name in back and self.on[v] == device]
-        return self.page.ops[one.maker].name not in back and bool(later)
+        made = self.page.ops[one.maker]
+        return made.name not in back and made.role != "constant" and bool(later)
 
     def waiting(self, device: str) -> int:
         """Micro-batches under way on a device: devices on the longest path of forward reads from it on."""

@@ -10,6 +10,7 @@ from chipmap import SolveOptions, solve
 from chipmap.formulations.placement import cpsat, mip
 from chipmap.instances.placement import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.generators import random_instance
+from chipmap.networks.graph import Operation, Tensor
 from chipmap.records import InputError
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import SolveRequest
@@ -21,20 +22,21 @@ from tests.placement.random_instances import made, throughput
 
 
 def tiny(random: Random) -> PlacementInstance:
-    """Forward operations, then backward ones, on two or three devices whose memories bind."""
-    operations = random.randint(3, 6)
+    """Perhaps a weight, then forward operations and backward ones, on two or three devices whose memories bind."""
+    operations, weights = random.randint(3, 6), random.choice((0, 1))
     instance = random_instance(
         operations=operations,
         devices=random.choice((2, 3)),
         classes=random.choice((1, 1, 2)),
         links="pair",
         edges=random.choice((0.4, 0.7)),
+        weights=weights,
         memory=random.choice((0.5, 0.7, 0.9, 1.3)),
         together=random.choice((0, 0, 2)),
         seed=random.randrange(10**6),
-        task={"objective": "throughput", "memory": "static", "contiguous": True},
+        task={"objective": "throughput", "memory": "static", "contiguous": True, "weights": "variable"},
     )
-    first = random.randint(1, operations - 1)
+    first = random.randint(1 + weights, operations - 1)
     backward = tuple(f"v{v}" for v in range(first, operations))
     task = instance.task.replace(micro_batches=random.choice((2, 3, 8)), overlap=random.random() < 0.3)
     return instance.replace(backward=backward, task=task)
@@ -42,7 +44,7 @@ def tiny(random: Random) -> PlacementInstance:
 
 def test_brute_force_checker_models_and_auto_agree() -> None:
     random, binds, seen = Random(4), 0, set[bool]()
-    for _ in range(of_all(160, few=14)):
+    for _ in range(of_all(160, few=20)):
         instance = tiny(random)
         page, values, free = Page(instance), list[int](), list[int]()
         alone = Page(instance.replace(task=instance.task.replace(micro_batches=1)))
@@ -78,9 +80,9 @@ def chain(memory: int, micro_batches: int) -> PlacementInstance:
     return made(rows, edges, 3, memory=memory, task=task, backward=back, together=pairs)
 
 
-def peaks(instance: PlacementInstance) -> list[int]:
+def peaks(instance: PlacementInstance, more: dict[str, str] | None = None) -> list[int]:
     devices = dict(zip((f"v{v}" for v in range(6)), ("d0", "d1", "d2", "d2", "d1", "d0"), strict=True))
-    figures = check(instance, PlacementSolution(devices=devices)).figures
+    figures = check(instance, PlacementSolution(devices=devices | (more or {}))).figures
     return [int(figures[f"peak_bytes d{d}"]) for d in range(3)]
 
 
@@ -91,6 +93,20 @@ def test_a_stage_holds_a_micro_batch_for_each_stage_behind_it_and_itself() -> No
     assert peaks(chain(99, 1)) == [5, 7, 6]
     assert peaks(chain(99, 2)) == [7, 9, 6]
     assert peaks(chain(99, 3)) == peaks(chain(99, 50)) == [9, 9, 6]
+
+
+def test_micro_batches_share_weights() -> None:
+    """A weight that is an operation of its own, and that a gradient reads as well, is there once on each stage."""
+    alone, some = chain(99, 1), chain(99, 3)
+    graph = some.graph
+    weights = tuple(Operation(name=f"w{v}", kind="weight", role="constant") for v in range(3))
+    tensors = tuple(Tensor(producer=6 + v, readers=(v, 5 - v), bytes=100) for v in range(3))
+    held = dict(zip((f"w{v}" for v in range(3)), ("d0", "d1", "d2"), strict=True))
+    graph = graph.replace(operations=(*graph.operations, *weights), tensors=(*graph.tensors, *tensors))
+    for instance in (alone, some):
+        task = instance.task.replace(weights="variable")
+        bare = peaks(instance)
+        assert peaks(instance.replace(graph=graph, task=task), held) == [100 + bytes_ for bytes_ in bare]
 
 
 def test_what_is_refused() -> None:

@@ -160,9 +160,9 @@ def edges(problem: PlacementProblem) -> Iterator[tuple[int, int, int]]:
 
 def waits(problem: PlacementProblem) -> dict[int, list[int]]:
     """The storages that a forward operation makes and backward ones read, with these readers: each micro-batch under
-    way holds them."""
+    way holds them. Micro-batches share constants, such as weights."""
     found, backward = dict[int, list[int]](), problem.backward
     for s, u, w in edges(problem):
-        if u not in backward and w in backward:
+        if u not in backward and w in backward and not problem.storages.resident[s]:
             found.setdefault(s, []).append(w)
     return found

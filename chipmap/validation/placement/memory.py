@@ -178,7 +178,7 @@ def _fetched(placed: Placed, static: bool) -> dict[str, list[Held]]:
 
 def under_way(placed: Placed) -> dict[tuple[int, str], int]:
     """(tensor, device) -> of how many micro-batches the device holds it, for what its backward operations read of
-    forward ones; 1 for all else.
+    forward ones; 1 for all else, as for weights and other constants: micro-batches share them.
 
     A device has as many micro-batches under way as devices stand on the longest way from it to the end, itself
     included, but no more than a step has. Where devices read from each other in a circle (C7), all have as many.
@@ -199,7 +199,7 @@ def under_way(placed: Placed) -> dict[tuple[int, str], int]:
     return {
         (one.tensor, placed.device[v]): min(most, behind[placed.device[v]])
         for one in facts.storages
-        if one.producer not in backward
+        if one.producer not in backward and not one.resident
         for v in one.readers
         if v in backward
     }

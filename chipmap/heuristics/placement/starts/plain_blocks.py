@@ -54,11 +54,11 @@ class _Cutter:
         limited = problem.instance.task.memory != "none"
         self.room = [m if m >= 0 and limited else ENDLESS for m in problem.memory.tolist()]
         self.bytes, self.producer = storages.bytes.tolist(), storages.producer.tolist()
-        # what waits for a backward operation is held for each micro-batch under way
+        # what waits for a backward operation is held for each micro-batch under way, but for constants
         later = np.array([v in backward for v in range(problem.operations)], dtype=bool)
         self.waits = np.zeros(len(storages), dtype=bool)
         np.logical_or.at(self.waits, storages.read, later[storages.readers])
-        self.waits &= ~later[storages.producer]
+        self.waits &= ~later[storages.producer] & ~storages.resident
         self.under_way = [1] * problem.devices
         self.weights, self.made, self.reads = problem.weights.tolist(), problem.made, problem.producers
         self.constants: list[list[int]] = [[] for _ in range(problem.operations)]
