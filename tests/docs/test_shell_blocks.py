@@ -43,6 +43,7 @@ NOT_RUN = {
     "$ python pipeline/run.py": "needs the extra torch: `make judges`",
     "python runs/llama/jax/layer.py": "needs the extra jax: `make judges`",
     "$ torchrun": "needs the extra torch: `make judges`",
+    "$ cd pipeline && torchrun": "needs the extra torch: `make judges`",
     "chipmap convert decoder.pt2 --family ring --set package.chips=2 --cut": "ends with `emit` as the block before",
 }
 

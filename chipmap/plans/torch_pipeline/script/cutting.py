@@ -3,6 +3,10 @@
 A stage makes what the plan says, and what no stage is said to make and it reads all the same: views, constants of the
 network (rotary tables, masks), single results of operators that have several. What else it reads, it receives. So what
 crosses a boundary is what operators of the plan make, once each, handed on by stages that don't read it.
+
+Stages can be trained: their parameters ask for gradients as the program's do, and what ran under ``torch.no_grad``
+passes none. A parameter that several stages read is a copy in each: :func:`shared` names these, whose gradients are to
+be summed.
 """
 
 from __future__ import annotations
@@ -69,6 +73,8 @@ class Program:
         self.base: dict[Any, Any] = {}  # node -> the node whose storage it is a view of
         self.stale: dict[Any, Any] = {}  # node -> what changed its storage by another name
         self.now: dict[Any, Any] = {}  # node -> what it became by changes in place
+        self.without = set[Any]()  # nodes that run under torch.no_grad
+        self.grad = True  # whether what is copied now has gradients
         signature = exported.graph_signature
         if signature.buffers_to_mutate or signature.user_inputs_to_mutate:
             raise PlanError("the program changes buffers or inputs: export it in evaluation mode, without a cache")
@@ -110,6 +116,8 @@ class Program:
             target = self._functional(node, args)
             new = env[node] = self.graph.create_node("call_function", target, args, kwargs, name=node.name)
             new.meta["val"], self.names[new] = value, prefix + node.name
+            if not self.grad:
+                self.without.add(new)
             self._note(node, new)
 
     def _inline(self, node: Any, env: dict[Any, Any], prefix: str) -> None:
@@ -120,6 +128,7 @@ class Program:
             raise PlanError(f"operator {prefix + node.name!r} ({kind}) has a graph of its own that can't be split")
         module, own = values[inner[0]], dict[Any, Any]()
         passed = [one for one in values[inner[0] + 1 :] if kind != "invoke_subgraph" or not isinstance(one, str)]
+        before, self.grad = self.grad, bool(node.args[0]) if kind == WRAPPERS[0] else self.grad
         for one in module.graph.nodes:
             if one.op == "placeholder":
                 own[one] = passed.pop(0)
@@ -128,6 +137,7 @@ class Program:
                 env[node] = [own[result] if isinstance(result, fx.Node) else result for result in results]
             else:
                 self._copy(one, own, f"{prefix}{node.name}.", module)
+        self.grad = before
 
     def _current(self, value: Any) -> Any:
         """What a node stands for now, after changes in place."""
@@ -217,7 +227,8 @@ class Stage:
             shape = (list(value.shape) or [1]) if last else sent(value)
             self.gives.append((node.name, torch.empty(shape, dtype=value.dtype, device="meta")))
         self.graph.output(tuple(results))
-        self.module = fx.GraphModule(self.held, self.graph).requires_grad_(False)
+        self.module = fx.GraphModule(self.held, self.graph)
+        self.module.register_forward_pre_hook(contiguous_gradients)
         self.parameters = sum(one.nbytes for one in self.held.values())
 
     def _arrived(self, given: Any, value: Any) -> Any:
@@ -251,10 +262,33 @@ class Stage:
         elif node.op == "call_function":
             self.operators += 1
             if (filled := fill(node)) is None:
-                self.env[node] = self.graph.node_copy(node, self.env.__getitem__)
+                self.env[node] = self.graph.node_copy(node, self._operand(node))
             else:
                 kind = {"dtype": node.meta["val"].dtype}
                 self.env[node] = self.graph.call_function(torch.ops.aten.full.default, filled, kind)
+
+    def _operand(self, node: Any) -> Any:
+        """From what a node reads to what it reads here: detached, where the node runs under ``torch.no_grad``."""
+        if node not in self.program.without:
+            return self.env.__getitem__
+        return lambda one: self._call("detach", self.env[one]) if is_tensor(one.meta["val"]) else self.env[one]
+
+
+def contiguous_gradients(_module: Any, received: tuple[Any, ...]) -> None:
+    """Have gradients of what a stage receives go back contiguous: others can't be sent."""
+    for one in received:
+        if one.requires_grad:
+            one.register_hook(torch.Tensor.contiguous)
+
+
+def shared(stages: Sequence[Stage]) -> list[dict[int, str]]:
+    """Stage -> its name of a parameter, for each parameter with gradients that several stages hold."""
+    found: dict[int, dict[int, str]] = {}
+    for stage in stages:
+        for name, one in stage.held.items():
+            if one.requires_grad:
+                found.setdefault(one.untyped_storage().data_ptr(), {})[stage.s] = name
+    return [where for where in found.values() if len(where) > 1]
 
 
 def fill(node: Any) -> tuple[list[int], Any] | None:
