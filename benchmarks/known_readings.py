@@ -69,6 +69,9 @@ READ: dict[tuple[str, str, str], Reading] = {
     (RESULTS + "placement-scaling.md", "Scaling of family `placement`: workloads × links × devices", ""): Reading(
         {"step, ms": "value", "bound, ms": "bound"}, "ms", scaled
     ),
+    (RESULTS + "multimodel-search.md", "Against one random move", ""): Reading(
+        {f"{which}{way}": "value" for which in ("best", "worst") for way in ("", ", no divisions", ", one random move")}
+    ),
     (RESULTS + "multimodel-ablation.md", "Each instance", ""): Reading({"objective": "value", "gap": "gap"}, "ticks"),
     **{
         (RESULTS + "multimodel-baselines.md", "Named instances", title): Reading(dict.fromkeys(columns, "value"))

@@ -26,12 +26,13 @@ def rounds(
     most: int | None = None,
     known: Windows | None = None,
     between: Callable[[], Windows | None] = lambda: None,
+    dividing: float = DIVIDING,
 ) -> Iterator[Windows]:
     """Ever longer rounds from ``start`` and from the best schedule so far, which yield better and better schedules.
 
     They go on until the deadline, or for so many rounds as ``most`` says. ``known`` is the best schedule before them.
     After the first ones divisions follow behind each (:class:`~.division.Divisions`). Then ``between`` may say what
-    others found meanwhile.
+    others found meanwhile. ``dividing``: the moves of divisions, as a share of the round's.
     """
     moves, best, found, number = FIRST, float("inf"), known or start, 0
     divisions = Divisions(problem, seed)
@@ -50,7 +51,7 @@ def rounds(
         if problem.windows > 1:
             divisions.take(float(search.best.value[0]), segments(search.best))
             divisions.take(best, found)
-            for windows in divisions.run(round(DIVIDING * moves), deadline) if number > EARLY else ():
+            for windows in divisions.run(round(dividing * moves), deadline) if number > EARLY else ():
                 best, found = divisions.best, windows
                 yield windows
         moves = min(LONGEST, moves if number % 2 else 2 * moves)
