@@ -14,7 +14,7 @@ from chipmap.instances.placement.operands import FROZEN
 from chipmap.instances.placement.presets import preset
 from chipmap.instances.placement.presets import system as named
 from chipmap.instances.placement.training import WORD, Recipe, training
-from chipmap.networks.importers.common import ImportedGraph
+from chipmap.networks.importers.common import UNSEEN_COPIES, ImportedGraph
 from chipmap.records import InputError, choices, counted
 
 #: Formats measured on devices, mostly for whole training batches: their tensors say nothing of a device's memory.
@@ -114,6 +114,9 @@ def training_step(
     remedy = "Give the forward graph without them."
     if instance.backward:
         raise InputError("has gradients already: it names backward operations", "backward", "Take it as it is.")
+    if UNSEEN_COPIES in instance.notes:
+        remedy = "Save `program.run_decompositions({})`, which has them as operators, and convert that."
+        raise InputError(f"{UNSEEN_COPIES}: a training step keeps them", instance.name, remedy)
     if instance.time_ns or instance.transfer_ns:
         where = "time_ns" if instance.time_ns else "transfer_ns"
         raise InputError("measured times say nothing of gradients", where, f"Times follow from FLOP then. {remedy}")

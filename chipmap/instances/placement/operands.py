@@ -4,7 +4,7 @@ or without."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import log
 
@@ -89,6 +89,14 @@ def is_added(one: Operation, own: float, others: Sequence[float], made: float) -
     wanted = max(1.0, (one.flop / 2) ** 2 / max(1.0, made))
     far = [abs(log(max(1.0, a * b) / wanted)) for a, b in ((own, others[0]), (own, others[1]), (others[0], others[1]))]
     return far[2] < min(far[:2])
+
+
+def computed_bias(one: Operation, sizes: Mapping[int, int], made: int, word: int) -> int | None:
+    """Of three computed operands (tensor -> bytes) of a product, that which is added; ``made``: the result's bytes."""
+    if len(sizes) != 3:
+        return None
+    own = {t: size / word for t, size in sizes.items()}
+    return next((t for t in own if is_added(one, own[t], [own[s] for s in own if s != t], made / word)), None)
 
 
 def trained_constants(graph: OperationGraph, reads: Sequence[Sequence[int]]) -> set[int]:

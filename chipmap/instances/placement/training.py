@@ -34,7 +34,7 @@ from typing import Literal, get_args
 from chipmap.instances import saved
 from chipmap.instances.optimizer import WIDTHS, Optimizer, per_parameter
 from chipmap.instances.placement.draft import Again, Draft
-from chipmap.instances.placement.operands import Operands, is_added, trained_constants
+from chipmap.instances.placement.operands import Operands, computed_bias, is_added, trained_constants
 from chipmap.networks.graph import Operation, OperationGraph
 from chipmap.networks.importers.steps import words
 from chipmap.records import InputError
@@ -326,8 +326,12 @@ class _Backward:
         matrix = max(matrices, key=lambda t: draft.sizes[t], default=None)
         beside = sum(draft.sizes[t] for t in reads if t not in weights) if matrices else 0
         stored = self.autograd and len(weights) == len(reads) and self.passing[v].get(weights[0], 1) <= 1
+        free = (
+            self.autograd and not weights and one.kind.lower() in BIASED
+        )  # all is computed, as copies in half precision
+        added = computed_bias(one, {t: draft.sizes[t] for t in reads}, made, WORD) if free else None
         for t, size in wanted:
-            flop, bias = one.flop, t in weights and t != matrix and not stored
+            flop, bias = one.flop, t == added or (t in weights and t != matrix and not stored)
             if stored:  # both factors are weights, in one tensor or in several
                 flop *= 2 if len(reads) == 1 else 1
             elif bias:
@@ -336,7 +340,7 @@ class _Backward:
                 flop = one.flop * draft.sizes[t] // beside
             else:
                 flop = int(flop * self.passing[v].get(t, 1))  # of x xᵀ there are two gradients, added up
-            rest = [s for s, often in reads.items() if s != t or often > 1]
+            rest = [s for s, often in reads.items() if s != added and (s != t or often > 1)]
             rest = [] if bias and self.autograd else self.again.read(v, rest, given)
             (gradient,) = draft.op(f"{one.name}/gradient {t}", one.kind, [*given, *rest], [size], flop)
             self.gradients.setdefault(t, []).append(gradient)

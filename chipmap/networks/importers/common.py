@@ -21,6 +21,10 @@ MAX_NS = 10**15
 T = TypeVar("T")
 
 
+#: A note on a program of whose training less would be counted than is kept.
+UNSEEN_COPIES = "autocast copies weights and operands, which this export doesn't show"
+
+
 @dataclass(frozen=True)
 class ImportedGraph:
     """A published graph: the operations, their measured times in ns (None: not measured), and where it comes from.

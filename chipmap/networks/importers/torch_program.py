@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from chipmap.networks.importers.common import ImportedGraph
+from chipmap.networks.importers.common import UNSEEN_COPIES, ImportedGraph
 from chipmap.networks.importers.counting import Counting, branch_notes
 from chipmap.networks.importers.dimensions import Dimensions, check_ranges, check_used, from_shapes, no_value, symbols
 from chipmap.networks.importers.operators.calls import Call
@@ -71,7 +71,8 @@ def _imported(read: TorchProgram, where: str, given: Dimensions, counting: Count
     steps = StepsWithControl(program, _values(read, given, where), where, counting or Counting())
     steps.run(read.graph)
     settle_fixed(program)
-    return imported(program, where, FORMAT, branch_notes(steps.branches), counting)
+    notes = (*branch_notes(steps.branches), *([UNSEEN_COPIES] if steps.autocasts else []))
+    return imported(program, where, FORMAT, notes, counting)
 
 
 def _values(read: TorchProgram, given: Dimensions, where: str) -> Dimensions:

@@ -30,6 +30,8 @@ WRAPPERS = words(
 )
 #: The wrapper that switches autograd on or off.
 GRADIENTS = "wrap_with_set_grad_enabled"
+#: The wrapper that has operators compute in half precision.
+AUTOCAST = "wrap_with_autocast"
 #: Higher-order operators that call the operator among their arguments.
 CALLERS = words(
     """auto_functionalized auto_functionalized_v2 graphsafe_run_with_rng_state out_dtype run_and_save_rng_state
@@ -95,6 +97,7 @@ class Steps:
         self.types: dict[str, str] = {}  # tensor -> its element type
         self.changes = Changes(program)
         self.lasting: set[str] = set()  # inputs, parameters and buffers
+        self.autocasts = False  # whether something runs under autocast
 
     def run(self, graph: TorchGraph, depth: int = 0) -> None:
         """Add inputs, steps and outputs of the program's graph, which stands ``depth`` graphs deep."""
@@ -134,6 +137,7 @@ class Steps:
         name, around = self.entered(call, scope), scope
         if call.target == f"{_HIGHER}{GRADIENTS}":
             around = replace(scope, detached=call.arguments[0][1] is False)
+        self.autocasts |= call.target == f"{_HIGHER}{AUTOCAST}" and call.arguments[2][1] is True
         self.results(call, scope, self.inline(graph, list(operands(scope.passed(call))), name, around))
 
     def control(self, call: Call, kind: str, graphs: list[TorchGraph], scope: Scope) -> None:
