@@ -190,6 +190,18 @@ def test_shape_of_a_custom_operator() -> None:
     assert "mine.Blend (1, " in imported.notes[0]
 
 
+def test_shape_of_a_custom_operator_in_a_loop() -> None:
+    """Each step would ask for one: the remedy says so."""
+    step = [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Blend", ["s"], ["t"], domain="mine")]
+    parts = [tensor("i"), tensor("go"), helper.make_tensor_value_info("s", 1, [4])]
+    body = helper.make_graph(step, "body", parts, [tensor("on"), helper.make_tensor_value_info("t", 1, None)])
+    nodes = [helper.make_node("Constant", [], ["n"], value=helper.make_tensor("n", 7, [], [2]))]
+    nodes += [helper.make_node("Loop", ["n", "", "x"], ["y"], name="loop", body=body)]
+    with pytest.raises(InputError, match=r"the shape of tensor 'loop/0/t'") as error:
+        import_graph("m.onnx", model(nodes, [tensor("x", 4)]))
+    assert "an EmbeddingBag as one operator" in error.value.remedy
+
+
 def test_shapes_that_depend_on_data() -> None:
     nodes = [helper.make_node("NonZero", ["x"], ["n"], name="find"), helper.make_node("Cast", ["n"], ["y"], to=1)]
     with pytest.raises(InputError, match=r"tensor 'n' \(made by NonZero 'find'\) is not known"):

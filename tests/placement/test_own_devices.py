@@ -194,6 +194,16 @@ def test_odd_measurements_are_named(tmp_path: Path, text: str, said: str) -> Non
         fit(measured(str(path)))
 
 
+def test_bytes_and_times_may_have_units(tmp_path: Path) -> None:
+    path = tmp_path / "links.csv"
+    path.write_text("bytes,ns\n1MB,60us\n2MiB,1.5 ms\n30,40\n")
+    assert measured(str(path)) == [(1e6, 60e3), (2.0**21, 1.5e6), (30.0, 40.0)]
+    path.write_text("bytes,ns\n1MB,60us\n2MiB,3MB\n")
+    with pytest.raises(InputError, match="line 3: ns is '3MB'") as met:
+        measured(str(path))
+    assert "1.5us" in met.value.remedy
+
+
 def test_calibrate_writes_links_or_a_system(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table, out = tmp_path / "links.csv", tmp_path / "out.json"
     table.write_text("where,ns,bytes\nx,20000,100000\ny,110000,1000000\n")

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chipmap.instances.placement.system import MAX_BYTES, MAX_NS, Links
-from chipmap.records import InputError, Source, counted
+from chipmap.records import InputError, Source, amounts, counted
 
 COLUMNS = ("bytes", "ns")
 #: Significant digits of the latency and the rate that are written.
@@ -100,10 +100,12 @@ def _point(row: Sequence[str], places: Sequence[int], where: str) -> tuple[float
         try:
             value = float(text)
         except ValueError:
-            value = math.nan
+            found = amounts.quantity(text, "bytes", "B") if name == "bytes" else amounts.quantity(text, "seconds", "ns")
+            value = math.nan if found is None else float(found * (1 if name == "bytes" else 10**9))
         if not least <= value <= most:
             what = f"{name} is {text[:40]!r}" if text else f"{name} is missing"
-            raise InputError(what, where, f"Give a number from {least:g} to {most:,}.")
+            unit = "16MiB" if name == "bytes" else "1.5us"
+            raise InputError(what, where, f"Give a number from {least:g} to {most:,}, or with its unit: {unit}.")
         values.append(value)
     return values[0], values[1]
 

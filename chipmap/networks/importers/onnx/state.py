@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -162,6 +163,10 @@ class ProgramState:
         what = f"the shape of tensor {name!r} ({self.makers[name]}) is not known{reason}"
         given = shlex.quote(f"{name}={_example(kind)}")
         remedy = f"Give it one: add --dim {given} to the command, or save the model with its shape."
+        if re.search(r"/\d+/", name):  # of a step of a loop
+            remedy += (
+                " Each step of a loop may need some: PyTorch's own export (.pt2) has an EmbeddingBag as one operator."
+            )
         if reason:
             remedy = "Give the inputs shapes that fit each other (`--dim`), or check the model with onnx.checker."
         raise InputError(what, self.where, remedy)
