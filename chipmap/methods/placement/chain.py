@@ -26,6 +26,7 @@ from chipmap.methods.placement.reasons import against_limit, clash, impossible
 from chipmap.methods.placement.rounds import SMALL
 from chipmap.methods.placement.search import improve, search
 from chipmap.methods.placement.siblings import siblings, siblings_if_large
+from chipmap.methods.placement.styles import Styles
 from chipmap.methods.placement.subsets import alternate_device_subsets
 from chipmap.methods.placement.throughput import blocks, refute, search_loads
 from chipmap.result import Termination
@@ -35,7 +36,7 @@ Method = Callable[[PlacementInstance, Run], Termination]
 #: Operations · devices up to which those that must share a device count as one, there.
 LARGE = 2_400
 #: Partitions within a time limit at most, and without one.
-PARTITIONS, FEW_PARTITIONS = 40, 3
+PARTITIONS, FEW_PARTITIONS = 40, 8
 
 
 def bound_at_once(state: ChainState, turn: Turn) -> None:
@@ -95,12 +96,14 @@ def best_of_partitions(state: ChainState, turn: Turn) -> None:
     problem, run = state.problem, turn.run
     if not problem.timed or problem.devices == 1:
         return
-    made, told = units(problem), state.best[:2] if state.best is not None else None
+    made, styles = units(problem), Styles(state, turn.deadline)
+    told = state.best[:2] if state.best is not None else None
     trials = alternate_device_subsets(problem, state.initial_partitions(), lambda: state.heads_and_tails(run.deadline))
     try:
         for number in range(PARTITIONS if run.clocked else FEW_PARTITIONS):
             (left, begin), seed = next(trials), run.options.seed * PARTITIONS + number
-            state.evaluate_and_keep(partition(left, made, begin, seed, turn.deadline), kind="partition")
+            kind, style = styles.next(left)
+            state.evaluate_and_keep(partition(left, made, begin, seed, turn.deadline, style=style), kind=kind)
             turn.deadline.check()
     finally:
         if state.best is not None and state.best[:2] != told:

@@ -1,8 +1,11 @@
 """A partition of our own as a start: work shared out evenly, few transfers, and bytes that fit.
 
-It knows no time. What is made smaller, by moving units between devices (annealing), is
+What is made smaller, by moving units between devices (annealing), is
 
-    10 · static bytes too many (as the ns of sending them) + transfers in ns + ``uneven`` · work above a share in ns
+    10 · static bytes too many (as the ns of sending them) + transfers in ns + ``uneven`` · work above shares in ns
+
+Each device has a share of the work of each phase (:mod:`~chipmap.heuristics.placement.starts.phases`). With one phase
+it knows no time.
 
 A storage is sent once to each device that reads it, which METIS can't count. Static bytes are those of memory rule
 ``static``; with rule ``live`` only what rests for the whole step counts. A move costs what its operations touch: there
@@ -22,24 +25,30 @@ from chipmap.heuristics.placement.keys import mean_sends
 from chipmap.heuristics.placement.search.units import Units
 from chipmap.heuristics.placement.shared import common_devices
 from chipmap.heuristics.placement.starts.list_scheduling import LATE
+from chipmap.heuristics.placement.starts.phases import Phases, phases
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.kernels import njit
 from chipmap.kernels.annealing import temperature
 
 #: Weight of a byte too many (in the ns of sending it); what work above a device's share may weigh, in turn.
 OVER, UNEVEN = 10.0, (4.0, 2.0, 1.0)
-#: A device may have so much of the mean work before it counts as too much.
-SLACK = 1.03
 #: First and last temperature, as shares of the work of a device.
 HOT, COLD = 1e-2, 1e-5
 #: Moves between two looks at the clock; moves for each operation, and at most.
-CHUNK, MOVES, MOST = 20_000, 400, 800_000
+CHUNK, MOVES, MOST = 20_000, 400, 400_000
 #: Where bytes remain too many, it goes on so many times, and each time they weigh so many times more.
 AGAIN, HEAVIER = 4, 5.0
 #: Seeds of compiled code are below this.
 SEEDS = 2**31
 #: Units of more operations are moved the more rarely, so that each size gets as much time.
 LARGE = 16
+
+
+class Style(NamedTuple):
+    """The phases of a partition, and what work above a share weighs."""
+
+    phases: Phases
+    uneven: float
 
 
 class StorageNets(NamedTuple):
@@ -57,7 +66,8 @@ class StorageNets(NamedTuple):
 
 
 class PartitionState(NamedTuple):
-    """``device`` [N]; ``there`` [K, D]: how many operations on a device touch a net; ``work``, ``held`` [D]."""
+    """``device`` [N]; ``there`` [K, D]: how many operations on a device touch a net; ``work`` [B, D] of each phase;
+    ``held`` [D]."""
 
     device: IntArray
     there: IntArray
@@ -92,35 +102,36 @@ def partition(
     seed: int = 0,
     deadline: Deadline = Deadline(),
     most: int = MOST,
+    style: Style | None = None,
 ) -> IntArray:
     """The devices [N] that annealing from ``device`` ends with, after so many moves at most.
 
-    ``uneven`` changes with the seed.
+    Without a ``style`` there is one phase, and the weight of uneven work changes with the seed.
     """
     made, count = nets(problem), problem.operations
     if problem.devices == 1 or not count:
         return device
+    parts, uneven = style or Style(phases(problem, problem.order, 1), UNEVEN[seed % len(UNEVEN)])
     now = PartitionState(
         device=device.copy(),
         there=np.zeros((len(made.cost), problem.devices), dtype=np.int64),
-        work=np.zeros(problem.devices, dtype=np.int64),
+        work=np.zeros((len(parts.share), problem.devices), dtype=np.int64),
         held=np.zeros(problem.devices, dtype=np.int64),
     )
     limits = np.where((problem.memory >= 0) & (problem.instance.task.memory != "none"), problem.memory, LATE)
-    share = max(1, int(SLACK / (1 / np.maximum(1, problem.time.sum(axis=0))).sum()))
     time = np.ascontiguousarray(problem.time)  # for another layout the annealing would be compiled again
-    _fill(made, time, now)
+    _fill(made, time, parts, now)
     rate = OVER * int(made.cost.sum()) / max(1, int(made.bytes.sum()))
     allowed, total = common_devices(problem), min(most, MOVES * count)
-    uneven = UNEVEN[seed % len(UNEVEN)]
+    share = int(parts.share.sum())
     for _ in range(AGAIN + 1):
         for done in range(0, total, CHUNK):
             deadline.check()
             last = min(total, done + CHUNK)
             temperatures = (_temperature(share, done / total), _temperature(share, last / total))
             # fmt: off
-            _anneal(made, units, allowed, time, now, limits, (share, rate, uneven), temperatures,
-                    last - done, (seed * MOST + done) % SEEDS)
+            _anneal(made, units, allowed, time, now, limits, parts, (rate, uneven), temperatures, last - done,
+                    (seed * MOST + done) % SEEDS)
             # fmt: on
         if (now.held <= limits).all():
             break
@@ -134,10 +145,10 @@ def _temperature(share: int, part: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _fill(n: StorageNets, time: IntArray, now: PartitionState) -> None:
+def _fill(n: StorageNets, time: IntArray, parts: Phases, now: PartitionState) -> None:
     for v in range(len(now.device)):
         d = now.device[v]
-        now.work[d] += time[v, d]
+        now.work[parts.phase[v], d] += time[v, d]
         now.held[d] += n.weights[v]
         for i in range(n.at[v], n.at[v + 1]):
             net = n.touched[i]
@@ -147,12 +158,15 @@ def _fill(n: StorageNets, time: IntArray, now: PartitionState) -> None:
 
 
 @njit(part=True)
-def _shift(n: StorageNets, time: IntArray, now: PartitionState, v: int, to: int) -> int:
-    """Move operation ``v``; how many ns of transfers that adds."""
-    d, added = now.device[v], 0
+def _shift(n: StorageNets, time: IntArray, parts: Phases, now: PartitionState, v: int, to: int) -> tuple[int, int]:
+    """Move operation ``v``; how many ns of transfers that adds, and of work above shares."""
+    d, added, b = now.device[v], 0, parts.phase[v]
+    share = parts.share[b]
+    before = max(0, now.work[b, d] - share) + max(0, now.work[b, to] - share)
     now.device[v] = to
-    now.work[d] -= time[v, d]
-    now.work[to] += time[v, to]
+    now.work[b, d] -= time[v, d]
+    now.work[b, to] += time[v, to]
+    after = max(0, now.work[b, d] - share) + max(0, now.work[b, to] - share)
     now.held[d] -= n.weights[v]
     now.held[to] += n.weights[v]
     for i in range(n.at[v], n.at[v + 1]):
@@ -165,15 +179,15 @@ def _shift(n: StorageNets, time: IntArray, now: PartitionState, v: int, to: int)
             now.held[to] += n.bytes[net]
             added += n.cost[net]
         now.there[net, to] += 1
-    return added
+    return added, after - before
 
 
 @njit(part=True)
-def _loads(now: PartitionState, limits: IntArray, weigh: tuple[int, float, float]) -> float:
-    """What bytes too many and uneven work weigh; ``weigh``: a share of work, weights of a byte and of work."""
-    found, (share, rate, uneven) = 0.0, weigh
+def _too_many(now: PartitionState, limits: IntArray, rate: float) -> float:
+    """What bytes too many weigh; ``rate``: the weight of one."""
+    found = 0.0
     for d in range(len(limits)):
-        found += rate * max(0, now.held[d] - limits[d]) + uneven * max(0, now.work[d] - share)
+        found += rate * max(0, now.held[d] - limits[d])
     return found
 
 
@@ -185,14 +199,16 @@ def _anneal(
     time: IntArray,
     now: PartitionState,
     limits: IntArray,
-    weigh: tuple[int, float, float],
+    parts: Phases,
+    weigh: tuple[float, float],
     temperatures: tuple[float, float],
     moves: int,
     seed: int,
 ) -> None:
     np.random.seed(seed)
     count, devices = len(now.device), len(limits)
-    moved, loads = np.zeros(count, np.int64), _loads(now, limits, weigh)
+    rate, uneven = weigh
+    moved, heavy = np.zeros(count, np.int64), _too_many(now, limits, rate)
     for k in range(moves):
         v, level = np.random.randint(count), np.random.randint(len(units.at))
         home = now.device[v]
@@ -217,14 +233,15 @@ def _anneal(
                 fine = fine and allowed[u, to]
         if not fine:
             continue
-        added = 0
+        added, above = 0, 0
         for i in range(size):
-            added += _shift(n, time, now, moved[i], to)
-        after = _loads(now, limits, weigh)
-        if added + after - loads <= -temperature(temperatures[0], temperatures[1], k / moves) * np.log(
-            1.0 - np.random.random()
-        ):
-            loads = after
+            sent, more = _shift(n, time, parts, now, moved[i], to)
+            added += sent
+            above += more
+        after = _too_many(now, limits, rate)
+        worse = -temperature(temperatures[0], temperatures[1], k / moves) * np.log(1.0 - np.random.random())
+        if added + uneven * above + after - heavy <= worse:
+            heavy = after
             continue
         for i in range(size):
-            _shift(n, time, now, moved[i], home)
+            _shift(n, time, parts, now, moved[i], home)

@@ -1,0 +1,96 @@
+"""Phases of equal work, partitions that are even in each of them, and which style each partition has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+
+import numpy as np
+
+from chipmap.deadline import Deadline
+from chipmap.heuristics.placement.bounds.simple import heads_and_tails
+from chipmap.heuristics.placement.search.units import units
+from chipmap.heuristics.placement.starts.partition import Style, partition
+from chipmap.heuristics.placement.starts.phases import middle, phases
+from chipmap.instances.placement.generators import training_step
+from chipmap.instances.placement.problem import PlacementProblem, placement_problem
+from chipmap.methods.placement.chain_state import ChainState
+from chipmap.methods.placement.styles import STYLES, Styles
+from chipmap.methods.placement.subsets import within
+from tests.placement.random_instances import made, random_instance
+
+STEP = training_step("rnnlm", {"layers": 2, "steps": 4, "hidden": 64, "batch": 8, "vocabulary": 100}, devices=2)
+
+
+def in_phases(problem: PlacementProblem, count: int, uneven: float) -> Style:
+    """A style by the windows of a problem's operations."""
+    return Style(phases(problem, middle(heads_and_tails(problem, Deadline())), count), uneven)
+
+
+def test_phases_by_hand() -> None:
+    """Operations of 2, 1, 1, 4 and 2 ns by rising moments 0, 0, 3, 4, 9: phases of 5 ns begin at 0 and at the last."""
+    problem = placement_problem(made([(2, 0, 1), (1, 0, 1), (1, 0, 1), (4, 0, 1), (2, 0, 0)], []))
+    found = phases(problem, np.array([4, 0, 3, 0, 9]), 2)
+    assert found.phase.tolist() == [1, 0, 1, 0, 1]
+    assert found.share.tolist() == [int(1.03 * 5 / 2)] * 2
+    assert phases(problem, problem.order, 1).share.tolist() == [int(1.03 * 10 / 2)]
+
+
+def test_phases_have_about_the_same_work_and_follow_each_other() -> None:
+    problem = placement_problem(STEP)
+    when = middle(heads_and_tails(problem, Deadline()))
+    work = problem.time.min(axis=1)
+    for count in (2, 5, 16):
+        phase = phases(problem, when, count).phase
+        of_each = np.bincount(phase, work, count)
+        assert np.abs(np.cumsum(of_each) - work.sum() / count * np.arange(1, count + 1)).max() <= work.max()
+        assert (np.diff(phase[np.argsort(when, kind="stable")]) >= 0).all()
+
+
+def weight(problem: PlacementProblem, style: Style, devices: tuple[int, ...]) -> float:
+    """Transfers in ns, each storage once to each other device that reads it, and what work above shares weighs."""
+    weighs, storages, send = 0.0, problem.storages, problem.storages.time.mean(axis=1)
+    for s, u in enumerate(storages.producer.tolist()):
+        weighs += send[s] * len({devices[r] for r in storages.read_by(s)} - {devices[u]})
+    work: Counter[tuple[int, int]] = Counter()
+    for v, (b, d) in enumerate(zip(style.phases.phase.tolist(), devices, strict=True)):
+        work[b, d] += int(problem.time[v, d])
+    return weighs + style.uneven * sum(max(0, ns - int(style.phases.share[b])) for (b, _), ns in work.items())
+
+
+def test_a_partition_is_as_good_as_the_best_of_all() -> None:
+    """Of tiny instances, by all placements; the search rounds the means of transfers down."""
+    for seed in range(12):
+        problem = placement_problem(random_instance(operations=6, devices=2, edges=0.4, seed=seed))
+        style = in_phases(problem, 1 + seed % 3, 2.0)
+        fine = [p for p in product(range(2), repeat=problem.operations) if problem.allowed[range(len(p)), p].all()]
+        begin = np.array(fine[0])
+        found = [partition(problem, units(problem), begin, draw, style=style) for draw in range(3)]
+        best = min(weight(problem, style, tuple(one.tolist())) for one in found)
+        assert best <= min(weight(problem, style, p) for p in fine) + len(problem.storages) + 1e-6
+
+
+def test_a_partition_is_even_in_each_phase() -> None:
+    """Four operations that nothing precedes, then four that read them, all of 10 ns: two of each four on a device."""
+    rows = [(10, 0, 0)] * 4 + [(10, 0, 0)] * 4
+    problem = placement_problem(made(rows, [(v, 4 + v) for v in range(4)]))
+    found = partition(problem, units(problem), np.zeros(8, dtype=np.int64), 1, style=in_phases(problem, 2, 4.0))
+    assert sorted(found[:4].tolist()) == [0, 0, 1, 1] == sorted(found[4:].tolist())
+
+
+def test_each_style_has_a_turn_then_the_best_two_take_turns() -> None:
+    """On all devices and on fewer ones each by themselves."""
+    problem = placement_problem(STEP)
+    state = ChainState(problem)
+    styles, (left, _) = Styles(state, Deadline()), within(problem, [0])
+    device = np.zeros(problem.operations, dtype=np.int64)
+    for one in (problem, left):
+        drawn = [styles.next(one) for _ in STYLES]
+        assert [(len(draw.style.phases.share), draw.style.uneven) for draw in drawn] == list(STYLES)
+        assert len({draw.kind for draw in drawn}) == len(STYLES)
+        for k, draw in enumerate(drawn):
+            state.turned_starts[draw.kind] = (int(k == 1), (7 * k + 3) % 11, device, device)
+        # steps 3, 10, 6, 2, 9, 5, 1, 8
+        assert [drawn.index(styles.next(one)) for _ in range(4)] == [6, 3, 6, 3]
+        state.turned_starts[drawn[6].kind] = (1, 0, device, device)
+        assert {drawn.index(styles.next(one)) for _ in range(2)} == {0, 3}
