@@ -1,0 +1,106 @@
+"""Annealing of training steps from partitions that are even in each phase, and from those that are even over the whole
+step.
+
+    python -m benchmarks.placement_partitions [--partitions 4] [--limit 15] [--seed 0] [--instances NAME ...]
+
+One thread, in this process; limits count the process's CPU seconds. Both begin with the same other starts, make
+partitions for so many seconds, then search for ``limit`` seconds. Bounds aren't made. A row has the number of
+partitions, the best start, the step times in ms, and the second over the first. The first search of a process compiles
+or loads its functions: a short one of a small graph comes before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from contextlib import suppress
+from types import SimpleNamespace
+
+import numpy as np
+
+from benchmarks.cpu_deadline import CpuDeadline
+from benchmarks.placement_runs import STARTS, searched, until
+from benchmarks.placement_workloads import shipped
+from chipmap.deadline import Stop
+from chipmap.heuristics.placement.search.units import units
+from chipmap.heuristics.placement.starts.partition import partition
+from chipmap.instances.placement.instance import PlacementInstance
+from chipmap.instances.placement.problem import placement_problem
+from chipmap.methods.placement import chain_state, rounds
+from chipmap.methods.placement.chain_state import ChainState
+from chipmap.methods.placement.styles import Styles
+from chipmap.methods.placement.subsets import alternate_device_subsets
+
+#: Moves of a partition over the whole step.
+WHOLE = 800_000
+INSTANCES = (
+    *("gnmt-8-nvlink", "amoebanet-4-nvlink", "inception-2-pcie", "transformer-xl-4-pcie", "gnmt-4-pcie"),
+    *("wavenet-4-pcie", "gnmt-8-pcie", "wavenet-2-nvlink", "gnmt-2-pcie", "amoebanet-4-pcie", "rnnlm-4-pcie"),
+)
+
+
+def begun(instance: PlacementInstance) -> ChainState:
+    """The state after all starts but partitions."""
+    state = ChainState(placement_problem(instance))
+    with suppress(Stop):
+        for _, devices in state.starts(until(STARTS)):
+            state.evaluate_and_keep(devices)
+    return state
+
+
+def with_partitions(before: ChainState, seed: int, seconds: float, phased: bool) -> tuple[ChainState, int]:
+    """The state after so many seconds of partitions, and their number."""
+    state, problem, end, number = ChainState(before.problem), before.problem, until(seconds), 0
+    state.best, state.ranked, state.turned_starts = before.best, before.ranked, dict(before.turned_starts)
+    made, styles = units(problem), Styles(state, CpuDeadline())
+    trials = alternate_device_subsets(problem, state.initial_partitions(), lambda: state.heads_and_tails(CpuDeadline()))
+    while end.keep_going():
+        (left, begin), draw = next(trials), 40 * seed + number
+        if phased:
+            kind, style = styles.next(left)
+            devices = partition(left, made, begin, draw, CpuDeadline(), style=style)
+        else:
+            kind, devices = "partition", partition(left, made, begin, draw, CpuDeadline(), WHOLE)
+        state.evaluate_and_keep(devices, kind=kind)
+        number += 1
+    return state, number
+
+
+def row(name: str, seed: int, seconds: float, limit: float) -> tuple[str, float]:
+    """A row of the table, and its ratio."""
+    instance, cells, ends = shipped(name), list[str](), list[int]()
+    before = begun(instance)
+    for phased in (False, True):
+        state, number = with_partitions(before, seed, seconds, phased)
+        assert state.best is not None
+        ends.append(searched(instance, state, state.repeated, seed, limit, rounds.SEVERAL))
+        cells += [str(number), f"{state.best[1] / 1e6:.2f}", f"{ends[-1] / 1e6:.2f}"]
+    ratio = ends[1] / ends[0]
+    return f"| {name} | {seed} | {' | '.join(cells)} | {ratio:.3f} |", ratio
+
+
+def main() -> None:
+    """Print the table, a row as soon as it is there."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--partitions", type=float, default=4.0)
+    parser.add_argument("--limit", type=float, default=15.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--instances", nargs="+", default=list(INSTANCES), metavar="NAME")
+    asked = parser.parse_args()
+    # checks cost CPU seconds here as well
+    chain_state.time = rounds.time = SimpleNamespace(monotonic=time.process_time)  # type: ignore[assignment]
+    row("transformer-xl-2-pcie", asked.seed, 1.0, 20.0)
+    print("| graph | seed | partitions | start, ms | end, ms | in phases | start, ms | end, ms | ratio |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|", flush=True)
+    ratios = list[float]()
+    for name in asked.instances:
+        text, ratio = row(name, asked.seed, asked.partitions, asked.limit)
+        ratios.append(ratio)
+        print(text, flush=True)
+    print(f"\nGeometric mean of the ratios {np.exp(np.log(ratios).mean()):.4f}.")
+    print(f"Load average at the end {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.")
+
+
+if __name__ == "__main__":
+    main()
