@@ -24,7 +24,7 @@ from benchmarks.placement_runs import STARTS, searched, until
 from benchmarks.placement_workloads import shipped
 from chipmap.deadline import Stop
 from chipmap.heuristics.placement.search.units import units
-from chipmap.heuristics.placement.starts.partition import partition
+from chipmap.heuristics.placement.starts.partition import HALF, partition
 from chipmap.instances.placement.instance import PlacementInstance
 from chipmap.instances.placement.problem import placement_problem
 from chipmap.methods.placement import chain_state, rounds
@@ -32,8 +32,6 @@ from chipmap.methods.placement.chain_state import ChainState
 from chipmap.methods.placement.styles import Styles
 from chipmap.methods.placement.subsets import alternate_device_subsets
 
-#: Moves of a partition over the whole step.
-WHOLE = 800_000
 INSTANCES = (
     *("gnmt-8-nvlink", "amoebanet-4-nvlink", "inception-2-pcie", "transformer-xl-4-pcie", "gnmt-4-pcie"),
     *("wavenet-4-pcie", "gnmt-8-pcie", "wavenet-2-nvlink", "gnmt-2-pcie", "amoebanet-4-pcie", "rnnlm-4-pcie"),
@@ -59,9 +57,9 @@ def with_partitions(before: ChainState, seed: int, seconds: float, phased: bool)
         (left, begin), draw = next(trials), 40 * seed + number
         if phased:
             kind, style = styles.next(left)
-            devices = partition(left, made, begin, draw, CpuDeadline(), style=style)
+            devices = partition(left, made, begin, draw, CpuDeadline(), HALF, style)
         else:
-            kind, devices = "partition", partition(left, made, begin, draw, CpuDeadline(), WHOLE)
+            kind, devices = "partition", partition(left, made, begin, draw, CpuDeadline())
         state.evaluate_and_keep(devices, kind=kind)
         number += 1
     return state, number

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from chipmap.heuristics.placement.bounds import price_bound
 from chipmap.heuristics.placement.bounds import simple as lower
 from chipmap.heuristics.placement.search.units import units
-from chipmap.heuristics.placement.starts.partition import partition
+from chipmap.heuristics.placement.starts.partition import HALF, MOST, partition
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.offload import loosest
 from chipmap.instances.placement.problem import placement_problem
@@ -96,14 +96,16 @@ def best_of_partitions(state: ChainState, turn: Turn) -> None:
     problem, run = state.problem, turn.run
     if not problem.timed or problem.devices == 1:
         return
-    made, styles = units(problem), Styles(state, turn.deadline)
+    made, styles = units(problem), Styles(state, run.deadline)
     told = state.best[:2] if state.best is not None else None
-    trials = alternate_device_subsets(problem, state.initial_partitions(), lambda: state.heads_and_tails(run.deadline))
+    begins = state.initial_partitions()
+    most = HALF if len(begins) == 1 else MOST
+    trials = alternate_device_subsets(problem, begins, lambda: state.heads_and_tails(run.deadline))
     try:
         for number in range(PARTITIONS if run.clocked else FEW_PARTITIONS):
             (left, begin), seed = next(trials), run.options.seed * PARTITIONS + number
             kind, style = styles.next(left)
-            state.evaluate_and_keep(partition(left, made, begin, seed, turn.deadline, style=style), kind=kind)
+            state.evaluate_and_keep(partition(left, made, begin, seed, turn.deadline, most, style), kind=kind)
             turn.deadline.check()
     finally:
         if state.best is not None and state.best[:2] != told:

@@ -34,8 +34,8 @@ from chipmap.kernels.annealing import temperature
 OVER, UNEVEN = 10.0, (4.0, 2.0, 1.0)
 #: First and last temperature, as shares of the work of a device.
 HOT, COLD = 1e-2, 1e-5
-#: Moves between two looks at the clock; moves for each operation, and at most.
-CHUNK, MOVES, MOST = 20_000, 400, 400_000
+#: Moves between two looks at the clock; moves for each operation, and at most. With memory to spare a half will do.
+CHUNK, MOVES, MOST, HALF = 20_000, 400, 800_000, 400_000
 #: Where bytes remain too many, it goes on so many times, and each time they weigh so many times more.
 AGAIN, HEAVIER = 4, 5.0
 #: Seeds of compiled code are below this.
