@@ -13,7 +13,7 @@ import numpy as np
 
 from chipmap.instances.learned import Network, model_of
 from chipmap.instances.learned_model import cut
-from chipmap.networks.works import Work, sort
+from chipmap.networks.works import Work
 
 Array = Any
 SAMPLES = 200
@@ -36,7 +36,7 @@ class Errors(NamedTuple):
         """Factors of times [S, n]. Without ``kinds`` nothing is shared by operators; without ``same`` each operation
         has a draw of its own. The whole variance stays."""
         draw = np.random.default_rng(seed)
-        sorts = [sort(one) for one in works]
+        sorts = [one.group for one in works]
         shared = np.array([self.shared.get(one, self.others[0]) for one in sorts])
         own = np.array([self.own.get(one, self.others[1]) for one in sorts])
         of_kind = np.unique(sorts, return_inverse=True)[1]
@@ -67,7 +67,7 @@ def errors_of(found: list[Network], numbers: list[int], swept: list[Network]) ->
             rest: dict[str, list[float]] = {}
             guess = apart.guesses(list(alike))
             for (work, times), by in zip(alike.items(), guess, strict=True):
-                rest.setdefault(sort(work), []).append(float(np.log(np.median(times) / by)))
+                rest.setdefault(work.group, []).append(float(np.log(np.median(times) / by)))
             for kind, values in rest.items():
                 means.setdefault(kind, []).append(float(np.median(values)))
                 left.setdefault(kind, []).extend((np.array(values) - np.median(values)).tolist())

@@ -96,7 +96,8 @@ def page() -> str:
                 extra[name, row["operator"]] = took
                 continue
             network = found.setdefault(name, Network())
-            network.works.append(Work(canonical(row["operator"]), *(int(row[one]) for one in COLUMNS[4:])))
+            flop, read, weights, written = (int(row[one]) for one in COLUMNS[4:])
+            network.works.append(Work(canonical(row["operator"]), flop, read, weights, written))
             network.ns.append(took)
             repeats.setdefault(name, []).append((float(row["repeat"] or 0), took))
     sums, plans, errors = list[str](), list[str](), list[float]()

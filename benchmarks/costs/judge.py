@@ -27,8 +27,6 @@ FLOP_PER_NS, BYTES_PER_NS = 118.4, 38.4
 LONG, SHORT = 200_000.0, 20_000.0
 STAGES, PLANS = (2, 4, 8), 50
 PREDICTORS = ("data sheet", "roofline fitted", "fit per operator", "nearest", "learned", "one sort", "repeat")
-#: An operator that is learned by sorts, and a name of it that isn't.
-TOGETHER = {"convolution": "convolution of any sort"}
 
 
 @dataclass
@@ -72,30 +70,32 @@ def roofline(works: list[Work], ns: Array) -> Callable[[list[Work]], Array]:
 
 def _together(found: list[Network]) -> list[Network]:
     """The same with one sort of convolutions."""
-    return [
-        Network([one._replace(kind=TOGETHER.get(one.kind, one.kind)) for one in network.works], network.ns, set())
-        for network in found
-    ]
+    return [Network([one._replace(sort="") for one in network.works], network.ns, set()) for network in found]
 
 
-def cases(named: list[tuple[str, str, Network, Array, Array]], swept: list[Network]) -> Iterator[Case]:
-    """Each network (name, architecture, works and medians, two occasions), predicted by the other architectures and by
-    the networks of a sweep."""
-    names = sorted({one[1] for one in named})
+def cases(
+    named: list[tuple[str, str, Network, Array, Array]],
+    swept: list[Network],
+    judged: list[tuple[str, str, Network, Array, Array]],
+) -> Iterator[Case]:
+    """Each judged network (name, architecture, works and medians, two occasions), predicted by the other architectures
+    among ``named`` and by the networks of a sweep."""
+    names = sorted({one[1] for one in (*named, *judged)})
     numbers = [names.index(one[1]) for one in named]
     halves = [Network(one[2].works, list(one[3]), one[2].modules) for one in named]
-    for at, architecture in enumerate(names):
-        others = [i for i in range(len(named)) if numbers[i] != at]
-        seen, of = [halves[i] for i in others], [numbers[i] for i in others]
-        more = [*seen, *swept], [*of, *[cuts.SWEPT] * len(swept)]
-        model, wrong = model_of(*more), cuts.errors_of(seen, of, swept)
-        plain = model_of(_together(more[0]), more[1], False)
-        line = roofline(model.works, model.ns)
-        for i in range(len(named)):
-            if numbers[i] == at:
-                made = _case(named[i], architecture, model, line, wrong)
-                made.guesses["one sort"] = plain.guesses(_together([named[i][2]])[0].works)
-                yield made
+    made: dict[tuple[int, ...], tuple[Model, cuts.Errors, Model, Callable[[list[Work]], Array]]] = {}
+    for one in judged:
+        others = tuple(i for i in range(len(named)) if names[numbers[i]] != one[1])
+        if others not in made:
+            seen, of = [halves[i] for i in others], [numbers[i] for i in others]
+            more = [*seen, *swept], [*of, *[cuts.SWEPT] * len(swept)]
+            model, wrong = model_of(*more), cuts.errors_of(seen, of, swept)
+            plain = model_of(_together(more[0]), more[1], False)
+            made[others] = model, wrong, plain, roofline(model.works, model.ns)
+        model, wrong, plain, line = made[others]
+        found = _case(one, one[1], model, line, wrong)
+        found.guesses["one sort"] = plain.guesses(_together([one[2]])[0].works)
+        yield found
 
 
 def _case(

@@ -2,7 +2,8 @@
 
 Each chain draws its places, channels, windows, groups and strides by itself, and none is taken from a network. Between
 convolutions stands what usually does: a batch norm, an activation, a pooling. So each finds its input in the caches as
-it would in a network.
+it would in a network. Chains from number :data:`PLAIN` on also have patches, whose stride is their window, and groups
+of usual widths that make as many channels as they read. Their places and layers are other ones.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from pathlib import Path
 import torch
 from torch import nn
 
-#: Chains; FLOP of a convolution at most, bytes of its input or result at most, and layers of a chain.
-COUNT, MOST_FLOP, MOST_BYTES, LAYERS = 80, 200_000_000, 4_000_000, 24
+#: Chains, and those without patches; FLOP of a convolution at most, bytes of its input or result at most, and layers.
+COUNT, PLAIN, MOST_FLOP, MOST_BYTES, LAYERS = 140, 80, 200_000_000, 4_000_000, 24
 SIDES = (7, 8, 12, 14, 16, 20, 28, 32, 48, 56, 80, 112)
 #: How often a convolution is 1 × 1, dense, of one channel in each group, of several.
 KINDS = {"point": 10, "dense": 7, "depthwise": 5, "grouped": 4}
+#: The same behind the plain chains, with patches and groups of a usual width; their sides, and layers of a chain.
+MORE_KINDS = {"point": 3, "dense": 2, "depthwise": 2, "even": 5, "patch": 5}
+MORE_SIDES, MORE_LAYERS, LEAST_SIDE = (28, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224), 16, 3
+PATCHES, WIDTHS = (2, 2, 4, 4, 7, 8, 14, 16), (4, 8, 16, 24, 32, 48, 64)
 #: The share of convolutions before a batch norm, an activation, a pooling, a padding.
 NORMED, ACTIVE, POOLED, PADDED = 0.8, 0.8, 0.2, 0.1
 
@@ -29,12 +34,13 @@ class Chain(nn.Module):
     def __init__(self, seed: int) -> None:
         super().__init__()
         self.draw = draw = random.Random(seed)
-        side, channels, batch = draw.choice(SIDES), self.channels(3, 512), draw.choice((1, 1, 1, 2, 4))
+        self.kinds, sides, layers = (KINDS, SIDES, LAYERS) if seed < PLAIN else (MORE_KINDS, MORE_SIDES, MORE_LAYERS)
+        side, channels, batch = draw.choice(sides), self.channels(3, 512), draw.choice((1, 1, 1, 2, 4))
         while 4 * batch * channels * side**2 > MOST_BYTES:
             channels = max(1, channels // 2)
         self.shape = (batch, channels, side, side)
         self.layers = nn.ModuleList()
-        while len(self.layers) < LAYERS:
+        while len(self.layers) < layers and side >= (1 if seed < PLAIN else LEAST_SIDE):
             made = self.convolution(batch, channels, side)
             side, channels = (side + 2 * made.padding[0] - made.kernel_size[0]) // made.stride[0] + 1, made.out_channels
             self.layers.append(made)
@@ -57,7 +63,11 @@ class Chain(nn.Module):
 
     def convolution(self, batch: int, read: int, side: int) -> nn.Conv2d:
         """A layer for so many channels and places."""
-        kind = self.draw.choices(list(KINDS), list(KINDS.values()))[0]
+        kind = self.draw.choices(list(self.kinds), list(self.kinds.values()))[0]
+        if kind == "patch":
+            return self.patches(batch, read, side)
+        if kind == "even":
+            return self.even(read, side)
         window = min(side, 1 if kind == "point" else self.draw.choice((2, 3, 3, 3, 3, 4, 5, 7)))
         stride = self.draw.choice((1, 1, 1, 1, 1, 1, 2, window)) if side > 7 else 1
         padding = window // 2 if stride < window or window == 1 else 0
@@ -70,6 +80,23 @@ class Chain(nn.Module):
         most = min(MOST_FLOP * groups // (2 * places * read * window**2), MOST_BYTES // (4 * places))
         made = max(groups, min(self.channels(16, 1024), most) // groups * groups)
         return nn.Conv2d(read, made, window, stride, padding, groups=groups, bias=bias)
+
+    def patches(self, batch: int, read: int, side: int) -> nn.Conv2d:
+        """A layer whose stride is its window."""
+        window = min(side, self.draw.choice(PATCHES))
+        places = batch * (side // window) ** 2
+        most = min(MOST_FLOP // (2 * places * read * window**2), MOST_BYTES // (4 * read * window**2))
+        made = max(1, min(self.channels(16, 768), most))
+        return nn.Conv2d(read, made, window, window, bias=self.draw.random() < 0.5)
+
+    def even(self, read: int, side: int) -> nn.Conv2d:
+        """A layer with groups of a usual width, which makes as many channels as it reads."""
+        width = self.draw.choice([w for w in WIDTHS if read % w == 0 and w < read] or [1])
+        window, stride = self.draw.choice((3, 3, 5)), self.draw.choice((1, 1, 1, 2))
+        if side < window:
+            window, stride = 1, 1
+        padding, bias = window // 2, self.draw.random() < 0.3
+        return nn.Conv2d(read, read, window, stride, padding, groups=read // width, bias=bias)
 
     def forward(self, image: torch.Tensor) -> torch.Tensor:
         """What the last layer makes."""

@@ -100,16 +100,11 @@ def _write(path: Path, found: Mapping[str, Measured], kind: str) -> None:
 
 
 def _completed(found: dict[str, Measured], programs: list[Program]) -> None:
-    """Give what a table of before has measured its FLOP and bytes."""
-    lacking = [
-        (operation, program.sizes[name])
-        for program in programs
-        if program.graph in found
-        for name, operation in found[program.graph].operations.items()
-        if not operation.sizes and name in program.sizes
-    ]
-    for operation, sizes in lacking:
-        operation.sizes = sizes
+    """Give what a table of before has measured its FLOP, bytes and sorts."""
+    for program in programs:
+        known = found[program.graph].operations if program.graph in found else {}
+        for name in known.keys() & program.works.keys():
+            known[name].work = program.works[name]
 
 
 def _told(program: Program, measured: Measured) -> str:

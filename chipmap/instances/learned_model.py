@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from chipmap.networks.works import Work, sort
+from chipmap.networks.works import Work
 
 FEW, NEAR, AROUND = 6, 16, 8
 #: w₀ and ε; the least spread, that of operators that weren't measured, and the share of operations within intervals.
@@ -78,7 +78,7 @@ class Model:
         self.half_width = 0.0
         rows: dict[str, list[int]] = {}
         for i, one in enumerate(self.works):
-            for name in {one.kind, sort(one)}:
+            for name in {one.kind, one.group}:
                 rows.setdefault(name, []).append(i)
         rows = {name: at for name, at in rows.items() if len(at) >= FEW or self.works[at[0]].kind == name}
         self.operators = {name: self._operator(at) for name, at in rows.items()}
@@ -87,7 +87,7 @@ class Model:
 
     def among(self, work: Work) -> _Operator | None:
         """The measured operations of its sort, or of its operator; None if there are none."""
-        return self.operators.get(sort(work)) or self.operators.get(work.kind)
+        return self.operators.get(work.group) or self.operators.get(work.kind)
 
     def _operator(self, at: list[int]) -> _Operator:
         works, ns = [self.works[i] for i in at], self.ns[at]

@@ -45,7 +45,7 @@ class Operation:
     module: str
     kind: str
     samples: list[float] = field(default_factory=list)
-    sizes: tuple[int, ...] = ()
+    work: tuple[int | str, ...] = ()
 
     @property
     def ns(self) -> float:
@@ -212,7 +212,7 @@ def one_pass(
         with torch.no_grad(), _flushed():
             for name, ns in _pass_of(program, clock, until).items():
                 operation = known.setdefault(name, Operation(*program.operations[name]))
-                operation.sizes = program.sizes[name]
+                operation.work = program.works[name]
                 if len(operation.samples) <= number:
                     operation.samples.append(ns)
             if until.keep_going():

@@ -11,14 +11,16 @@ from chipmap.measuring.passes import Measured, Operation
 from chipmap.records import InputError
 from chipmap.records.text import csv_text
 
-#: FLOP and bytes (:mod:`chipmap.networks.works`): what times of other networks are learned from.
-WORK = ("flop", "read", "weights", "written")
-OLD = ("graph", "operation", "module", "operator", "class", "ns", "repeat", "samples")
-COLUMNS = (*OLD, *WORK)
+#: FLOP, bytes and sort (:mod:`chipmap.networks.works`): what times of other networks are learned from.
+WORK = ("flop", "read", "weights", "written", "sort")
+FIRST = ("graph", "operation", "module", "operator", "class", "ns", "repeat", "samples")
+COLUMNS = (*FIRST, *WORK)
+#: Columns of all tables that were ever written.
+KNOWN = (FIRST, COLUMNS[:-1], COLUMNS)
 
 
 def text(found: Mapping[str, Measured], kind: str) -> str:
-    """The table of all graphs: times in ns, the repeat error as a fraction, all samples, FLOP and bytes."""
+    """The table of all graphs: times in ns, the repeat error as a fraction, all samples, FLOP, bytes and sort."""
     return csv_text(
         COLUMNS,
         (
@@ -31,7 +33,7 @@ def text(found: Mapping[str, Measured], kind: str) -> str:
                 f"{one.ns:.1f}",
                 "" if one.repeat is None else f"{one.repeat:.4f}",
                 ";".join(f"{sample:.1f}" for sample in one.samples),
-                *(one.sizes or ("",) * len(WORK)),
+                *(one.work or ("",) * len(WORK)),
             )
             for graph, measured in found.items()
             for name, one in measured.operations.items()
@@ -47,7 +49,7 @@ def earlier(path: Path, kind: str) -> dict[str, Measured]:
         raise InputError("is no file, so no table can be gone on with there", str(path), "Give --out another name.")
     try:
         rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"), newline=""))
-        known = tuple(rows.fieldnames or ()) in (OLD, COLUMNS)
+        known = tuple(rows.fieldnames or ()) in KNOWN
     except (UnicodeDecodeError, csv.Error):
         known = False
     if not known:
@@ -60,10 +62,10 @@ def earlier(path: Path, kind: str) -> dict[str, Measured]:
             raise InputError(what, at, "Keep one file for each class of devices, and give --costs each of them.")
         try:
             samples = [float(sample) for sample in row["samples"].split(";")]
-            given = [row.get(name) or "" for name in WORK]
-            sizes = tuple(map(int, given)) if all(given) else ()
+            *sizes, kind_of = (row.get(name) or "" for name in WORK)
+            given = (*map(int, sizes), kind_of) if all(sizes) else ()
         except (ValueError, AttributeError):
             raise InputError("has samples or sizes that are no numbers", at, "Measure into a new file.") from None
         measured = found.setdefault(row["graph"], Measured())
-        measured.operations[row["operation"]] = Operation(row["module"], row["operator"], samples, sizes)
+        measured.operations[row["operation"]] = Operation(row["module"], row["operator"], samples, given)
     return found

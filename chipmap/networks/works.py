@@ -1,18 +1,16 @@
-"""What the time of an operation is learned from: its operator, FLOP and bytes.
+"""What the time of an operation is learned from: its operator, FLOP and bytes, and how it works.
 
 A table of ``chipmap measure`` has these beside each time, so that it says something of other networks' operations too.
 """
 
 from __future__ import annotations
 
-from math import isqrt
+from math import prod
 from typing import NamedTuple
 
-from chipmap.networks.graph import OperationGraph
+from chipmap.networks.graph import Loops, OperationGraph
 from chipmap.networks.words import stored
 
-#: Bytes of a number, and the widest window of a depthwise convolution.
-NUMBER, WINDOW = 4, 11
 #: Names of an operator in other exports -> the one that is learned of.
 _ALIKE = {
     **dict.fromkeys(("addmm", "mm", "dense"), "linear"),
@@ -29,18 +27,27 @@ _ALIKE = {
 
 
 class Work(NamedTuple):
-    """An operation's operator, its FLOP, and the bytes that it reads, reads of parameters, and writes."""
+    """An operation's operator, its FLOP, and the bytes that it reads, reads of parameters, and writes.
+
+    ``sort``: how it works, where one operator has several ways (:func:`sort`).
+    """
 
     kind: str
     flop: int
     read: int
     weights: int
     written: int
+    sort: str = ""
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
-        """All but the operator."""
-        return self[1:]
+        """FLOP and bytes of its own."""
+        return self.flop, self.read, self.weights, self.written
+
+    @property
+    def group(self) -> str:
+        """What it is learned among: its operator, and its sort."""
+        return f"{self.kind} {self.sort}".rstrip()
 
 
 def canonical(kind: str) -> str:
@@ -53,40 +60,25 @@ def canonical(kind: str) -> str:
     return _ALIKE.get(name, _ALIKE.get(name.lstrip("_"), name.lstrip("_")))
 
 
-def sort(work: Work) -> str:
-    """What an operation is learned among: its operator, and of a convolution how it works, as its sizes tell.
+def sort(kind: str, loops: Loops | None) -> str:
+    """How a convolution of these loops works; "" for one that is unknown, and for any other operator.
 
-    Let K = FLOP / (2 · results) be the products of a result, R the numbers read for each place of an output channel.
-    A number has 4 bytes. For c channels, windows of k × k, stride s and g groups, K = c k² / g and R = c s² but for
-    borders. ``point``: K = R, as of 1 × 1; ``depthwise``: K = k² and R as many as channels are made, or more;
-    ``dense``: K > R; ``strided``: K is about R / 4, as of 1 × 1 with stride 2; ``part``: any other K < R.
+    ``transposed``; ``depthwise``: a channel in each group; ``grouped``: several groups of more; of a single group
+    ``point``: 1 × 1; ``strided``: 1 × 1 with a stride; ``patch``: the stride is the window; ``dense``: all others.
 
-    >>> sort(Work("convolution", 2 * 64 * 8 * 16, 4 * 64 * 8, 4 * 8 * 16, 4 * 64 * 16))
-    'convolution point'
+    >>> sort("convolution", Loops(rows=64, inner=3 * 16, columns=196, window=(4, 4), stride=(4, 4)))
+    'patch'
     """
-    if work.kind != "convolution" or not min(work.flop, work.weights, work.written):
-        return work.kind
-    results, weights = work.written / NUMBER, work.weights / NUMBER
-    length = work.flop / (2 * results)
-    for channels in (weights / length, weights / (length + 1)):  # without a bias, with one
-        if _whole(channels) and _whole(results / round(channels)):
-            break
-    else:
-        channels = max(1.0, weights / length)
-    read = max(1.0, work.read / NUMBER * channels / results)
-    side = isqrt(round(length))
-    if abs(length - read) < 0.02 * read:
-        return "convolution point"
-    if 1 < side <= WINDOW and side**2 == round(length) < read and read > 0.6 * channels:
-        return "convolution depthwise"
-    if length > read:
-        return "convolution dense"
-    return "convolution strided" if 2.9 < read / length < 4.2 else "convolution part"
-
-
-def _whole(x: float) -> bool:
-    """Whether a number is a positive whole one, but for rounding."""
-    return x > 0.5 and abs(x - round(x)) < 1e-6 * x
+    if kind != "convolution" or loops is None or not loops.window:
+        return ""
+    window = prod(loops.window)
+    if loops.transposed:
+        return "transposed"
+    if loops.outer > 1:
+        return "depthwise" if loops.inner == window else "grouped"
+    if window == 1:
+        return "strided" if prod(loops.stride) > 1 else "point"
+    return "patch" if loops.window == loops.stride else "dense"
 
 
 def works(graph: OperationGraph) -> list[Work]:
@@ -106,5 +98,6 @@ def works(graph: OperationGraph) -> list[Work]:
         read = sum(graph.tensors[t].bytes for t in reads[v] if not known[graph.tensors[t].producer])
         if operation.moved_bytes is not None:
             held, read = 0, max(0, operation.moved_bytes - written[v])
-        found.append(Work(canonical(operation.kind), operation.flop, read, held, written[v]))
+        kind = canonical(operation.kind)
+        found.append(Work(kind, operation.flop, read, held, written[v], sort(kind, operation.loops)))
     return found

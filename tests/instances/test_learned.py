@@ -16,7 +16,7 @@ from chipmap.instances.learned import learned
 from chipmap.instances.learned_model import Model, cut, fitted, period
 from chipmap.instances.measured import times
 from chipmap.instances.ring.instance import RingInstance
-from chipmap.networks.graph import Operation, OperationGraph, Tensor
+from chipmap.networks.graph import Loops, Operation, OperationGraph, Tensor
 from chipmap.networks.works import Work, canonical, sort, works
 from chipmap.records import InputError
 
@@ -68,44 +68,37 @@ def test_nearest_operations_mend_a_fit() -> None:
     assert 0.85 < np.mean((low <= ns) & (ns <= high)) <= 1
 
 
-def convolved(read: int, made: int, window: int, side: int, stride: int = 1, groups: int = 1, bias: int = 0) -> Work:
-    """The work of a convolution of side² places: FLOP and bytes of numbers of 4 bytes, by their definition."""
-    places = (side // stride) ** 2
-    weights = made * (read // groups) * window**2
-    return Work("convolution", 2 * places * weights, 4 * read * side**2, 4 * (weights + bias * made), 4 * made * places)
-
-
-@pytest.mark.parametrize("bias", [0, 1])
 @pytest.mark.parametrize(
-    ("shape", "name"),
+    ("loops", "name"),
     [
-        ((64, 256, 1, 28), "point"),
-        ((24, 72, 1, 34), "point"),
-        ((3, 192, 16, 224, 16), "point"),
-        ((64, 64, 3, 56), "dense"),
-        ((3, 64, 7, 224, 2), "dense"),
-        ((144, 144, 3, 56, 1, 144), "depthwise"),
-        ((96, 96, 5, 28, 2, 96), "depthwise"),
-        ((256, 512, 1, 28, 2), "strided"),
-        ((256, 256, 3, 28, 2, 16), "part"),
+        (Loops(rows=256, inner=64, columns=784, window=(1, 1), stride=(1, 1)), "point"),
+        (Loops(rows=512, inner=256, columns=196, window=(1, 1), stride=(2, 2)), "strided"),
+        (Loops(rows=192, inner=3 * 16 * 16, columns=196, window=(16, 16), stride=(16, 16)), "patch"),
+        (Loops(rows=8, inner=3 * 4, columns=50, window=(4,), stride=(4,)), "patch"),
+        (Loops(rows=64, inner=3 * 49, columns=12544, window=(7, 7), stride=(2, 2)), "dense"),
+        (Loops(rows=64, inner=64 * 9, columns=3136, window=(3, 3), stride=(1, 1)), "dense"),
+        (Loops(outer=144, inner=9, columns=3136, window=(3, 3), stride=(1, 1)), "depthwise"),
+        (Loops(outer=96, inner=25, columns=196, window=(5, 5), stride=(2, 2)), "depthwise"),
+        (Loops(outer=16, rows=16, inner=16 * 9, columns=196, window=(3, 3), stride=(2, 2)), "grouped"),
+        (Loops(rows=64 * 4, inner=32, columns=196, window=(2, 2), stride=(2, 2), transposed=True), "transposed"),
+        (Loops(rows=64, inner=64, columns=784), ""),
+        (None, ""),
     ],
 )
-def test_sizes_tell_the_sort_of_a_convolution(shape: tuple[int, ...], name: str, bias: int) -> None:
-    read, made, window, side, stride, groups = (*shape, 1, 1)[:6]
-    assert sort(convolved(read, made, window, side, stride, groups, bias)) == f"convolution {name}"
+def test_windows_and_groups_tell_the_sort_of_a_convolution(loops: Loops | None, name: str) -> None:
+    assert sort("convolution", loops) == name and sort("linear", loops) == ""
 
 
 def test_each_sort_of_convolutions_has_its_own_times() -> None:
-    """Depthwise ones take 50 times as long for a FLOP; with too few of them all convolutions have one fit."""
+    """Patches of the same sizes take three times as long; with too few of them all convolutions have one fit."""
     draw = Random(5)
-    point = [convolved(8 * draw.randint(2, 40), 8 * draw.randint(2, 40), 1, draw.randint(7, 56)) for _ in range(40)]
-    depth = [convolved(c, c, 3, draw.randint(7, 56), 1, c) for c in (8 * draw.randint(2, 80) for _ in range(40))]
-    ones = [*point, *depth]
-    ns = [1000 + work.flop / (1 if work in depth else 50) for work in ones]
-    model = Model(ones, ns, [i % 5 for i in range(len(ones))], False)
-    assert model.fits(ones) == pytest.approx(ns, rel=1e-5)
-    few = Model(ones[:45], ns[:45], [i % 5 for i in range(45)], False)
-    assert few.among(depth[0]) is few.operators["convolution"]
+    point = [Work("convolution", *some(1, i)[0].sizes, sort="point") for i in range(40)]
+    patch = [work._replace(sort="patch") for work in point]
+    ns = [(1000 + work.flop / 50) * (3 if work in patch else 1) for work in (*point, *patch)]
+    model = Model([*point, *patch], ns, [draw.randrange(5) for _ in ns], False)
+    assert model.fits([*point, *patch]) == pytest.approx(ns, rel=1e-5)
+    few = Model([*point, *patch[:5]], ns[:45], [i % 5 for i in range(45)], False)
+    assert few.among(patch[0]) is few.operators["convolution"]
     none = Model(point, ns[:40], [0] * 40, False)
     assert none.among(Work("linear", 1, 1, 1, 1)) is None
 

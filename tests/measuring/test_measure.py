@@ -127,6 +127,21 @@ def test_a_signal_keeps_what_was_timed(
     assert [row["samples"].count(";") for row in rows(costs)] == [0, 0, 0]
 
 
+def test_a_table_of_before_gets_what_it_lacks(tmp_path: Path) -> None:
+    """Tables once had no column for the sort of convolutions, and first none for FLOP and bytes."""
+    path, costs = tmp_path / "patches.pt2", tmp_path / "costs.csv"
+    torch.export.save(torch.export.export(torch.nn.Conv2d(3, 8, 4, 4).eval(), (torch.randn(1, 3, 32, 32),)), path)
+    command = ["measure", str(path), "--out", str(costs), "--quiet", "--passes", "1"]
+    assert main(command) == 0
+    (first,) = rows(costs)
+    assert first["sort"] == "patch" and int(first["flop"]) == 2 * 64 * 8 * 48
+    for lacking in (1, 5):
+        cut = [line.rsplit(",", lacking)[0] for line in costs.read_text(encoding="utf-8").splitlines()]
+        costs.write_text("\n".join(cut) + "\n", encoding="utf-8")
+        assert main(command) == 0
+        assert rows(costs) == [first]
+
+
 def test_what_cannot_be_measured_is_named(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No file, another format, a file without parameters, sizes that are left open, a table of somebody else."""
     broken, graph, foreign = tmp_path / "broken.pt2", tmp_path / "net.csv", tmp_path / "foreign.csv"
