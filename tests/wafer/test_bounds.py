@@ -17,7 +17,7 @@ from chipmap.deadline import Deadline, StopReason, Unready
 from chipmap.heuristics.wafer.bounds.clusters import SHAPES, plan
 from chipmap.heuristics.wafer.bounds.elimination import SIZE, Elimination
 from chipmap.heuristics.wafer.bounds.packing import Ranges, Strip, functions
-from chipmap.heuristics.wafer.bounds.score import BoundSearch, NoFloorplanError, bounds
+from chipmap.heuristics.wafer.bounds.score import FINE, BoundSearch, NoFloorplanError, bounds
 from chipmap.heuristics.wafer.bounds.states import Tables
 from chipmap.instances.wafer import Fabric, Kernel, Placement, WaferInstance, Weights
 from chipmap.instances.wafer.problem import WaferProblem, conv_time, evaluate, least_ks, memory_k, wafer_problem
@@ -332,3 +332,35 @@ def test_plan_covers_every_edge_once() -> None:
             assert not done & set(cluster.members)
             done |= set(cluster.members[:-1])
         assert len(done) + len(made.roots) == n
+
+
+def test_ranges_are_split_before_arguments_get_their_best_multipliers() -> None:
+    """Sweeps over boxes with their arguments take most of the time: a part has few of them before its ranges split,
+    even where more would help for ever."""
+    kernels = tuple(conv(f"k{i}", (4, 4, 3, 3, 8, 8, 1)) for i in range(4))
+    edges = tuple((f"k{i}", f"k{i + 1}") for i in range(3))
+    fabric, weights = Fabric(width=30, height=30), Weights(time=1, wire=20, adapter=50)
+    instance = WaferInstance(name="path", kernels=kernels, edges=edges, fabric=fabric, weights=weights)
+    search, sweeps, before = BoundSearch(wafer_problem(instance)), dict[int, int](), list[int]()
+    climb, split = search._climb, search._split_range
+
+    def counting(part: Any, which: Any, program: Any, steps: int) -> None:
+        if program.arguments:
+            sweeps[id(part)] = sweeps.get(id(part), 0) + steps
+            if sweeps[id(part)] > 40:
+                raise Unready
+        climb(part, which, program, steps)
+        if program.arguments:
+            which.rests = False
+
+    def splitting(part: Any, at: int) -> None:
+        before.append(sweeps.get(id(part), 0))
+        split(part, at)
+        if len(before) == 2:
+            raise Unready
+
+    vars(search).update(_climb=counting, _split_range=splitting)
+    with suppress(Unready):
+        search.go_on(None, Deadline(), lambda value, source: None)
+    assert before
+    assert max(before) <= FINE + 1

@@ -138,14 +138,15 @@ class BoundSearch:
         narrow = across <= NARROW * part.bound
         if not part.coarse.started or (narrow and not part.coarse.rests):
             self._climb(part, part.coarse, self.coarse, COARSE)
-        elif self.fine and (not part.fine.started or (narrow and not part.fine.rests)):
-            if not part.fine.started:
-                part.fine.current = part.coarse.best.copy()
+        elif self.fine and not part.fine.started:
+            part.fine.current = part.coarse.best.copy()
             self._climb(part, part.fine, self.fine, FINE if narrow else 1)
         elif not narrow:
             self._split_time(part)
         elif (at := self._widest(part, across)) >= 0:
             self._split_range(part, at)
+        elif self.fine and not part.fine.rests:  # an evaluation with arguments costs about 100 without
+            self._climb(part, part.fine, self.fine, FINE)
         elif part.high > part.low:
             self._split_time(part)
         else:
