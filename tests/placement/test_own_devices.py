@@ -202,6 +202,10 @@ def test_bytes_and_times_may_have_units(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 3: ns is '3MB'") as met:
         measured(str(path))
     assert "1.5us" in met.value.remedy
+    for size, said in (("1Mb", "'1Mb' may be bits or bytes"), ("1e999MiB", "bytes is '1e999MiB'")):
+        path.write_text(f"bytes,ns\n{size},60us\n2MiB,3ms\n")
+        with pytest.raises(InputError, match=f"line 2: {said}"):
+            measured(str(path))
 
 
 def test_calibrate_writes_links_or_a_system(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

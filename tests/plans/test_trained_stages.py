@@ -28,6 +28,7 @@ from tests.docs.pages import ROOT, blocks
 from tests.plans.test_torch_pipeline import ring
 
 torch: Any = pytest.importorskip("torch", reason="needs the extra torch")
+cutting: Any = pytest.importorskip("chipmap.plans.torch_pipeline.script.cutting")
 functional = torch.nn.functional
 
 
@@ -164,6 +165,23 @@ def test_stages_train_as_the_whole_network(tmp_path: Path, name: str, stages: in
         ours = charged(tmp_path / "net.pt2", parts, batches)
         # a float of each row of attention isn't counted, and a mean and deviation of the last rows are
         assert all(a <= b <= 1.05 * a + 64 for a, b in zip(ours, more, strict=True)), (ours, more)
+
+
+def test_two_parameters_in_one_storage_are_no_copies(tmp_path: Path) -> None:
+    """Two halves of a flat tensor, in a stage each: their gradients aren't summed."""
+
+    class Halves(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = (torch.nn.Parameter(half) for half in torch.randn(2, 6, 6))
+
+        def forward(self, x: Any) -> Any:
+            return torch.relu(x @ self.first) @ self.second
+
+    torch.export.save(torch.export.export(Halves(), (torch.randn(4, 6),)), tmp_path / "net.pt2")
+    program = cutting.Program(torch.export.load(tmp_path / "net.pt2"))
+    assert len({one.untyped_storage().data_ptr() for one in program.tensors.values()}) == 1
+    assert cutting.shared(cutting.split(program, [["matmul", "relu"], ["matmul_1"]])) == []
 
 
 def test_the_script_of_the_page_trains_as_it_stands(tmp_path: Path) -> None:

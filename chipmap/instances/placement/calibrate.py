@@ -12,6 +12,7 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from chipmap.instances.placement.system import MAX_BYTES, MAX_NS, Links
 from chipmap.records import InputError, Source, amounts, counted
@@ -100,8 +101,10 @@ def _point(row: Sequence[str], places: Sequence[int], where: str) -> tuple[float
         try:
             value = float(text)
         except ValueError:
-            found = amounts.quantity(text, "bytes", "B") if name == "bytes" else amounts.quantity(text, "seconds", "ns")
-            value = math.nan if found is None else float(found * (1 if name == "bytes" else 10**9))
+            amounts.no_bits(text, where)
+            size = name == "bytes"
+            found = amounts.quantity(text, "bytes", "B") if size else amounts.quantity(text, "seconds", "ns")
+            value = math.nan if found is None else float(min(found * (1 if size else 10**9), Fraction(2 * most)))
         if not least <= value <= most:
             what = f"{name} is {text[:40]!r}" if text else f"{name} is missing"
             unit = "16MiB" if name == "bytes" else "1.5us"

@@ -115,7 +115,8 @@ def training_step(
     if instance.backward:
         raise InputError("has gradients already: it names backward operations", "backward", "Take it as it is.")
     if UNSEEN_COPIES in instance.notes:
-        remedy = "Save `program.run_decompositions({})`, which has them as operators, and convert that."
+        remedy = "Save `program.run_decompositions({})`, which has them as operators, and convert that. "
+        remedy += "It drops torch.no_grad: freeze parameters that only run there before the export."
         raise InputError(f"{UNSEEN_COPIES}: a training step keeps them", instance.name, remedy)
     if instance.time_ns or instance.transfer_ns:
         where = "time_ns" if instance.time_ns else "transfer_ns"

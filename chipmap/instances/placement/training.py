@@ -326,10 +326,8 @@ class _Backward:
         matrix = max(matrices, key=lambda t: draft.sizes[t], default=None)
         beside = sum(draft.sizes[t] for t in reads if t not in weights) if matrices else 0
         stored = self.autograd and len(weights) == len(reads) and self.passing[v].get(weights[0], 1) <= 1
-        free = (
-            self.autograd and not weights and one.kind.lower() in BIASED
-        )  # all is computed, as copies in half precision
-        added = computed_bias(one, {t: draft.sizes[t] for t in reads}, made, WORD) if free else None
+        computed = self.autograd and not weights and one.kind.lower() in BIASED  # as copies in half precision are
+        added = computed_bias(one, {t: draft.sizes[t] for t in reads}, made, WORD) if computed else None
         for t, size in wanted:
             flop, bias = one.flop, t == added or (t in weights and t != matrix and not stored)
             if stored:  # both factors are weights, in one tensor or in several

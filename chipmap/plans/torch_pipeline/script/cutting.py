@@ -283,11 +283,11 @@ def contiguous_gradients(_module: Any, received: tuple[Any, ...]) -> None:
 
 def shared(stages: Sequence[Stage]) -> list[dict[int, str]]:
     """Stage -> its name of a parameter, for each parameter with gradients that several stages hold."""
-    found: dict[int, dict[int, str]] = {}
+    found: dict[tuple[Any, ...], dict[int, str]] = {}
     for stage in stages:
         for name, one in stage.held.items():
-            if one.requires_grad:
-                found.setdefault(one.untyped_storage().data_ptr(), {})[stage.s] = name
+            if one.requires_grad:  # two parts of one storage are two parameters
+                found.setdefault((one.data_ptr(), one.shape, one.stride()), {})[stage.s] = name
     return [where for where in found.values() if len(where) > 1]
 
 
