@@ -1,7 +1,8 @@
 """Stages of ``torch-pipeline`` in training: gradients of the unsplit network, and what family ``placement`` charges.
 
-PyTorch runs the stages by 1F1B and by GPipe over gloo on loopback (:mod:`.trained_stages`). Three networks: a decoder
-with grouped keys and a tied head, ConvNeXt's blocks with a scale each, and a frozen, partly detached one.
+PyTorch runs the stages by 1F1B and by GPipe over gloo on loopback (:mod:`.trained_stages`). Four networks: a decoder
+with grouped keys and a tied head, one whose table is read under ``no_grad``, ConvNeXt's blocks with a scale each, and a
+frozen, partly detached one.
 """
 
 from __future__ import annotations
@@ -65,6 +66,12 @@ def networks() -> dict[str, Any]:
                 x = layer(x)
             return self.head(x)
 
+    class Aside(Tied):
+        def forward(self, tokens: Any) -> Any:
+            with torch.no_grad():
+                x = self.embed(tokens)
+            return self.head(self.layers[0](x))
+
     class Scaled(nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()
@@ -101,6 +108,7 @@ def networks() -> dict[str, Any]:
     words = torch.randint(0, 20, (1, 6))
     return {
         "tied": (Tied(), (words,)),
+        "aside": (Aside(), (words,)),
         "scaled": (Scaled(), (torch.randn(1, 3, 16, 16),)),
         "frozen": (Frozen(), (words, torch.randn(1, 6, 8))),
     }
@@ -148,7 +156,10 @@ def run(tmp_path: Path, path: Path, stages: list[list[str]], schedule: str, batc
 
 @pytest.mark.parametrize(
     ("name", "stages", "schedule", "batches"),
-    [("tied", 3, "1f1b", 4), ("scaled", 4, "1f1b", 6), ("scaled", 2, "gpipe", 3), ("frozen", 2, "1f1b", 3)],
+    [
+        *(("tied", 3, "1f1b", 4), ("aside", 2, "gpipe", 2), ("scaled", 4, "1f1b", 6), ("scaled", 2, "gpipe", 3)),
+        ("frozen", 2, "1f1b", 3),
+    ],
 )
 def test_stages_train_as_the_whole_network(tmp_path: Path, name: str, stages: int, schedule: str, batches: int) -> None:
     """Gradients, the micro-batches under way, and the bytes that further ones keep."""
@@ -157,7 +168,7 @@ def test_stages_train_as_the_whole_network(tmp_path: Path, name: str, stages: in
     parts = cut(tmp_path / "net.pt2", stages)
     found = run(tmp_path, tmp_path / "net.pt2", parts, schedule, batches)
     assert found["worst"] < 1e-4 and found["alone"] == []
-    assert found["copies"] == (name == "tied")
+    assert found["copies"] == (name in ("tied", "aside"))
     expected = [min(batches, stages - s) for s in range(stages)] if schedule == "1f1b" else [batches] * stages
     assert found["under_way"] == expected
     if schedule == "1f1b":

@@ -78,7 +78,9 @@ def trained(rank: int, stages: list[Any], batches: Any, factors: Any, schedule: 
     SCHEDULES[schedule](stage, len(batches), loss_fn=loss).step(**given, **more)
     for where, group in copies:
         if rank in where:
-            dist.all_reduce(module.get_parameter(where[rank]).grad, group=group)
+            copy = module.get_parameter(where[rank])
+            copy.grad = torch.zeros_like(copy) if copy.grad is None else copy.grad
+            dist.all_reduce(copy.grad, group=group)
     gradients = {name: one.grad for name, one in module.named_parameters()}
     torch.save((gradients, kept, under_way[1]), f"{results}/{rank}")
     dist.barrier()
