@@ -29,14 +29,14 @@ from chipmap.run import Run
 if TYPE_CHECKING:
     from chipmap.heuristics.wafer.bounds.score import BoundSearch
 
-#: Seconds' worth of counted cuts where there is no time limit.
-UNLIMITED_COUNTS = 20.0
+#: Seconds' worth of counted cuts, or of wired ones, where there is no time limit.
+UNLIMITED_CUTS = 20.0
 #: Annealing runs, each 1.8 times as long as the one before, where there is no time limit.
 UNLIMITED_RUNS = 3
 #: From so many kernels on, exchanges of equal kernels take the place of everything else that looks for floorplans.
 MANY = 200
-#: The source of floorplans by counted cuts.
-COUNTED = "counted cuts"
+#: The sources of floorplans by counted cuts and by wired cuts.
+COUNTED, WIRED = "counted cuts", "wired cuts"
 #: Seconds before the end at which no solver runs any more (a process must not end while one does).
 MARGIN = 0.5
 
@@ -78,9 +78,9 @@ class WaferChainState:
         return LARGE if self.large else ADAPTERS if self.problem.instance.weights.adapter else WIRES
 
     def start(self) -> WaferSolution | None:
-        """The best floorplan in rows or of counted cuts that is slicing, from which a search goes on; None for none.
+        """The best floorplan in rows or of cuts that is slicing, from which a search goes on; None for none.
 
-        Where adapters cost, counted cuts if they are the best, else None: a slicing tree keeps no execution arguments.
+        Where adapters cost, cuts if they are the best, else None: a slicing tree keeps no execution arguments.
         Not the run's incumbent: which one that is depends on the moment.
         """
         from chipmap.heuristics.wafer.adapters import boxes_of
@@ -88,7 +88,7 @@ class WaferChainState:
 
         found = sorted(self.rows.values(), key=self.score)
         if self.problem.instance.weights.adapter:
-            return found[0] if found and found[0] is self.rows.get(COUNTED) else None
+            return found[0] if found and found[0] in (self.rows.get(COUNTED), self.rows.get(WIRED)) else None
         slicing = (one for one in found if guillotine(boxes_of(in_order(self.problem, one))) is not None)
         return next(slicing, None)
 
@@ -142,6 +142,11 @@ def to_and_fro(instance: WaferInstance, run: Run) -> Termination:
 def by_counts(instance: WaferInstance, run: Run) -> Termination:
     """Counted cuts alone (:mod:`chipmap.heuristics.wafer.slicing.counted`)."""
     return _only(instance, run, Link(COUNTED, 1.0, _counted_cuts))
+
+
+def by_wires(instance: WaferInstance, run: Run) -> Termination:
+    """Wired cuts alone (:mod:`chipmap.heuristics.wafer.slicing.wired`)."""
+    return _only(instance, run, Link(WIRED, 1.0, _wired_cuts))
 
 
 def exchanges(instance: WaferInstance, run: Run) -> Termination:
@@ -201,11 +206,26 @@ def _counted_cuts(state: WaferChainState, turn: Turn) -> None:
     def found(solution: WaferSolution) -> None:
         state.in_rows(turn, solution.placements, COUNTED)
 
-    limit, seconds = turn.run.options.time_limit, None
-    if not turn.run.clocked:  # what the clock has left doesn't count
-        seconds = UNLIMITED_COUNTS if limit is None else turn.deadline.part * limit
     if low:
-        counted_cuts(state.problem, state.seed, turn.deadline, found, low, seconds)
+        counted_cuts(state.problem, state.seed, turn.deadline, found, low, _seconds(turn))
+
+
+def _wired_cuts(state: WaferChainState, turn: Turn) -> None:
+    """The slicing program that knows wires, along the order of the kernels."""
+    from chipmap.heuristics.wafer.slicing.wired import wired_cuts
+
+    def found(solution: WaferSolution) -> None:
+        state.in_rows(turn, solution.placements, WIRED)
+
+    wired_cuts(state.problem, state.seed, turn.deadline, found, _seconds(turn))
+
+
+def _seconds(turn: Turn) -> float | None:
+    """How many seconds' worth of cuts, where it isn't the clock that says so: what it has left doesn't count then."""
+    limit = turn.run.options.time_limit
+    if turn.run.clocked:
+        return None
+    return UNLIMITED_CUTS if limit is None else turn.deadline.part * limit
 
 
 def _cu_poker(state: WaferChainState, turn: Turn) -> None:
@@ -323,6 +343,7 @@ ANSWER = Link("any floorplan", 0.3, lambda state, turn: answer(state.problem, tu
 WIRES: tuple[Link, ...] = (
     ANSWER,
     Link("snakes", 0.15, _snakes),
+    Link(WIRED, 0.25, _wired_cuts),
     Link(COUNTED, 0.2, _counted_cuts),
     Link("CU.POKer", 0.15, _cu_poker),
     Link("rows", 0.2, _rows),
@@ -332,6 +353,7 @@ WIRES: tuple[Link, ...] = (
 ADAPTERS: tuple[Link, ...] = (
     ANSWER,
     Link("snakes", 0.15, _snakes),
+    Link(WIRED, 0.25, _wired_cuts),
     Link(COUNTED, 0.2, _counted_cuts),
     Link("rows", 0.5, _rows),
     Link("search", 0.7, _search_rows),
