@@ -199,14 +199,10 @@ def _counted_cuts(state: WaferChainState, turn: Turn) -> None:
     from chipmap.heuristics.wafer.slicing.counted import counted_cuts
     from chipmap.heuristics.wafer.slicing.sizing import Sizing
 
-    if state.problem.n == 1:
-        return
-    low = Sizing(state.problem).area_time()
-
     def found(solution: WaferSolution) -> None:
         state.in_rows(turn, solution.placements, COUNTED)
 
-    if low:
+    if state.problem.n > 1 and (low := Sizing(state.problem).area_time()):
         counted_cuts(state.problem, state.seed, turn.deadline, found, low, _seconds(turn))
 
 
@@ -214,10 +210,8 @@ def _wired_cuts(state: WaferChainState, turn: Turn) -> None:
     """The slicing program that knows wires, along the order of the kernels."""
     from chipmap.heuristics.wafer.slicing.wired import wired_cuts
 
-    def found(solution: WaferSolution) -> None:
-        state.in_rows(turn, solution.placements, WIRED)
-
-    wired_cuts(state.problem, state.seed, turn.deadline, found, _seconds(turn))
+    problem, seconds = state.problem, _seconds(turn)
+    wired_cuts(problem, state.seed, turn.deadline, lambda one: state.in_rows(turn, one.placements, WIRED), seconds)
 
 
 def _seconds(turn: Turn) -> float | None:

@@ -22,7 +22,7 @@ import numpy as np
 from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.slicing.sizing import Sizing
 from chipmap.heuristics.wafer.slicing.trees import layout
-from chipmap.heuristics.wafer.slicing.wired_kernel import FARTHEST, ROWS, Runs, Wired, fill, row
+from chipmap.heuristics.wafer.slicing.wired_kernel import FARTHEST, ROWS, Runs, Wired, fill
 from chipmap.instances.wafer.instance import WaferSolution
 from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem, depth_first_order, evaluate
 
@@ -61,6 +61,7 @@ class WiredCuts:
             cut=np.zeros((rows, slots), np.int16),
             source=np.zeros((rows, slots), np.int16),
         )
+        self._first = np.cumsum([0, 0, *range(n, 0, -1)])
         place = np.argsort(order)
         edges = np.zeros((n + 1, n + 1), np.int64)
         ends = np.sort(place[self.problem.edges], axis=1) + 1
@@ -111,14 +112,18 @@ class WiredCuts:
         found[self.order] = self._boxes(0, self.problem.n, self.problem.height // self.step)
         return layout(self.sizing, self._time, found)
 
+    def _row(self, i: int, s: int) -> int:
+        """Where the run of ``s`` kernels from ``i`` on stands in the tables."""
+        return int(self._first[s]) + i
+
     def _boxes(self, i: int, s: int, slot: int) -> IntArray:
         """[s, 4] left, bottom, width and height of the kernels of a run in its rectangle of that slot."""
-        n, height = self.problem.n, slot * self.step
+        height = slot * self.step
         if s == 1:
             wide = int(self._curves[i, height])
             tall = int(np.argmax(self._curves[i] <= wide))
             return np.array([[0, (height - tall) // 2, wide, tall]])
-        source = int(self._runs.source[row(n, i, s), slot])
+        source = int(self._runs.source[self._row(i, s), slot])
         found, wide = self._halves(i, s, abs(source))
         tall = abs(source) * self.step
         if source < 0:
@@ -128,10 +133,10 @@ class WiredCuts:
 
     def _halves(self, i: int, s: int, slot: int) -> tuple[IntArray, int]:
         """[s, 4] the kernels of a run in two parts side by side, mirrored as the program has them, and their width."""
-        n, height = self.problem.n, slot * self.step
-        first = int(self._runs.cut[row(n, i, s), slot])
+        height = slot * self.step
+        first = int(self._runs.cut[self._row(i, s), slot])
         left, right = self._boxes(i, first, slot), self._boxes(i + first, s - first, slot)
-        a, b = row(n, i, first), row(n, i + first, s - first)
+        a, b = self._row(i, first), self._row(i + first, s - first)
         wide, more = int(self._runs.width[a, slot]), int(self._runs.width[b, slot])
         xa, ya = self._runs.ends[a, 3:5, slot].tolist()
         xb, yb = self._runs.ends[b, :2, slot].tolist()
