@@ -64,11 +64,11 @@ def row(n: int, i: int, s: int) -> int:
 @njit(part=True)
 def _differ(arguments: IntArray, a: int, b: int) -> int:
     """How many of h, w and c two executions have unlike."""
-    return int(
-        (arguments[a, 0] != arguments[b, 0])
-        + (arguments[a, 1] != arguments[b, 1])
-        + (arguments[a, 2] != arguments[b, 2])
-    )
+    count = 0
+    for k in range(3):
+        if arguments[a, k] != arguments[b, k]:
+            count += 1
+    return count
 
 
 @njit(part=True)
