@@ -4,7 +4,7 @@
     chipmap measure FOLDER/*.pt2 --out TABLE --passes 4      about four minutes of the processor
     python -m benchmarks.costs page FOLDER TABLE [--said FILE] [--out FILE]
     python -m benchmarks.costs sweep FOLDER                  files of chains of random convolutions (extra torch)
-    python -m benchmarks.costs others FOLDER                 files of networks that no decision was made on
+    python -m benchmarks.costs others FOLDER                 files of networks of other kinds
     python -m benchmarks.costs cuts FOLDER TABLE [--sweep TABLE] [--others FOLDER TABLE]
                                                              cuts of chains that know how wrong times may be, printed
 

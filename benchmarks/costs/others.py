@@ -1,4 +1,4 @@
-"""Networks that no decision about learned costs was made on: plain PyTorch with random weights (extra ``torch``).
+"""Networks of kinds that learned costs weren't developed with: plain PyTorch with random weights (extra ``torch``).
 
 They were written after the model, and are predicted by the networks of :mod:`.networks` and the sweep. An
 architecture that is among these (the name before the dash) is predicted by the others.
