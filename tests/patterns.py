@@ -1,7 +1,7 @@
 """Every regular expression of the package, and texts on which one that looks back too often never ends.
 
-``python -m tests.patterns`` tries them in this process and names each before its turn; a limit on the processor's
-seconds ends the process at the first that takes too long.
+``python -m tests.patterns FIRST`` tries them from number FIRST on, and prints the number of each before its turn. A
+limit on the processor's seconds ends the process at the first expression that takes too long.
 """
 
 from __future__ import annotations
@@ -185,17 +185,22 @@ def tried(one: Found) -> None:
                 pass
 
 
-def main() -> int:
-    """Try all."""
-    for one in found():
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        limit = int(used.ru_utime + used.ru_stime) + 1 + SECONDS
-        resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
-        print(f"{one.where}: {one.pattern!r}", flush=True)
-        tried(one)
+def limited(one: Found) -> None:
+    """Ask about all texts; the system ends this process (SIGXCPU) where that takes more than SECONDS."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    limit = int(used.ru_utime + used.ru_stime) + 1 + SECONDS
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+    tried(one)
+
+
+def main(first: int) -> int:
+    """Try all from number ``first`` on."""
+    for number, one in list(enumerate(found()))[first:]:
+        print(f"{number} {one.where}: {one.pattern!r}", flush=True)
+        limited(one)
     print("all")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(int(sys.argv[1])))

@@ -326,8 +326,9 @@ def test_a_graph_too_wide_for_a_proof() -> None:
         stages="kernels",
         batch=4,
     )
-    result = solved(instance)
-    assert result.status == "feasible" and result.bound is not None and "order ideals" in result.notes[0].text
+    result = solve(instance, "dataflow/auto", OPTIONS.replace(time_limit=None))  # it ends by itself
+    assert result.status == "feasible" and result.bound is not None
+    assert any("more than 200,000 order ideals" in note.text for note in result.notes if note.kind == "left out")
     assert result.objective is not None and result.bound <= result.objective < 3 * result.bound
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
 
@@ -18,21 +19,26 @@ def rounding(instance: PlacementInstance, objective: int, terms: Mapping[str, in
         return Fraction(0)
     placed = problem.position.tolist()
     by_class = [exact_times(instance, one, placed) for one in instance.system.classes]
-    work = sum((max(map(_lost, times)) for times in zip(*by_class, strict=True)), Fraction(0))
-    sent = sum((max(map(_lost, times)) for times in _exact_transfers(instance, problem)), Fraction(0))
-    return work + (devices - 1) * sent
+    work = _lost(Counter(zip(*(map(Fraction.as_integer_ratio, times) for times in by_class), strict=True)))
+    return work + (devices - 1) * _lost(_exact_transfers(instance, problem))
 
 
-def _lost(time: Fraction) -> Fraction:
-    return -time % 1
+def _lost(rows: Counter[tuple[tuple[int, int], ...]]) -> Fraction:
+    """What rounding up adds to the times of rows (numerator, denominator), of each row to the time where it is most.
+
+    Most rows of a large graph are alike, so each is taken once, times how many there are.
+    """
+    lost = (count * max(Fraction(-top % below, below) for top, below in row) for row, count in rows.items())
+    return sum(lost, Fraction(0))
 
 
-def _exact_transfers(instance: PlacementInstance, problem: PlacementProblem) -> list[list[Fraction]]:
-    """c of each storage over each kind of route in ns, before it is rounded up."""
+def _exact_transfers(instance: PlacementInstance, problem: PlacementProblem) -> Counter[tuple[tuple[int, int], ...]]:
+    """c of each storage over each kind of route in ns, before it is rounded up; how many storages have the same."""
     kinds, given = network_of(instance)[1], instance.transfer_ns
-    return [
-        [transfer(size, *kind) for kind in kinds] or [Fraction(0)]
-        if not given or (measured := given[t]) is None
-        else [exact(measured)]
-        for t, size in zip(problem.storages.tensor.tolist(), problem.storages.bytes.tolist(), strict=True)
-    ]
+    tensors, sizes = problem.storages.tensor.tolist(), problem.storages.bytes.tolist()
+    asked = Counter((size, given[t] if given else None) for t, size in zip(tensors, sizes, strict=True))
+    found = Counter[tuple[tuple[int, int], ...]]()
+    for (size, measured), count in asked.items():
+        times = [exact(measured)] if measured is not None else [transfer(size, *kind) for kind in kinds]
+        found[tuple(time.as_integer_ratio() for time in times or [Fraction(0)])] += count
+    return found
