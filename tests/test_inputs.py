@@ -49,6 +49,9 @@ def test_amounts_in_fields() -> None:
     ):
         with pytest.raises(InputError, match=r"fit|has none that is known"):
             amounts.in_field(text, name, "here")
+    for text, name, better in (("1,5 MiB", "sram_bytes", "1.5 MiB"), ("80,25", "hop_ns", "80.25")):
+        with pytest.raises(InputError, match=f"has a decimal comma\n  Write {better}."):
+            amounts.in_field(text, name, "here")
     for text in ("1.5", "5%"):
         with pytest.raises(InputError, match="not a whole number"):
             amounts.scalar(text, text, "chips", "here", integer=True)

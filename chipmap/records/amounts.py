@@ -35,6 +35,8 @@ _FIELDS = {
 }
 #: How the name of a rate ends -> its unit.
 _RATES = {"bytes_per_ns": ("B", "ns"), "flop_per_ns": ("FLOP", "ns")}
+#: A decimal comma, and what surrounds it. Three digits behind the comma are thousands.
+_COMMA = re.compile(r"([+-]?\d{1,15}),(\d{1,2}|\d{4,15})(\s*[^\W\d_]{0,8}(?:/[^\W\d_]{1,8})?)")
 _MOST = 2**63
 _REMEDY = "Sizes are written 64MiB or 1.5GB, times 500ms, 30s, 2min or 1h."
 
@@ -67,7 +69,7 @@ def quantity(text: str, kind: Kind, plain: str) -> Fraction | None:
 
 def measured(text: str, kind: Kind, plain: str, where: str) -> Fraction:
     """``text`` in bytes or seconds; a number without unit counts in ``plain``. :class:`InputError` otherwise."""
-    no_bits(text, where)
+    no_doubt(text, where)
     found = quantity(text, kind, plain)
     if found is None:
         what = "a size" if kind == "bytes" else "a time"
@@ -78,7 +80,7 @@ def measured(text: str, kind: Kind, plain: str, where: str) -> Fraction:
 def in_field(text: str, name: str, where: str) -> Fraction | None:
     """``text`` as a number in the unit that the field's ``name`` ends in (``sram_bytes``, ``hop_ns``); None where it is
     no amount. :class:`InputError` where its unit doesn't fit."""
-    no_bits(text, where)
+    no_doubt(text, where)
     found = amount(text)
     if found is None or not found[1]:
         return None if found is None else found[0]
@@ -120,13 +122,20 @@ def share(text: str, where: str) -> float:
     return float(found[0] / (100 if found[1] else 1))
 
 
-def no_bits(text: str, where: str) -> None:
-    """Ask back for ``64Mb``: bits by the letter, but bytes may be meant. :class:`InputError` names both."""
+def no_doubt(text: str, where: str, name: str = "") -> None:
+    """Ask back for ``64Mb``: bits by the letter, but bytes may be meant. :class:`InputError` names both.
+
+    For ``1,5GiB`` too, which the error writes with a point. ``name``: the field, where ``where`` doesn't tell it.
+    """
+    given = f"{name} is {text!r}, which" if name else repr(text)
+    comma = _COMMA.fullmatch(text.strip()) if len(text) <= 100 else None
+    if comma is not None:
+        raise InputError(f"{given} has a decimal comma", where, f"Write {comma[1]}.{comma[2]}{comma[3]}.")
     found = _BITS.fullmatch(text.strip()) if len(text) <= 100 else None
     if found is not None:
         number, prefix, rest = found[1], found[2], found[3] or ""
         eighth = f"{float(Fraction(number) / 8):g}{prefix}B{rest}"
-        what = f"{text!r} may be bits or bytes"
+        what = f"{given} may be bits or bytes"
         raise InputError(what, where, f"Write {number}{prefix}B{rest} for bytes, or {eighth} for so many bits.")
 
 

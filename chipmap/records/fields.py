@@ -50,9 +50,12 @@ class _Texts:
 
     def _amount(self, text: str, options: tuple[kinds.Type, ...], name: str, path: str) -> Any:
         numbers = [one for one in options if isinstance(one, kinds.IntType | kinds.FloatType)]
+        if not numbers or any(isinstance(one, kinds.StrType) for one in options):
+            return text
+        place = ": ".join(part for part in (self.where, path.removeprefix(".")) if part)
+        amounts.no_doubt(text, place)
         given = amounts.amount(text)
-        if not numbers or any(isinstance(one, kinds.StrType) for one in options) or given is None or not given[1]:
+        if given is None or not given[1]:
             return text
         self.count += 1
-        place = ": ".join(part for part in (self.where, path.removeprefix(".")) if part)
         return amounts.scalar(text, text, name, place, not any(isinstance(one, kinds.FloatType) for one in numbers))

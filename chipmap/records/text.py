@@ -47,7 +47,7 @@ def written_out(text: str) -> str:
     >>> written_out("a\\x1b[31mb\\u202e")
     'a\\\\x1b[31mb\\\\u202e'
     """
-    return text.translate(_WRITTEN_OUT)
+    return text if text.isprintable() else text.translate(_WRITTEN_OUT)
 
 
 def in_one_line(text: str) -> str:
@@ -56,7 +56,7 @@ def in_one_line(text: str) -> str:
     >>> in_one_line("a\\tb\\n")
     'a\\\\tb\\\\n'
     """
-    return written_out(text).replace("\n", "\\n").replace("\t", "\\t")
+    return text if text.isprintable() else written_out(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

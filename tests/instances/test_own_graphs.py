@@ -51,13 +51,17 @@ def test_amounts() -> None:
     assert [BYTES.read(nothing, "bytes", "") for nothing in (None, "", "  ", math.nan)] == [None] * 4
 
 
-@pytest.mark.parametrize(
-    "bad", ["fast", "-1", -1, "1e400", "1,5", "0x10", "1e99", math.inf, True, [], "5 miles", "1" * 200]
-)
+@pytest.mark.parametrize("bad", ["fast", "-1", -1, "1e400", "0x10", "1e99", math.inf, True, [], "5 miles", "1" * 200])
 def test_amounts_that_are_none(bad: Any) -> None:
     with pytest.raises(InputError, match="line 7: bytes is") as error:
         BYTES.read(bad, "bytes", "line 7")
     assert "64KiB" in error.value.remedy
+
+
+def test_a_decimal_comma_is_written_with_a_point() -> None:
+    with pytest.raises(InputError, match="line 7: bytes is '1,5MiB', which has a decimal comma") as error:
+        BYTES.read("1,5MiB", "bytes", "line 7")
+    assert error.value.remedy == "Write 1.5MiB." and BYTES.read("1,500", "bytes", "line 7") == 1500
 
 
 def test_one_table_two_tables_json_dot_and_python_are_one_graph(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def _point(row: Sequence[str], places: Sequence[int], where: str) -> tuple[float
         try:
             value = float(text)
         except ValueError:
-            amounts.no_bits(text, where)
+            amounts.no_doubt(text, where)
             size = name == "bytes"
             found = amounts.quantity(text, "bytes", "B") if size else amounts.quantity(text, "seconds", "ns")
             value = math.nan if found is None else float(min(found * (1 if size else 10**9), Fraction(2 * most)))

@@ -13,7 +13,7 @@ from chipmap.records.quantities import duration, size, size_unit, time_unit
 from chipmap.report.canvas import COLOURS, MUTED, RED, picture, standing
 from chipmap.report.gantt import heading
 from chipmap.validation.placement.checker import check
-from chipmap.validation.placement.facts import Facts
+from chipmap.validation.placement.facts import facts_of
 from chipmap.validation.placement.memory import Placed
 
 #: Inches from left to right, and of a row.
@@ -28,7 +28,7 @@ def draw(instance: PlacementInstance, solution: PlacementSolution, path: Path, b
     """
     problem = placement_problem(instance)
     found, certificate = loads(problem, solution), check(instance, solution)
-    peaks = Placed(Facts(instance), solution).peaks
+    peaks = Placed(facts_of(instance), solution).peaks
     names, rows = problem.device_names, range(problem.devices)
     most = max(one.total for one in found)
     with picture(path, (WIDTH, 1.75 + ROW * len(names))) as figure:

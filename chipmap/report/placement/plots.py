@@ -27,7 +27,7 @@ from chipmap.report.canvas import COLOURS, MUTED, RED, RULE, named, picture, sta
 from chipmap.report.gantt import bars, heading, light, round_times
 from chipmap.report.placement.loads import draw as draw_loads
 from chipmap.validation.placement.checker import check
-from chipmap.validation.placement.facts import Facts
+from chipmap.validation.placement.facts import facts_of
 from chipmap.validation.placement.memory import Placed, curve, held
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def plot(instance: PlacementInstance, solution: PlacementSolution, path: str | P
         _title(figure, (instance, solution), line, bound)
         _chain(figure.add_subplot(grid[0]), line)
         _gantt(figure.add_subplot(grid[1]), line, rows)
-        _memory(figure, grid[2], line, Placed(Facts(instance), solution))
+        _memory(figure, grid[2], line, Placed(facts_of(instance), solution))
 
 
 def _title(

@@ -10,15 +10,14 @@ from itertools import pairwise
 
 from chipmap.certificate import Certificate
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
-from chipmap.records import kept
 from chipmap.validation.certify import Finding, certify
-from chipmap.validation.placement.facts import Facts
+from chipmap.validation.placement.facts import Facts, facts_of
 from chipmap.validation.placement.memory import Move, Placed
 
 
 def check(instance: PlacementInstance, solution: PlacementSolution) -> Certificate:
     """The certificate of ``solution`` for a valid ``instance``; wrong devices or transfers leave terms undefined."""
-    facts = _facts(instance)
+    facts = facts_of(instance)
     broken: dict[str, Iterable[Finding]] = {"C0": list(c0_domain(facts, solution))}
     if any(unit != "ns" for _, _, unit, _ in broken["C0"]):  # times out of bounds leave the rest well defined
         return certify(instance, solution, broken)
@@ -41,11 +40,6 @@ def check(instance: PlacementInstance, solution: PlacementSolution) -> Certifica
     (objective,) = terms.values()
     said = {"figures": figures, "headline": solution.remark}
     return certify(instance, solution, broken, objective=objective, terms=terms, **said)
-
-
-def _facts(instance: PlacementInstance) -> Facts:
-    """The facts of ``instance`` (kept on it, as a search has many placements checked)."""
-    return kept(instance, "_facts", Facts)
 
 
 def c0_domain(facts: Facts, solution: PlacementSolution) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from chipmap.instances.placement.instance import PlacementInstance, allowed_devices
 from chipmap.instances.placement.system import Device, DeviceClass, Route, routes_of
+from chipmap.records import kept
 from chipmap.validation.decimals import written
 
 
@@ -145,3 +146,8 @@ class Facts:
             moved = storage.bytes / written(rate) if rate is not None else Fraction(0)
             self._like[like] = math.ceil(written(route.latency_ns) + moved)
         return self._like[like]
+
+
+def facts_of(instance: PlacementInstance) -> Facts:
+    """The facts of ``instance`` (kept on it, as a search has many placements checked)."""
+    return kept(instance, "_facts", Facts)

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
-from chipmap.validation.placement.facts import Facts, Storage
+from chipmap.validation.placement.facts import Facts, Storage, facts_of
 
 #: So many of the largest storages are named.
 NAMED = 3
@@ -123,7 +123,7 @@ def curve(there: Iterable[Held]) -> list[tuple[int, int]]:
 
 def memory(instance: PlacementInstance, solution: PlacementSolution) -> dict[str, list[Held]]:
     """What each device holds, and when, in a schedule of ``instance`` with all its starts."""
-    return held(Placed(Facts(instance), solution))
+    return held(Placed(facts_of(instance), solution))
 
 
 def held(placed: Placed) -> dict[str, list[Held]]:

@@ -35,7 +35,7 @@ class Measure:
         if text is None or text == "" or (isinstance(text, float) and math.isnan(text)):
             return None
         if isinstance(text, str):
-            amounts.no_bits(text, where)
+            amounts.no_doubt(text, where, name)
         found = amounts.quantity(text, self.kind, self.plain) if isinstance(text, str) else None
         amount = found * self.per_plain if found is not None else _of_number(text)
         if amount is None:
