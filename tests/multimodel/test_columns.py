@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import islice, product
 from random import Random
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from chipmap.deadline import Deadline, Stop
+from chipmap.heuristics.multimodel.columns import pricing as pricing_module
 from chipmap.heuristics.multimodel.columns.column_generation import WindowColumns
 from chipmap.heuristics.multimodel.columns.pricing import Pricing
 from chipmap.instances.multimodel import MultiInstance
@@ -120,6 +122,30 @@ def test_a_first_window_moves_some_model_from_its_first_layer_on() -> None:
             assert pricing.fixed(nodes)[cell] <= energy * (1 + 1e-9)
             compared += 1
     assert compared > 20, compared
+
+
+def test_a_weight_of_time_leaves_out_only_what_is_not_the_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a weight each cell's sum is as without one, or left out; the least with time and its window are the same."""
+    monkeypatch.setattr(pricing_module, "BLOCK", 3)
+    compared = left_out = 0
+    for problem, pricing, random in tiny_pricings():
+        rate, static = float(10 ** random.uniform(0, 4)), float(random.choice([0.0, 50.0]))
+        times = pricing.edges[:-1] + 1
+        priced = Pricing(pricing.tables, pricing.places, pricing.edges, static)
+        before = [random.uniform(-1e6, 1e6, model.layers + 1) for model in problem.models]
+        behind = [random.uniform(-1e6, 1e6, model.layers + 1) for model in problem.models]
+        for ask in (partial(priced.price, before, behind), partial(priced.first, behind)):
+            every = ask() + rate * times
+            if not np.isfinite(every.min()):
+                continue
+            window = priced.window(int(every.argmin()))
+            some = ask(rate=rate) + rate * times
+            found = np.isfinite(some)
+            np.testing.assert_array_equal(some[found], every[found])
+            assert some.min() == every.min() and some.argmin() == every.argmin()
+            assert priced.window(int(some.argmin())) == window
+            compared, left_out = compared + 1, left_out + int((~found & np.isfinite(every)).sum())
+    assert compared > 10 and left_out > 50, (compared, left_out)
 
 
 def test_a_program_cut_short_at_its_knots_proves_as_much_later() -> None:

@@ -137,7 +137,7 @@ class WindowColumns:
         least, found = sum(float(nodes[-1]) for nodes in prices), list[Column]()
         times = self.pricing.edges[:-1] + 1
         for first in (True, False):
-            sums = self.pricing.first(prices) if first else self.pricing.price(prices, prices)
+            sums = self.pricing.first(prices, rate) if first else self.pricing.price(prices, prices, rate)
             sums = sums + rate * times
             cells = _lowest(sums, ADDED)
             found += [Column(float(times[cell]), *self.pricing.window(cell), first) for cell in cells]

@@ -12,11 +12,15 @@ four steps:
 4. with the weight λ of time: the least λ · (edges[t] + 1) + sum over t.
 
 Static energy of the window's least length is part of its energy.
+
+Steps 2 and 3 take most of the time. Where λ is known they are done for blocks of cells first. Sums fall with t, so that
+the sum at a block's end and the time of its begin are a lower limit on each of its cells. Only blocks whose limit is
+below the least sum found need their own cells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +33,9 @@ from chipmap.kernels import njit
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+#: Cells of a block, and the share of the blocks whose cells are looked at whatever their limits say.
+BLOCK, ALWAYS = 5, 0.1
 
 
 class Pricing:
@@ -44,40 +51,78 @@ class Pricing:
         self.sets = [np.empty((places.sets, self.cells)) for _ in tables]
         self.pauses = [0] * len(tables)
         self.floors = np.zeros(len(tables))
-        #: All models' sets beside each other, as of the last :meth:`price`, :meth:`first` or :meth:`fixed`.
+        #: All models' sets beside each other, as of the last :meth:`price`, :meth:`first` or :meth:`fixed`; and where
+        #: each cell stands there.
         self.beside: Beside
+        self.at = np.arange(self.cells)
 
     def again(self) -> Pricing:
         """Another one over the same tables, for another thread."""
         return Pricing(self.tables, self.places, self.edges, self.static)
 
-    def price(self, before: list[Floats], behind: list[Floats]) -> Floats:
-        """The least sum by cell [T] over the models: energy and potentials, with static energy, without time."""
+    def price(self, before: list[Floats], behind: list[Floats], rate: float | None = None) -> Floats:
+        """The least sum by cell [T] over the models: energy and potentials, with static energy, without time.
+
+        With the weight ``rate`` of time (pJ per ns) it is infinite where the sum with time can't be the least one.
+        """
         for m, table in enumerate(self.tables):
             pause = before[m] - behind[m]
             self.pauses[m] = int(np.argmin(pause))
             self.floors[m] = float(pause[self.pauses[m]])
             by_signature(*table, before[m], behind[m], self.floors[m], self.values[m], self.which[m])
-            self.places.fill(self.values[m], self.floors[m], self.sets[m])
-        self.beside = Beside(self.places, self.sets)
-        return self.beside.least + self.powered
+        return self._least(self._side_by_side, rate)
 
-    def first(self, behind: list[Floats]) -> Floats:
+    def first(self, behind: list[Floats], rate: float | None = None) -> Floats:
         """As :meth:`price` of the first window: all models stand at their first nodes, and at least one moves.
 
         What stands before it has no potential. :meth:`window` then speaks of these.
         """
-        moving = []
         for m, table in enumerate(self.tables):
             self.pauses[m], self.floors[m] = 0, -float(behind[m][0])
             begins = slice(0, int(np.searchsorted(table.first, table.first.dtype.type(1))))
             entries = (column[begins] for column in table)
             by_signature(*entries, np.zeros_like(behind[m]), behind[m], np.inf, self.values[m], self.which[m])
-            self.places.fill(self.values[m], np.inf, self.sets[m])
-            moving.append(self.sets[m].copy())
-            np.minimum(self.sets[m], self.floors[m], out=self.sets[m])
-        self.beside = Moving(self.places, self.sets, moving, self.floors)
-        return self.beside.least + self.powered
+        return self._least(self._moving, rate)
+
+    def _side_by_side(self, sets: list[Floats], values: list[Floats]) -> Beside:
+        for m, own in enumerate(sets):
+            self.places.fill(values[m], self.floors[m], own)
+        return Beside(self.places, sets)
+
+    def _moving(self, sets: list[Floats], values: list[Floats]) -> Beside:
+        moving = []
+        for m, own in enumerate(sets):
+            self.places.fill(values[m], np.inf, own)
+            moving.append(own.copy())
+            np.minimum(own, self.floors[m], out=own)
+        return Moving(self.places, sets, moving, self.floors)
+
+    def _least(self, beside: Callable[[list[Floats], list[Floats]], Beside], rate: float | None) -> Floats:
+        """The least sums by cell; with ``rate`` of the cells that may hold the least one with time."""
+        self.at = np.arange(self.cells)
+        if rate is None:
+            self.beside = beside(self.sets, self.values)
+            return self.beside.least + self.powered
+
+        def some(cells: Ints) -> tuple[Beside, Floats]:
+            sets = [np.empty((self.places.sets, len(cells))) for _ in self.tables]
+            found = beside(sets, [np.ascontiguousarray(values[:, cells]) for values in self.values])
+            return found, found.least
+
+        times, begins = (self.static + rate) * (self.edges[:-1] + 1), np.arange(0, self.cells, BLOCK)
+        ends = np.minimum(begins + BLOCK, self.cells) - 1
+        limits = some(ends)[1] + times[begins]
+        near = np.partition(limits, count := int(ALWAYS * len(limits)))[count]
+        while True:
+            cells = np.flatnonzero(np.repeat(limits <= near, ends - begins + 1))
+            self.beside, least = some(cells)
+            if (lowest := float((least + times[cells]).min())) <= near or near >= limits.max():
+                break
+            near = lowest
+        self.at[cells] = np.arange(len(cells))
+        sums = np.full(self.cells, np.inf)
+        sums[cells] = least + self.powered[cells]
+        return sums
 
     def fixed(self, nodes: Sequence[tuple[int, int]]) -> Floats:
         """The least energy by cell [T] of windows that take each model from the first node to the second.
@@ -97,6 +142,7 @@ class Pricing:
                 by_signature(*(column[part] for column in table), none, none, np.inf, self.values[m], self.which[m])
                 self.which[m][self.which[m] >= 0] += begin
                 self.places.fill(self.values[m], np.inf, self.sets[m])
+        self.at = np.arange(self.cells)
         self.beside = Beside(self.places, self.sets)
         return self.beside.least + self.powered
 
@@ -109,8 +155,9 @@ class Pricing:
 
     def window(self, cell: int) -> tuple[float, tuple[tuple[int, int], ...]]:
         """Energy, and each model's nodes before and behind, of the window at ``cell`` of the last :meth:`price`."""
-        energy, nodes, moved = float(self.powered[cell]), list[tuple[int, int]](), self.beside.moved(cell)
-        for m, mask in enumerate(self.beside.divide(cell)):
+        energy, nodes, at = float(self.powered[cell]), list[tuple[int, int]](), int(self.at[cell])
+        moved = self.beside.moved(at)
+        for m, mask in enumerate(self.beside.divide(at)):
             best = self.places.within(mask, self.values[m][:, cell], 1)
             if not best or not (best[0][0] < self.floors[m] or m == moved):
                 nodes.append((self.pauses[m], self.pauses[m]))
