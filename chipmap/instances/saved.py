@@ -155,9 +155,10 @@ def plain(kind: str) -> str:
     return name if name.endswith("__") else name.removesuffix("_")
 
 
-def saves(kind: str) -> Saves:
-    """What an operator of this kind saves."""
-    return _SAVES.get(plain(kind), _UNKNOWN)
+def saves(kind: str, results: int = 1) -> Saves:
+    """What an operator of this kind saves that makes so many ``results``: ``max`` along a dimension makes two."""
+    name = plain(kind)
+    return _SAVES.get(f"{name}_dim" if name in ("max", "min") and results > 1 else name, _UNKNOWN)
 
 
 def known(kind: str) -> bool:

@@ -65,9 +65,18 @@ class Operation(Record, frozen=True, kw_only=True):
     ``frozen_bytes``: those of ``weight_bytes`` that no optimiser changes: buffers, and parameters without a gradient.
     ``layers``: how many layers stand on each other in it (recurrent layers).
     ``detached``: no gradient passes through it: autograd is off where it stands, or it is ``detach`` itself.
+    ``kept_bytes``: what it makes for its gradient alone, where its kind doesn't say how much.
     """
 
-    LATER_FIELDS: ClassVar[tuple[str, ...]] = ("moved_bytes", "loops", "node", "frozen_bytes", "layers", "detached")
+    LATER_FIELDS: ClassVar[tuple[str, ...]] = (
+        "moved_bytes",
+        "loops",
+        "node",
+        "frozen_bytes",
+        "layers",
+        "detached",
+        "kept_bytes",
+    )
 
     name: str
     kind: str
@@ -80,6 +89,7 @@ class Operation(Record, frozen=True, kw_only=True):
     frozen_bytes: int = 0
     layers: int = 1
     detached: bool = False
+    kept_bytes: int = 0
 
     def looks_up(self, stored: int, written: int) -> bool:
         """Whether it fetches rows of the ``stored`` bytes of a table that it reads, as it writes ``written`` bytes.
@@ -145,7 +155,7 @@ class OperationGraph(Record, frozen=True, kw_only=True):
                 what = f"the name {operation.name!r} is used twice (also by operations[{seen[operation.name]}])"
                 raise InputError(what, here, "Names identify operations in mappings: make them unique.")
             seen[operation.name] = i
-            for field in ("flop", "weight_bytes", "moved_bytes", "frozen_bytes"):
+            for field in ("flop", "weight_bytes", "moved_bytes", "frozen_bytes", "kept_bytes"):
                 if (getattr(operation, field) or 0) < 0:
                     raise InputError(f"{field} is {getattr(operation, field)}", here, "Sizes are 0 or more.")
             if operation.layers < 1:

@@ -219,6 +219,8 @@ class _Backward:
         States beside a recurrent layer's result aren't what its gates keep.
         """
         extra, word = saved.saves(one.kind).extra, self.recipe.word_bytes
+        if one.kept_bytes and len(sizes) == 1:
+            return [one.kept_bytes]
         if not extra or (len(sizes) != 1 and extra != "gates"):
             return []
         size = max(sizes)
@@ -305,7 +307,7 @@ class _Backward:
 
     def _kept(self, v: int) -> list[int]:
         """What an operation that is no product keeps for its gradient (:mod:`chipmap.instances.saved`)."""
-        reads, what = self.reads[v], saved.saves(self.draft.operations[v].kind)
+        reads, what = self.reads[v], saved.saves(self.draft.operations[v].kind, len(self.results[v]))
         wanting = dict.fromkeys(self._wanted(v))
         kept = {
             "none": [],

@@ -17,6 +17,8 @@ from chipmap.networks.graph import Operation, OperationGraph, Role, Tensor
 from chipmap.networks.importers.common import MAX_BYTES, ImportedGraph, unique_names
 from chipmap.networks.importers.counting import Counting, complex_notes, totals
 from chipmap.networks.importers.loops import with_loops
+from chipmap.networks.importers.operators.aten import EMPTY, FILLED
+from chipmap.networks.importers.operators.kept import kept_bytes
 from chipmap.networks.importers.recomputed import is_dequantised, recomputed
 from chipmap.networks.importers.steps import Program as Program
 from chipmap.networks.importers.steps import Shape as Shape
@@ -163,6 +165,8 @@ class _Building:
         weights, frozen = Counter[int](), Counter[int]()
         carried: dict[str, int] = {}
         for stored in self.stored.values():
+            if not stored.parameter and self._room(stored):
+                carried |= dict.fromkeys(stored.values(), 0)
             settled = settle(stored)
             self.read += settled.read
             weights.update(settled.weights)
@@ -192,6 +196,15 @@ class _Building:
         }
         operations = [self._operation(v, name, weights[v], frozen[v]) for v, name in called.items()]
         return OperationGraph.checked(program.name, operations, tensors, program.source, self.where)
+
+    def _room(self, stored: Stored) -> bool:
+        """Whether a constant is no data but room: nothing or one number fills it, and computing steps only write to it.
+
+        Each run makes such room anew, and what stands there after a change has its bytes.
+        """
+        kind = self.steps[self.makers[stored.name]].kind
+        readers = [self.steps[v] for part in stored.tree() for v in part.readers]
+        return kind in EMPTY or (kind in FILLED and bool(readers) and all(map(_overwrites, readers)))
 
     def _kept(self, outputs: set[str]) -> dict[int, int]:
         """The operations of the graph and their positions; parameters that are no nodes are there only if shared."""
@@ -224,7 +237,13 @@ class _Building:
             frozen_bytes=frozen,
             layers=_layers(step) if computes else 1,
             detached=step.detached and role in ("compute", "view"),
+            kept_bytes=kept_bytes(step, self.program.values) if computes else 0,
         )
+
+
+def _overwrites(step: Step) -> bool:
+    """Whether a step changes its first operand in place without reading all of it, or shows it after such a change."""
+    return step.kind == "alias" or (step.moved is not None and step.kind.endswith("_"))
 
 
 def _layers(step: Step) -> int:

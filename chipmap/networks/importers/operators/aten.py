@@ -41,6 +41,9 @@ FIXED = words(
     """arange empty empty_like empty_permuted empty_strided eye full full_like linspace new_empty new_empty_strided
     new_full new_ones new_zeros numel ones ones_like scalar_tensor sym_numel sym_size zeros zeros_like"""
 )
+#: Of these, room whose numbers nobody reads, and what one number fills.
+EMPTY = words("empty empty_like empty_permuted empty_strided new_empty new_empty_strided")
+FILLED = words("full full_like new_full new_ones new_zeros ones ones_like zeros zeros_like")
 #: One (or a few) per element made or read: the larger count stands for them.
 COUNTED = words(
     """__and__ __or__ __xor__ _adaptive_avg_pool2d _adaptive_avg_pool3d _foreach_abs _foreach_add
