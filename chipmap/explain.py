@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from chipmap.deadline import Unready
 from chipmap.explanation import Explanation, Step
 from chipmap.family import family_of, resolve
 from chipmap.inputs.pinning import GivenPins, pinned
@@ -13,7 +14,8 @@ from chipmap.inputs.plain import solution_of
 from chipmap.inputs.reading import checked, read
 from chipmap.inputs.solutions import bounds_of
 from chipmap.oracle import load_oracle
-from chipmap.process.warming import warm
+from chipmap.process.explaining import here, isolated
+from chipmap.process.warming import is_warm, warm
 from chipmap.records import InputError, Record, Units
 from chipmap.result import Bound, Result
 from chipmap.run import SolveOptions
@@ -60,15 +62,24 @@ def explain(
         raise InputError("an explanation asks no oracle", "--oracle", "Leave the oracle out.")
     if options.evaluator is not None:
         raise InputError("an explanation asks no evaluator", "--evaluator", "Leave the evaluator out.")
-    if options.time_limit is not None:
-        started += warm(family)
-    if isolate:
-        from chipmap.process.explaining import isolated
+    tell, small = progress or (lambda _: None), family.is_small(instance)
 
-        told = isolated(instance, family, one, other, options, progress or (lambda _: None), started, tuple(known))
-        return _printable(told, family.units_of(instance))
-    found: Explanation = resolve(family.explain)(instance, one, options, other, progress, None, known)
-    return _printable(found, family.units_of(instance))
+    def asked(ready: bool) -> Explanation:
+        """The explanation; :class:`Unready` where a function would have to be compiled, unless ``ready``."""
+        if isolate:
+            return isolated(instance, family, one, other, options, tell, started, tuple(known), ready)
+        return here(instance, family, one, other, options, tell, known, ready)
+
+    limited = options.time_limit is not None
+    if limited and not small:
+        started += warm(family)
+    try:
+        told = asked(ready=not (limited and small) or is_warm(family))
+    except Unready:  # it takes long as plain Python; what is compiled first doesn't count
+        tell(Step(kind="change", what=f"compiling what family {family.name} needs, once"))
+        started += warm(family)
+        told = asked(ready=True)
+    return _printable(told, family.units_of(instance))
 
 
 def _printable(found: Explanation, units: Units) -> Explanation:

@@ -50,7 +50,8 @@ def run(args: argparse.Namespace) -> int:
     named = (args.solution, args.against)
     one, other = (None if name is None else read_solution(name, family, instance) for name in named)
     options, progress = SolveOptions(time_limit=args.time_limit), None if args.quiet else _show
-    compile_first(family, quiet=args.quiet)
+    if not family.is_small(instance):
+        compile_first(family, quiet=args.quiet)
     known = [bound for name in named if name is not None for bound in bounds_of(name, family, instance)]
     with Interrupts() as interrupts:
         found = explain(instance, one, other, options, progress, isolate=True, bounds=known)

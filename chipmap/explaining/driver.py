@@ -14,7 +14,7 @@ from chipmap.certificate import Certificate
 from chipmap.deadline import Deadline, Stop
 from chipmap.explanation import Change, Difference, Explanation, Side, Statement, Step
 from chipmap.family import family_of, resolve
-from chipmap.kernels import uncompiled
+from chipmap.kernels import plainly, uncompiled
 from chipmap.records.quantities import share
 from chipmap.result import Bound, Infeasibility, Note, Status
 from chipmap.run import Run, SolveOptions
@@ -223,11 +223,17 @@ class Explaining(ABC, Generic[AnyTrial]):
             self.told(self.explanation())
             self.said.clear()
         if not self.base.proved_infeasible:
-            self.solve()
+            with plainly(self.small):
+                self.solve()
         self.facts()
         self.told(self.explanation())
         self.changes()
         return self.explanation()
+
+    @property
+    def small(self) -> bool:
+        """Whether each solve has some seconds of plain Python before functions are compiled."""
+        return family_of(self.instance).is_small(self.instance)
 
     def begin(self) -> None:
         """What a solve knows before its method begins, by plain code: bounds at once, and a first mapping."""
@@ -251,7 +257,8 @@ class Explaining(ABC, Generic[AnyTrial]):
                 self.notes.append(Note(kind="left out", text=text, data={"changes": left}))
                 break
             self.progress(Step(kind="change", what=trial.what))
-            self.attempt(trial, len(trials) - i)
+            with plainly(self.small):
+                self.attempt(trial, len(trials) - i)
             self.left_over = trials[i + 1 :]
             self.told(self.explanation())
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from chipmap.explanation import Explanation, Statement, Step
 from chipmap.family import Family, resolve
+from chipmap.kernels import Unready, plainly
 from chipmap.process.child import Child
 from chipmap.process.messages import Failed, Looking, Question, Told
 from chipmap.process.signals import Interrupts
@@ -30,15 +31,19 @@ def isolated(
     progress: Progress,
     started: float,
     bounds: tuple[Bound, ...],
+    ready: bool,
 ) -> Explanation:
-    """The last explanation that a child tells before it ends, is interrupted or must be killed."""
+    """The last explanation that a child tells before it ends, is interrupted or must be killed.
+
+    Raises :class:`Unready` where a function would have to be compiled, unless ``ready``.
+    """
     until = math.inf if options.time_limit is None else started + options.time_limit + GRACE
     raw = [msgspec.Raw(msgspec.json.encode(record)) for record in (instance, solution, against)]
     told = _nothing_yet(instance, family, solution, bounds)
     with Interrupts(guest=True) as interrupts:
         child = Child("chipmap.process.worker")
         try:
-            child.send(Question(family.name, options, started, raw[0], raw[1], raw[2], bounds))
+            child.send(Question(family.name, options, started, raw[0], raw[1], raw[2], bounds, ready))
             while True:
                 late = time.monotonic() >= until
                 messages, closed = child.received(0.0 if late else TICK)
@@ -46,6 +51,8 @@ def isolated(
                     if isinstance(message, Looking):
                         progress(message.step)
                     elif isinstance(message, Failed):
+                        if message.kind == "Unready":
+                            raise Unready
                         if message.kind == "InputError":
                             raise InputError(message.what, message.where, message.remedy)
                         raise ChipmapError(f"the explanation failed: {message.message}")
@@ -62,6 +69,22 @@ def isolated(
                     return _ended(told, words, started, limit="time")
         finally:
             child.kill()
+
+
+def here(
+    instance: Record,
+    family: Family,
+    solution: Record | None,
+    against: Record | None,
+    options: SolveOptions,
+    progress: Progress,
+    bounds: Sequence[Bound],
+    ready: bool,
+) -> Explanation:
+    """The explanation, in this process. Raises :class:`Unready` as :func:`isolated` does."""
+    with plainly(family.is_small(instance), ready):
+        found: Explanation = resolve(family.explain)(instance, solution, options, against, progress, None, bounds)
+    return found
 
 
 def _nothing_yet(instance: Record, family: Family, solution: Record | None, bounds: tuple[Bound, ...]) -> Explanation:

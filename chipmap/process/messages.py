@@ -30,7 +30,7 @@ class Job(msgspec.Struct, frozen=True, tag=True):
 
 class Question(msgspec.Struct, frozen=True, tag=True):
     """What to explain: as :func:`chipmap.explain.explain` takes it, missing solutions as null; ``started`` as above.
-    ``bounds`` are known of the instance."""
+    ``bounds`` are known of the instance, ``ready`` is that of a :class:`Job`."""
 
     family: str
     options: SolveOptions
@@ -39,6 +39,7 @@ class Question(msgspec.Struct, frozen=True, tag=True):
     solution: msgspec.Raw
     against: msgspec.Raw
     bounds: tuple[Bound, ...] = ()
+    ready: bool = True
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):

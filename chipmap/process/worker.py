@@ -200,6 +200,7 @@ def _begin(run: Run, family: Family, start: Start) -> None:
 def _explain(job: Question, lines: BinaryIO, send: Sender) -> Told:
     """Explain within what is left of the time; a line whenever more is known."""
     from chipmap.family import get_family, resolve
+    from chipmap.kernels import plainly
 
     threading.Thread(target=_heed, args=(lines, None), daemon=True).start()
     family = get_family(job.family)
@@ -217,7 +218,8 @@ def _explain(job: Question, lines: BinaryIO, send: Sender) -> Told:
         return Told(msgspec.Raw(msgspec.json.encode(explanation)), last)
 
     hear = (lambda step: send(Looking(step)), lambda so_far: send(told(so_far)))
-    found = explain(instance, one, options, other, *hear, job.bounds)
+    with plainly(family.is_small(instance), job.ready):
+        found = explain(instance, one, options, other, *hear, job.bounds)
     return told(found, last=True)
 
 

@@ -1,4 +1,4 @@
-"""An explanation in a child process: an interrupt keeps what the child had told."""
+"""An explanation in a child process keeps what it had told at an interrupt; small instances run as plain Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from chipmap.cli import main
+from chipmap.explain import explain
+from chipmap.explanation import Step
 from chipmap.process import explaining
+from chipmap.run import SolveOptions
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "term"])
@@ -41,3 +44,27 @@ def test_an_interrupt_prints_what_is_known(
     monkeypatch.setattr(sys.modules["chipmap.explain"], "warm", lambda *_: 0.0)
     assert main(["explain", "ring/tiny-skip"]) == code
     assert killed and "interrupted; more was to be tried" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("plain", [60.0, 0.0])
+def test_a_small_instance_compiles_only_where_plain_python_is_too_slow(
+    monkeypatch: pytest.MonkeyPatch, plain: float
+) -> None:
+    """Without a second to spare the first kernel asks for all to be compiled; then the explanation begins anew."""
+    module, warmed, said = sys.modules["chipmap.explain"], list[str](), list[Step]()
+
+    def warm(family: Any) -> float:
+        """Nothing is compiled: from now on there is time for plain Python."""
+        warmed.append(family.name)
+        monkeypatch.setattr("chipmap.kernels.PLAIN", 60.0)
+        return 0.0
+
+    monkeypatch.setattr(module, "warm", warm)
+    monkeypatch.setattr(module, "is_warm", lambda _: False)
+    monkeypatch.setattr("chipmap.kernels.PLAIN", plain)
+    found = explain("ring/tiny-skip", options=SolveOptions(time_limit=600.0), progress=said.append)
+    assert found.status == "optimal" and all(one.standing == "proved" for one in found.changes)
+    assert warmed == ([] if plain else ["ring"])
+    assert [step.what for step in said if step.what.startswith("compiling")] == [
+        "compiling what family ring needs, once" for _ in warmed
+    ]
