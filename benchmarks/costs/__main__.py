@@ -4,8 +4,9 @@
     chipmap measure FOLDER/*.pt2 --out TABLE --passes 4      about four minutes of the processor
     python -m benchmarks.costs page FOLDER TABLE [--said FILE] [--out FILE]
     python -m benchmarks.costs sweep FOLDER                  files of chains of random convolutions (extra torch)
+    python -m benchmarks.costs operators FOLDER              files of chains of all other operators
     python -m benchmarks.costs others FOLDER                 files of networks of other kinds
-    python -m benchmarks.costs cuts FOLDER TABLE [--sweep TABLE] [--others FOLDER TABLE]
+    python -m benchmarks.costs cuts FOLDER TABLE [--sweep TABLE...] [--others FOLDER TABLE]
                                                              cuts of chains that know how wrong times may be, printed
 
 ``--said``: what ``chipmap measure`` printed, for the times of whole passes. ``--sweep``: the measured times of the
@@ -69,11 +70,11 @@ python -m benchmarks.costs page nets costs.csv --said FILE
 def main() -> int:
     """Export, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("export", "sweep", "others", "page", "cuts"))
+    parser.add_argument("what", choices=("export", "sweep", "operators", "others", "page", "cuts"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("table", type=Path, nargs="?")
     parser.add_argument("--said", type=Path)
-    parser.add_argument("--sweep", type=Path, metavar="TABLE")
+    parser.add_argument("--sweep", type=Path, metavar="TABLE", nargs="+", default=[])
     parser.add_argument("--others", type=Path, nargs=2, metavar=("FOLDER", "TABLE"))
     parser.add_argument("--out", type=Path, default=PAGE)
     given = parser.parse_args()
@@ -89,17 +90,23 @@ def main() -> int:
         for name in sweep.write(given.folder, sweep.COUNT):
             print(name, flush=True)
         return 0
+    if given.what == "operators":
+        from benchmarks.costs import operators  # needs PyTorch
+
+        for name in operators.write(given.folder, operators.COUNT):
+            print(name, flush=True)
+        return 0
     if given.what == "others":
         from benchmarks.costs import others  # needs PyTorch
 
         for name in others.write(given.folder):
             print(name, flush=True)
         return 0
-    swept = list(networks(str(given.sweep))[""].values()) if given.sweep else []
+    swept = [chain for table in given.sweep for chain in networks(str(table))[""].values()]
     named = measured(given.folder, given.table)
     found = list(judge.cases(named, swept, measured(*given.others) if given.others else named))
     if given.what == "cuts":
-        print(_groups(found) + _intervals(found, "") + _plans(found) + _cuts(found))
+        print(_operations(found) + _groups(found) + _intervals(found, "") + _plans(found) + _cuts(found))
         return 0
     said = given.said.read_text() if given.said else ""
     given.out.write_text(page(found, said))

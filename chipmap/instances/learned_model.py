@@ -1,11 +1,12 @@
 """A model of operations' times: a fit per operator, and the nearest measured operations scaled by it.
 
 The fit of an operator is t = c₀ + c₁ · FLOP + c₂ · (bytes of activations) + c₃ · (bytes of parameters), all c ≥ 0, with
-the least squares of (fit - t) / t over its measured operations. A convolution has the fit of its sort
+the least squares of (fit - t) / t over its measured operations. A convolution or padding has the fit of its sort
 (:func:`chipmap.networks.works.sort`) where so many of it are measured. An operator with fewer than :data:`FEW` takes
 the fit of all. A prediction is the fit times exp(Σ wᵢ rᵢ / (w₀ + Σ wᵢ)) over the :data:`NEAR` nearest operations of the
-operator or sort: rᵢ = ln(tᵢ / fitᵢ), wᵢ = 1 / (ε + dᵢ²), and dᵢ is the distance in log₂ of FLOP and the three kinds of
-bytes.
+operator or sort: rᵢ = ln(tᵢ / fitᵢ), wᵢ = aᵢ / (ε + dᵢ²), and dᵢ is the distance in log₂ of FLOP and the three kinds of
+bytes. An architecture with n of them counts as √n, in fits too: aᵢ = √(m / n), where m is the least such n. So a sweep
+of many chains, which counts as one architecture, doesn't outvote networks.
 
 Intervals come from what the model says of each architecture when it knows the others alone. The error |ln(t / guess)|
 of an operation is counted in its spread: the mean error of its neighbours. The half width is so many spreads that
@@ -39,14 +40,21 @@ def _places(works: Sequence[Work]) -> Array:
     return np.log2(1.0 + np.array([one.sizes for one in works], dtype=np.float64).reshape(-1, 4))
 
 
-def fitted(works: Sequence[Work], ns: Array) -> Array:
-    """c₀ to c₃ of the least relative squares."""
+def fitted(works: Sequence[Work], ns: Array, counts: Array | None = None) -> Array:
+    """c₀ to c₃ of the least relative squares, of which each counts so much (once)."""
     from scipy.optimize import nnls
 
-    rows = _terms(works) / ns[:, None]
+    rows, root = _terms(works) / ns[:, None], np.ones(len(ns)) if counts is None else np.sqrt(counts)
     scale = np.maximum(rows.max(axis=0, initial=0.0), 1e-300)
-    found: Array = nnls(rows / scale, np.ones(len(ns)))[0] / scale
+    found: Array = nnls(rows / scale * root[:, None], root)[0] / scale
     return found
+
+
+def balanced(of: Any) -> Array:
+    """What each operation counts among others by its architecture: √(m / n) (above)."""
+    numbers = np.bincount(np.unique(of, return_inverse=True)[1])
+    counts: Array = np.sqrt(numbers.min(initial=len(of) or 1) / numbers)[np.unique(of, return_inverse=True)[1]]
+    return counts
 
 
 @dataclass
@@ -58,6 +66,7 @@ class _Operator:
     fit: Array
     of: Any
     error: Array
+    counts: Array
 
     def near(self, place: Array, count: int, without: int = -1) -> tuple[Any, Array]:
         """The nearest measured operations (none of architecture ``without``) and their weights."""
@@ -65,7 +74,7 @@ class _Operator:
         apart[self.of == without] = np.inf
         count = min(count, int(np.isfinite(apart).sum()))
         chosen = np.argsort(apart, kind="stable")[:count]
-        return chosen, 1.0 / (EPSILON + apart[chosen])
+        return chosen, self.counts[chosen] / (EPSILON + apart[chosen])
 
 
 class Model:
@@ -74,7 +83,7 @@ class Model:
     def __init__(self, works: Sequence[Work], ns: Sequence[float], of: Sequence[int], calibrate: bool = True) -> None:
         self.works, self.of = list(works), np.array(of)
         self.ns: Array = np.maximum(np.array(ns, dtype=np.float64), 1.0)
-        self.common = fitted(self.works, self.ns)
+        self.common = fitted(self.works, self.ns, balanced(self.of))
         self.half_width = 0.0
         rows: dict[str, list[int]] = {}
         for i, one in enumerate(self.works):
@@ -91,9 +100,10 @@ class Model:
 
     def _operator(self, at: list[int]) -> _Operator:
         works, ns = [self.works[i] for i in at], self.ns[at]
-        fit = fitted(works, ns) if len(at) >= FEW else self.common
+        counts = balanced(self.of[at])
+        fit = fitted(works, ns, counts) if len(at) >= FEW else self.common
         rest = np.log(ns / np.maximum(_terms(works) @ fit, 1.0))
-        return _Operator(_places(works), rest, fit, self.of[at], np.full(len(at), np.nan))
+        return _Operator(_places(works), rest, fit, self.of[at], np.full(len(at), np.nan), counts)
 
     def without(self, architecture: int) -> Model:
         """The model that knows nothing of an architecture."""

@@ -25,6 +25,11 @@ _ALIKE = {
     "relu6": "clamp",
 }
 
+#: Numbers of 4 bytes in a vector of a processor, the longest first.
+VECTORS = (16, 8)
+#: The sort of a padding that adds nothing: a copy.
+NOTHING = "nothing"
+
 
 class Work(NamedTuple):
     """An operation's operator, its FLOP, and the bytes that it reads, reads of parameters, and writes.
@@ -63,7 +68,8 @@ def canonical(kind: str) -> str:
 def sort(kind: str, loops: Loops | None) -> str:
     """How a convolution of these loops works; "" for one that is unknown, and for any other operator.
 
-    ``transposed``; ``depthwise``: a channel in each group; ``grouped``: several groups of more; of a single group
+    ``transposed``; ``depthwise``: a channel in each group; ``grouped16``: several groups that read and make multiples
+    of 16 channels, whole vectors of a processor; ``grouped8``: of 8; ``grouped``: of others. Of a single group
     ``point``: 1 × 1; ``strided``: 1 × 1 with a stride; ``patch``: the stride is the window; ``dense``: all others.
 
     >>> sort("convolution", Loops(rows=64, inner=3 * 16, columns=196, window=(4, 4), stride=(4, 4)))
@@ -75,7 +81,10 @@ def sort(kind: str, loops: Loops | None) -> str:
     if loops.transposed:
         return "transposed"
     if loops.outer > 1:
-        return "depthwise" if loops.inner == window else "grouped"
+        if loops.inner == window:
+            return "depthwise"
+        whole = next((width for width in VECTORS if not loops.rows % width and not loops.inner // window % width), "")
+        return f"grouped{whole}"
     if window == 1:
         return "strided" if prod(loops.stride) > 1 else "point"
     return "patch" if loops.window == loops.stride else "dense"
@@ -99,5 +108,6 @@ def works(graph: OperationGraph) -> list[Work]:
         if operation.moved_bytes is not None:
             held, read = 0, max(0, operation.moved_bytes - written[v])
         kind = canonical(operation.kind)
-        found.append(Work(kind, operation.flop, read, held, written[v], sort(kind, operation.loops)))
+        of = NOTHING if kind == "pad" and read == written[v] else sort(kind, operation.loops)
+        found.append(Work(kind, operation.flop, read, held, written[v], of))
     return found

@@ -13,7 +13,7 @@ import pytest
 from chipmap.cli import main
 from chipmap.inputs.reading import Conversion, read
 from chipmap.instances.learned import learned
-from chipmap.instances.learned_model import Model, cut, fitted, period
+from chipmap.instances.learned_model import Model, balanced, cut, fitted, period
 from chipmap.instances.measured import times
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.networks.graph import Loops, Operation, OperationGraph, Tensor
@@ -79,7 +79,10 @@ def test_nearest_operations_mend_a_fit() -> None:
         (Loops(rows=64, inner=64 * 9, columns=3136, window=(3, 3), stride=(1, 1)), "dense"),
         (Loops(outer=144, inner=9, columns=3136, window=(3, 3), stride=(1, 1)), "depthwise"),
         (Loops(outer=96, inner=25, columns=196, window=(5, 5), stride=(2, 2)), "depthwise"),
-        (Loops(outer=16, rows=16, inner=16 * 9, columns=196, window=(3, 3), stride=(2, 2)), "grouped"),
+        (Loops(outer=16, rows=16, inner=16 * 9, columns=196, window=(3, 3), stride=(2, 2)), "grouped16"),
+        (Loops(outer=4, rows=48, inner=32 * 9, columns=196, window=(3, 3), stride=(1, 1)), "grouped16"),
+        (Loops(outer=4, rows=16, inner=24 * 9, columns=196, window=(3, 3), stride=(1, 1)), "grouped8"),
+        (Loops(outer=4, rows=12, inner=16 * 9, columns=196, window=(3, 3), stride=(1, 1)), "grouped"),
         (Loops(rows=64 * 4, inner=32, columns=196, window=(2, 2), stride=(2, 2), transposed=True), "transposed"),
         (Loops(rows=64, inner=64, columns=784), ""),
         (None, ""),
@@ -101,6 +104,27 @@ def test_each_sort_of_convolutions_has_its_own_times() -> None:
     assert few.among(patch[0]) is few.operators["convolution"]
     none = Model(point, ns[:40], [0] * 40, False)
     assert none.among(Work("linear", 1, 1, 1, 1)) is None
+
+
+def test_a_padding_that_adds_nothing_is_a_sort_of_its_own() -> None:
+    """As many bytes are written as read: PyTorch copies them."""
+    operations = [Operation(name="x", kind="input", role="input"), *(Operation(name=n, kind="aten.pad") for n in "ab")]
+    tensors = [Tensor(producer=0, readers=(1, 2), bytes=64), Tensor(producer=1, bytes=64), Tensor(producer=2, bytes=80)]
+    found = works(OperationGraph.checked("net", operations, tensors))
+    assert [one.group for one in found[1:]] == ["pad nothing", "pad"]
+
+
+def test_an_architecture_with_many_operations_counts_as_their_root() -> None:
+    """With n and m equal operations, of weights √n and √m, a constant c has the least Σ √n (c - t)² / t²."""
+    one = Work("relu", 0, 0, 0, 0)
+    for many, few in ((100, 4), (9, 9), (25, 1)):
+        of = [0] * many + [1] * few
+        assert balanced(of) == pytest.approx(np.sqrt(min(many, few) / np.array([many if a == 0 else few for a in of])))
+        ns = np.array([1000.0] * many + [2000.0] * few)
+        by = {1000.0: many**0.5, 2000.0: few**0.5}
+        least = sum(w / t for t, w in by.items()) / sum(w / t**2 for t, w in by.items())
+        model = Model([one] * len(ns), ns.tolist(), of, False)
+        assert model.fits([one]) == pytest.approx([least], rel=1e-6)
 
 
 def test_cuts_are_those_of_brute_force() -> None:
