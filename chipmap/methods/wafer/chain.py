@@ -15,8 +15,10 @@ from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolu
 from chipmap.instances.wafer.problem import WaferProblem, evaluate, formulas_only, in_order, wafer_problem
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import side_by_side
+from chipmap.methods.wafer import cuts
 from chipmap.methods.wafer import special as specials
 from chipmap.methods.wafer.answers import answer, whole
+from chipmap.methods.wafer.cuts import COUNTED, FIXED, WIRED
 from chipmap.methods.wafer.greedy import exhausted, packed, sized
 from chipmap.methods.wafer.models import area, small
 from chipmap.methods.wafer.neighbourhoods import SOURCE, search_neighbourhoods
@@ -29,26 +31,26 @@ from chipmap.run import Run
 if TYPE_CHECKING:
     from chipmap.heuristics.wafer.bounds.score import BoundSearch
 
-#: Seconds' worth of counted cuts, or of wired ones, where there is no time limit.
-UNLIMITED_CUTS = 20.0
 #: Annealing runs, each 1.8 times as long as the one before, where there is no time limit.
 UNLIMITED_RUNS = 3
 #: From so many kernels on, exchanges of equal kernels take the place of everything else that looks for floorplans.
 MANY = 200
-#: The sources of floorplans by counted cuts and by wired cuts.
-COUNTED, WIRED = "counted cuts", "wired cuts"
+#: The share of fixed boxes in what is left.
+FIXED_SHARE = 0.5
 #: Seconds before the end at which no solver runs any more (a process must not end while one does).
 MARGIN = 0.5
 
 
 class WaferChainState:
-    """A problem, and what the links have learnt of it: ``rows`` are floorplans in rows, by source, ``fewest`` the one
-    whose adapters have been reduced. ``path_bound`` says that the bound of paths is proved."""
+    """A problem, and what the links have learnt of it: ``rows`` are floorplans in rows, by source, ``kept`` those of
+    counted cuts at other times, ``fewest`` the one whose adapters have been reduced. ``path_bound`` says that the bound
+    of paths is proved."""
 
     def __init__(self, problem: WaferProblem, seed: int) -> None:
         self.problem, self.seed = problem, seed
         self.large = problem.n >= MANY
         self.rows: dict[str, WaferSolution] = {}
+        self.kept: list[WaferSolution] = []
         self.fewest: WaferSolution | None = None
         self.path_bound = False
         self._bounds: BoundSearch | None = None
@@ -88,7 +90,7 @@ class WaferChainState:
 
         found = sorted(self.rows.values(), key=self.score)
         if self.problem.instance.weights.adapter:
-            return found[0] if found and found[0] in (self.rows.get(COUNTED), self.rows.get(WIRED)) else None
+            return found[0] if found and found[0] in map(self.rows.get, (COUNTED, WIRED, FIXED)) else None
         slicing = (one for one in found if guillotine(boxes_of(in_order(self.problem, one))) is not None)
         return next(slicing, None)
 
@@ -136,17 +138,17 @@ def rows(instance: WaferInstance, run: Run) -> Termination:
 
 def to_and_fro(instance: WaferInstance, run: Run) -> Termination:
     """Rows to and fro alone (:mod:`chipmap.heuristics.wafer.rows.snakes`)."""
-    return _only(instance, run, Link("snakes", 1.0, _snakes))
+    return _only(instance, run, Link("snakes", 1.0, cuts.to_and_fro))
 
 
 def by_counts(instance: WaferInstance, run: Run) -> Termination:
     """Counted cuts alone (:mod:`chipmap.heuristics.wafer.slicing.counted`)."""
-    return _only(instance, run, Link(COUNTED, 1.0, _counted_cuts))
+    return _only(instance, run, Link(COUNTED, 1.0, cuts.by_counting))
 
 
 def by_wires(instance: WaferInstance, run: Run) -> Termination:
     """Wired cuts alone (:mod:`chipmap.heuristics.wafer.slicing.wired`)."""
-    return _only(instance, run, Link(WIRED, 1.0, _wired_cuts))
+    return _only(instance, run, Link(WIRED, 1.0, cuts.by_wiring))
 
 
 def exchanges(instance: WaferInstance, run: Run) -> Termination:
@@ -185,41 +187,6 @@ def _only(instance: WaferInstance, run: Run, link: Link) -> Termination:
         follow([link], WaferChainState(problem, run.options.seed), Turn(run, run.deadline))
 
     return run.attempt(work)
-
-
-def _snakes(state: WaferChainState, turn: Turn) -> None:
-    """Rows to and fro of least wire, at once."""
-    from chipmap.heuristics.wafer.rows.snakes import snakes
-
-    snakes(state.problem, turn.deadline, lambda found: state.in_rows(turn, found.placements, "snakes"))
-
-
-def _counted_cuts(state: WaferChainState, turn: Turn) -> None:
-    """Guillotine cuts by how many kernels of each type a rectangle holds."""
-    from chipmap.heuristics.wafer.slicing.counted import counted_cuts
-    from chipmap.heuristics.wafer.slicing.sizing import Sizing
-
-    def found(solution: WaferSolution) -> None:
-        state.in_rows(turn, solution.placements, COUNTED)
-
-    if state.problem.n > 1 and (low := Sizing(state.problem).area_time()):
-        counted_cuts(state.problem, state.seed, turn.deadline, found, low, _seconds(turn))
-
-
-def _wired_cuts(state: WaferChainState, turn: Turn) -> None:
-    """The slicing program that knows wires, along the order of the kernels."""
-    from chipmap.heuristics.wafer.slicing.wired import wired_cuts
-
-    problem, seconds = state.problem, _seconds(turn)
-    wired_cuts(problem, state.seed, turn.deadline, lambda one: state.in_rows(turn, one.placements, WIRED), seconds)
-
-
-def _seconds(turn: Turn) -> float | None:
-    """How many seconds' worth of cuts, where it isn't the clock that says so: what it has left doesn't count then."""
-    limit = turn.run.options.time_limit
-    if turn.run.clocked:
-        return None
-    return UNLIMITED_CUTS if limit is None else turn.deadline.part * limit
 
 
 def _cu_poker(state: WaferChainState, turn: Turn) -> None:
@@ -336,27 +303,29 @@ ANSWER = Link("any floorplan", 0.3, lambda state, turn: answer(state.problem, tu
 #: are.
 WIRES: tuple[Link, ...] = (
     ANSWER,
-    Link("snakes", 0.15, _snakes),
-    Link(WIRED, 0.25, _wired_cuts),
-    Link(COUNTED, 0.2, _counted_cuts),
+    Link("snakes", 0.15, cuts.to_and_fro),
+    Link(WIRED, 0.25, cuts.by_wiring),
+    Link(COUNTED, 0.2, cuts.by_counting),
     Link("CU.POKer", 0.15, _cu_poker),
     Link("rows", 0.2, _rows),
+    Link(FIXED, FIXED_SHARE, cuts.fixed),
     Link("search", 0.7, _search_rows),
 )
 #: Where adapters cost, rows find what no search does.
 ADAPTERS: tuple[Link, ...] = (
     ANSWER,
-    Link("snakes", 0.15, _snakes),
-    Link(WIRED, 0.25, _wired_cuts),
-    Link(COUNTED, 0.2, _counted_cuts),
+    Link("snakes", 0.15, cuts.to_and_fro),
+    Link(WIRED, 0.25, cuts.by_wiring),
+    Link(COUNTED, 0.2, cuts.by_counting),
     Link("rows", 0.5, _rows),
+    Link(FIXED, FIXED_SHARE, cuts.fixed),
     Link("search", 0.7, _search_rows),
     Link("adapters", 1.0, _adapters),
 )
 #: On the largest free rectangle of a fabric with obstacles (:mod:`chipmap.methods.wafer.special`).
 OPEN: tuple[Link, ...] = (
-    Link("snakes", 0.15, _snakes),
-    Link(COUNTED, 0.2, _counted_cuts),
+    Link("snakes", 0.15, cuts.to_and_fro),
+    Link(COUNTED, 0.2, cuts.by_counting),
     Link("rows", 0.3, _rows),
     Link("search", 1.0, _search_rows),
 )

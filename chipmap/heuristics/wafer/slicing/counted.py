@@ -193,6 +193,8 @@ class _Times:
         self.cuts, self.graph = cuts, graph_of(cuts.problem)
         self.best: WaferSolution | None = None
         self.score = 0
+        #: Floorplans whose wires got many moves, at all times, better than those before or not.
+        self.kept: list[WaferSolution] = []
 
     def shortest(self, low: int, high: int, tries: int) -> int:
         """The shortest time found above ``low`` and below ``high`` quarters, else ``high``."""
@@ -228,10 +230,12 @@ class _Times:
             return 0
         placements = self._arranged(packed, moves)
         parts = evaluate(self.problem, placements)
+        solution = WaferSolution(instance=self.problem.instance.name, placements=tuple(placements))
+        if moves == MANY:
+            self.kept.append(solution)
         if self.best is None or parts.score < self.score:
-            self.score = parts.score
-            self.best = WaferSolution(instance=self.problem.instance.name, placements=tuple(placements))
-            self.improved(self.best)
+            self.best, self.score = solution, parts.score
+            self.improved(solution)
         return parts.time
 
     def _arranged(self, packed: Packed, moves: int) -> Sequence[Placement]:
@@ -252,11 +256,13 @@ def counted_cuts(
     improved: Callable[[WaferSolution], None] = lambda solution: None,
     low: int = 1,
     seconds: float | None = None,
+    every: Callable[[list[WaferSolution]], None] = lambda solutions: None,
 ) -> WaferSolution | None:
     """The best floorplan of counted cuts found until ``deadline``; ``improved`` hears of better ones.
 
     No floorplan takes less than ``low`` quarters. None where no time gives a floorplan, or where there is hardly time
-    for one. ``seconds``: the work of so many counts, and not what the deadline has left.
+    for one. ``seconds``: the work of so many counts, and not what the deadline has left. ``every`` gets the floorplans
+    at all times from the shortest one on.
     """
     least_work = TABLES * work(problem.width, problem.height, len(problem.type_arrays))
     if (deadline.seconds if seconds is None else seconds) * RATE < least_work:
@@ -269,6 +275,7 @@ def counted_cuts(
     if least > low:
         least = times.shortest(low - 1, least, TRIES)
     times.later(least)
+    every(times.kept)
     return times.best
 
 

@@ -106,7 +106,8 @@ def _replace(tree: Ints, parent: int, old: int, new: int) -> None:
 
 
 @njit(part=True)
-def _inside(tree: Ints, node: int, ancestor: int) -> bool:
+def inside(tree: Ints, node: int, ancestor: int) -> bool:
+    """Whether ``node`` is ``ancestor`` or below it."""
     while node >= 0:
         if node == ancestor:
             return True
@@ -188,9 +189,9 @@ def _move_part(state: SlicingTreeState, floor: Floor, grafted: bool) -> bool:
     a = below(random, n if leaf else 2 * n - 1)
     b = _neighbour(state, floor, a) if leaf and uniform(random) < TO_NEIGHBOUR else below(random, 2 * n - 1)
     p = tree[PARENT, a]
-    if p < 0 or _inside(tree, b, a) or b == p:
+    if p < 0 or inside(tree, b, a) or b == p:
         return False
-    if grafted or _inside(tree, a, b):
+    if grafted or inside(tree, a, b):
         plan[FIRST], plan[SECOND], plan[FORCED] = p, tree[PARENT, p], p
         graft(tree, a, b, below(random, 2), uniform(random) < 0.5)
     else:

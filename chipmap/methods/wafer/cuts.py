@@ -1,0 +1,64 @@
+"""Links of ``wafer/auto`` that make slicing floorplans: rows to and fro, cuts, and the annealing of fixed boxes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chipmap.instances.wafer.instance import WaferSolution
+from chipmap.methods.chain import Turn
+
+if TYPE_CHECKING:
+    from chipmap.methods.wafer.chain import WaferChainState
+
+#: Seconds' worth of counted cuts, or of wired ones, where there is no time limit.
+UNLIMITED_CUTS = 20.0
+#: Rounds of fixed boxes where it isn't the clock that ends them.
+UNLIMITED_ROUNDS = 2
+#: The sources of floorplans by counted cuts, by wired cuts and with fixed boxes.
+COUNTED, WIRED, FIXED = "counted cuts", "wired cuts", "fixed boxes"
+
+
+def to_and_fro(state: WaferChainState, turn: Turn) -> None:
+    """Rows to and fro of least wire, at once."""
+    from chipmap.heuristics.wafer.rows.snakes import snakes
+
+    snakes(state.problem, turn.deadline, lambda found: state.in_rows(turn, found.placements, "snakes"))
+
+
+def by_counting(state: WaferChainState, turn: Turn) -> None:
+    """Guillotine cuts by how many kernels of each type a rectangle holds."""
+    from chipmap.heuristics.wafer.slicing.counted import counted_cuts
+    from chipmap.heuristics.wafer.slicing.sizing import Sizing
+
+    def found(solution: WaferSolution) -> None:
+        state.in_rows(turn, solution.placements, COUNTED)
+
+    if state.problem.n > 1 and (low := Sizing(state.problem).area_time()):
+        counted_cuts(state.problem, state.seed, turn.deadline, found, low, _seconds(turn), state.kept.extend)
+
+
+def by_wiring(state: WaferChainState, turn: Turn) -> None:
+    """The slicing program that knows wires, along the order of the kernels."""
+    from chipmap.heuristics.wafer.slicing.wired import wired_cuts
+
+    problem, seconds = state.problem, _seconds(turn)
+    wired_cuts(problem, state.seed, turn.deadline, lambda one: state.in_rows(turn, one.placements, WIRED), seconds)
+
+
+def fixed(state: WaferChainState, turn: Turn) -> None:
+    """Annealing of the slicing floorplans so far, each kernel with a box of its own."""
+    from chipmap.heuristics.wafer.slicing.fixed import fixed_boxes
+
+    def found(solution: WaferSolution) -> None:
+        state.in_rows(turn, solution.placements, FIXED)
+
+    starts = [*state.kept, *state.rows.values()]
+    fixed_boxes(state.problem, starts, state.seed, turn.deadline, found, None if turn.run.clocked else UNLIMITED_ROUNDS)
+
+
+def _seconds(turn: Turn) -> float | None:
+    """How many seconds' worth of cuts, where it isn't the clock that says so: what it has left doesn't count then."""
+    limit = turn.run.options.time_limit
+    if turn.run.clocked:
+        return None
+    return UNLIMITED_CUTS if limit is None else turn.deadline.part * limit
