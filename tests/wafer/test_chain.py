@@ -8,7 +8,7 @@ from chipmap.deadline import Deadline, StopReason
 from chipmap.instances.wafer.generators import bert
 from chipmap.instances.wafer.problem import wafer_problem
 from chipmap.methods.chain import Link, Turn, follow
-from chipmap.methods.wafer import chain
+from chipmap.methods.wafer import chain, state
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.wafer.checker import check
 
@@ -26,8 +26,8 @@ def test_searches_again_with_other_seeds(
     problem, seeds = wafer_problem(instance), list[int]()
     assert (problem.n >= 40) == (layers == 4)
 
-    def search(state: chain.WaferChainState, turn: Turn, seed: int, start: object = None) -> None:
-        seeds.append(state.seed + seed)
+    def search(found: state.WaferChainState, turn: Turn, seed: int, start: object = None) -> None:
+        seeds.append(found.seed + seed)
 
     def after_three() -> StopReason | None:
         return "interrupted" if len(seeds) == 3 else None
@@ -36,18 +36,18 @@ def test_searches_again_with_other_seeds(
     monkeypatch.setattr(chain, "_neighbourhoods", lambda *_: None)
     monkeypatch.setattr(chain, "answer", lambda *_: None)
     run = Run(instance, SolveOptions.make(time_limit=limit, deterministic=steady), check)
-    chain._other_seeds(chain.WaferChainState(problem, 4), Turn(run, Deadline(ended=after_three)))
+    chain._other_seeds(state.WaferChainState(problem, 4), Turn(run, Deadline(ended=after_three)))
     assert seeds == wanted
 
 
 def test_large_instances_are_searched_by_exchanges(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their lists hold no rows, and the search is the one of exchanges."""
-    monkeypatch.setattr(chain, "MANY", 40)
+    monkeypatch.setattr(state, "MANY", 40)
     monkeypatch.setattr(chain, "UNLIMITED_RUNS", 1)
     instance = bert(layers=2, heads=4, hidden=64, sequence=64, split="heads", width=150, height=140)
     run = Run(instance, SolveOptions(), check)
     follow(
-        [Link("search", 1.0, chain._search)], chain.WaferChainState(wafer_problem(instance), 1), Turn(run, run.deadline)
+        [Link("search", 1.0, chain._search)], state.WaferChainState(wafer_problem(instance), 1), Turn(run, run.deadline)
     )
     assert run.best is not None and run.best.source == "exchanges"
     assert "rows" not in {link.name for link in chain.LARGE}

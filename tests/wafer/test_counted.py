@@ -20,8 +20,8 @@ from chipmap.inputs.reading import read
 from chipmap.instances.wafer import WaferInstance, WaferSolution
 from chipmap.instances.wafer.generators import explicit
 from chipmap.instances.wafer.problem import IntArray, evaluate, in_order, wafer_problem
-from chipmap.methods.wafer.chain import WaferChainState, by_counts
-from chipmap.methods.wafer.cuts import COUNTED
+from chipmap.methods.wafer.chain import by_counts
+from chipmap.methods.wafer.state import COUNTED, WaferChainState
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.wafer.checker import check
 from tests.wafer.generated import generated

@@ -16,8 +16,7 @@ from chipmap.heuristics.wafer.slicing.wired import WiredCuts, wired_cuts
 from chipmap.instances.wafer import WaferSolution
 from chipmap.instances.wafer.generators import explicit
 from chipmap.instances.wafer.problem import WaferProblem, depth_first_order, evaluate, wafer_problem
-from chipmap.methods.wafer.chain import WaferChainState
-from chipmap.methods.wafer.cuts import COUNTED, WIRED
+from chipmap.methods.wafer.state import COUNTED, WIRED, WaferChainState
 from chipmap.validation.wafer.checker import check
 from tests.wafer.generated import generated
 

@@ -9,95 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from chipmap.instances.wafer.instance import Placement, WaferInstance, WaferSolution, special
+from chipmap.instances.wafer.instance import WaferInstance, WaferSolution, special
 from chipmap.instances.wafer.problem import WaferProblem, evaluate, formulas_only, in_order, wafer_problem
 from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.lanes import side_by_side
 from chipmap.methods.wafer import cuts
 from chipmap.methods.wafer import special as specials
 from chipmap.methods.wafer.answers import answer, whole
-from chipmap.methods.wafer.cuts import COUNTED, FIXED, WIRED
 from chipmap.methods.wafer.greedy import exhausted, packed, sized
 from chipmap.methods.wafer.models import area, small
 from chipmap.methods.wafer.neighbourhoods import SOURCE, search_neighbourhoods
 from chipmap.methods.wafer.reasons import no_floorplan
+from chipmap.methods.wafer.state import COUNTED, FIXED, WIRED, WaferChainState
 from chipmap.options import cores
 from chipmap.records import InputError
 from chipmap.result import Termination
 from chipmap.run import Run
 
-if TYPE_CHECKING:
-    from chipmap.heuristics.wafer.bounds.score import BoundSearch
-
 #: Annealing runs, each 1.8 times as long as the one before, where there is no time limit.
 UNLIMITED_RUNS = 3
-#: From so many kernels on, exchanges of equal kernels take the place of everything else that looks for floorplans.
-MANY = 200
 #: The share of fixed boxes in what is left.
 FIXED_SHARE = 0.5
 #: Seconds before the end at which no solver runs any more (a process must not end while one does).
 MARGIN = 0.5
-
-
-class WaferChainState:
-    """A problem, and what the links have learnt of it: ``rows`` are floorplans in rows, by source, ``kept`` those of
-    counted cuts at other times, ``fewest`` the one whose adapters have been reduced. ``path_bound`` says that the bound
-    of paths is proved."""
-
-    def __init__(self, problem: WaferProblem, seed: int) -> None:
-        self.problem, self.seed = problem, seed
-        self.large = problem.n >= MANY
-        self.rows: dict[str, WaferSolution] = {}
-        self.kept: list[WaferSolution] = []
-        self.fewest: WaferSolution | None = None
-        self.path_bound = False
-        self._bounds: BoundSearch | None = None
-
-    @property
-    def bounds(self) -> BoundSearch:
-        """The search for bounds, made once: each link goes on where the one before left it."""
-        from chipmap.heuristics.wafer.bounds.score import BoundSearch
-
-        if self._bounds is None:
-            self._bounds = BoundSearch(self.problem)
-        return self._bounds
-
-    def in_rows(self, turn: Turn, placements: Sequence[Placement], source: str) -> None:
-        """Hand over a floorplan in rows, and keep it for the search."""
-        solution = WaferSolution(instance=self.problem.instance.name, placements=tuple(placements))
-        self.rows[source] = solution
-        turn.solution(solution, source)
-
-    def score(self, solution: WaferSolution) -> int:
-        """Its score in ticks."""
-        return evaluate(self.problem, in_order(self.problem, solution)).score
-
-    @property
-    def floorplans(self) -> tuple[Link, ...]:
-        """The list of links that look for floorplans."""
-        return LARGE if self.large else ADAPTERS if self.problem.instance.weights.adapter else WIRES
-
-    def start(self) -> WaferSolution | None:
-        """The best floorplan in rows or of cuts that is slicing, from which a search goes on; None for none.
-
-        Where adapters cost, cuts if they are the best, else None: a slicing tree keeps no execution arguments.
-        Not the run's incumbent: which one that is depends on the moment.
-        """
-        from chipmap.heuristics.wafer.adapters import boxes_of
-        from chipmap.heuristics.wafer.slicing.guillotine import guillotine
-
-        found = sorted(self.rows.values(), key=self.score)
-        if self.problem.instance.weights.adapter:
-            return found[0] if found and found[0] in map(self.rows.get, (COUNTED, WIRED, FIXED)) else None
-        slicing = (one for one in found if guillotine(boxes_of(in_order(self.problem, one))) is not None)
-        return next(slicing, None)
-
-    def best(self, run: Run) -> WaferSolution | None:
-        """The run's incumbent, or ``fewest`` where that is better (a lane's finds reach the run a moment later)."""
-        known = [self.fewest, run.best.solution if run.best else None]
-        return min((one for one in known if isinstance(one, WaferSolution)), key=self.score, default=None)
 
 
 def auto(instance: WaferInstance, run: Run) -> Termination:
@@ -120,7 +55,7 @@ def auto(instance: WaferInstance, run: Run) -> Termination:
             return follow(SMALL, state, Turn(run, replace(run.deadline, patient=True)))
         if exhausted(problem, run):
             return
-        floorplans = state.floorplans
+        floorplans = floorplans_of(state)
         if run.options.deterministic:
             follow(one_lane(floorplans), state, Turn(run, run.deadline))
         elif (run.options.threads or cores()) == 1:
@@ -348,8 +283,13 @@ LAST: tuple[Link, ...] = (
 )
 
 
+def floorplans_of(state: WaferChainState) -> tuple[Link, ...]:
+    """The list of links that look for floorplans."""
+    return LARGE if state.large else ADAPTERS if state.problem.instance.weights.adapter else WIRES
+
+
 def one_lane(floorplans: Sequence[Link]) -> tuple[Link, ...]:
-    """A list of :attr:`WaferChainState.floorplans` with bounds before it, before its longest link, and behind it."""
+    """A list of :func:`floorplans_of` with bounds before it, before its longest link, and behind it."""
     at = next(i for i, link in enumerate(floorplans) if link.work in (_search, _search_rows))
     return (*FIRST, *floorplans[:at], Link("bounds", 0.2, _bounds), *floorplans[at:], *LAST)
 
@@ -359,7 +299,7 @@ def one_lane(floorplans: Sequence[Link]) -> tuple[Link, ...]:
 #: proved here in at most twice the time.
 SMALL: tuple[Link, ...] = (
     Link("cpsat", 0.1, lambda state, turn: _exactly(state, turn, 0.1)),
-    Link("floorplans", 0.12, lambda state, turn: follow(state.floorplans, state, turn)),
+    Link("floorplans", 0.12, lambda state, turn: follow(floorplans_of(state), state, turn)),
     Link("cpsat", 0.95, lambda state, turn: _exactly(state, turn, 0.75)),
     Link("bounds", 0.5, _bounds),
     Link("neighbourhoods", 1.0, _neighbourhoods),

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from chipmap.instances.wafer.instance import WaferSolution
 from chipmap.methods.chain import Turn
-
-if TYPE_CHECKING:
-    from chipmap.methods.wafer.chain import WaferChainState
+from chipmap.methods.wafer.state import COUNTED, FIXED, WIRED, WaferChainState
 
 #: Seconds' worth of counted cuts, or of wired ones, where there is no time limit.
 UNLIMITED_CUTS = 20.0
 #: Rounds of fixed boxes where it isn't the clock that ends them.
 UNLIMITED_ROUNDS = 2
-#: The sources of floorplans by counted cuts, by wired cuts and with fixed boxes.
-COUNTED, WIRED, FIXED = "counted cuts", "wired cuts", "fixed boxes"
 
 
 def to_and_fro(state: WaferChainState, turn: Turn) -> None:
