@@ -105,8 +105,7 @@ class Fixed:
     def _floorplan(self) -> WaferSolution:
         """The tree as a solution."""
         work = np.zeros((5, self.tree.shape[1]), np.int64)
-        kernel.fits(self.tree, work, self.boxes.shapes, self.boxes.sides)
-        kernel.put(self.tree, work)
+        kernel.lay_out(self.tree, work, self.boxes.shapes, self.boxes.sides)
         placements = []
         for i, t in enumerate(self.problem.types.tolist()):
             row = self.choices[t][int(self.tree[kernel.SHAPE, i] - self.boxes.first[t])]

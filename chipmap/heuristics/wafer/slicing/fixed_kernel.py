@@ -101,6 +101,14 @@ def put(tree: IntArray, work: IntArray) -> None:
             before = work[W + axis, child]
 
 
+@njit(cache=True, nogil=True)
+def lay_out(tree: IntArray, work: IntArray, shapes: IntArray, sides: IntArray) -> bool:
+    """The boxes of all nodes, in ``work``; whether they lie within the fabric."""
+    fitting = fits(tree, work, shapes, sides)
+    put(tree, work)
+    return bool(fitting)
+
+
 @njit(part=True)
 def cost(tree: IntArray, work: IntArray, shapes: IntArray, edges: IntArray, ticks: IntArray) -> int:
     """Ticks of all wires and adapters."""
