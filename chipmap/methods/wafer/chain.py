@@ -30,7 +30,7 @@ from chipmap.run import Run
 #: Annealing runs, each 1.8 times as long as the one before, where there is no time limit.
 UNLIMITED_RUNS = 3
 #: The share of fixed boxes in what is left.
-FIXED_SHARE = 0.5
+FIXED_SHARE = 0.35
 #: Seconds before the end at which no solver runs any more (a process must not end while one does).
 MARGIN = 0.5
 

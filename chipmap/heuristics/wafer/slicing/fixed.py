@@ -124,7 +124,8 @@ def fixed_boxes(
 ) -> WaferSolution | None:
     """The best floorplan found from slicing ``starts`` until ``deadline``, or in ``rounds`` rounds.
 
-    The starts of least score are annealed, round by round: the better half goes on with more moves. ``improved`` hears
+    The starts of least score are annealed, round by round: the better half goes on with more moves. It ends where the
+    last one alone gets no better. ``improved`` hears
     of every floorplan better than all starts. None where nothing is better, and at once where neither wires nor
     adapters cost.
     """
@@ -135,13 +136,16 @@ def fixed_boxes(
     some = sorted(some, key=lambda one: one.score)[:STARTS]
     least, best, moves, done = min((one.score for one in some), default=0), None, float(MOVES), 0
     while some and deadline.keep_going() and (rounds is None or done < rounds):
+        better = False
         for one in some:
             if not deadline.keep_going():
                 break
-            one.run(int(moves * problem.n), int(random.integers(2**62)), deadline)
+            better |= one.run(int(moves * problem.n), int(random.integers(2**62)), deadline)
             if one.score < least:
                 least, best = one.score, one.solution
                 improved(best)
+        if len(some) == 1 and not better:
+            break
         some = sorted(some, key=lambda one: one.score)[: (len(some) + 1) // 2]
         moves, done = min(MOST, GROWTH * moves), done + 1
     return best
