@@ -11,7 +11,7 @@ from collections.abc import Callable
 from chipmap.heuristics.placement.bounds import price_bound
 from chipmap.heuristics.placement.bounds import simple as lower
 from chipmap.heuristics.placement.search.units import units
-from chipmap.heuristics.placement.starts.partition import HALF, MOST, partition
+from chipmap.heuristics.placement.starts.partition import HALF, LARGE_GRAPH, MOST, partition
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.offload import loosest
 from chipmap.instances.placement.problem import placement_problem
@@ -25,8 +25,8 @@ from chipmap.methods.placement.first import begun_only, first
 from chipmap.methods.placement.reasons import against_limit, clash, impossible
 from chipmap.methods.placement.rounds import SMALL
 from chipmap.methods.placement.search import improve, search
-from chipmap.methods.placement.siblings import siblings, siblings_if_large
-from chipmap.methods.placement.styles import Styles
+from chipmap.methods.placement.siblings import large_and_without_start, siblings, siblings_if_large
+from chipmap.methods.placement.styles import STYLES, Styles
 from chipmap.methods.placement.subsets import alternate_device_subsets
 from chipmap.methods.placement.throughput import blocks, refute, search_loads
 from chipmap.result import Termination
@@ -35,8 +35,8 @@ from chipmap.run import Run
 Method = Callable[[PlacementInstance, Run], Termination]
 #: Operations · devices up to which those that must share a device count as one, there.
 LARGE = 2_400
-#: Partitions within a time limit at most, and without one.
-PARTITIONS, FEW_PARTITIONS = 40, 8
+#: Partitions within a time limit at most, and without one; before siblings at most.
+PARTITIONS, FEW_PARTITIONS, BEFORE_SIBLINGS = 40, 8, 12
 
 
 def bound_at_once(state: ChainState, turn: Turn) -> None:
@@ -88,10 +88,11 @@ def start_unless_carried(state: ChainState, turn: Turn) -> None:
         start(state, turn)
 
 
-def best_of_partitions(state: ChainState, turn: Turn) -> None:
+def best_of_partitions(state: ChainState, turn: Turn, number_at_most: int = PARTITIONS) -> None:
     """Partitions, the best of several by simulation: as many as there is time for.
 
-    Every other one is on fewer devices, where these have time enough.
+    Every other one is on fewer devices, where these have time enough. On large graphs each style first has a turn with
+    half the moves. What is better than all before is told at once, but for a while after a check.
     """
     problem, run = state.problem, turn.run
     if not problem.timed or problem.devices == 1:
@@ -102,19 +103,27 @@ def best_of_partitions(state: ChainState, turn: Turn) -> None:
     most = HALF if len(begins) == 1 else MOST
     trials = alternate_device_subsets(problem, begins, lambda: state.heads_and_tails(run.deadline))
     try:
-        for number in range(PARTITIONS if run.clocked else FEW_PARTITIONS):
+        for number in range(number_at_most if run.clocked else FEW_PARTITIONS):
             (left, begin), seed = next(trials), run.options.seed * PARTITIONS + number
+            moves = most // 2 if problem.operations >= LARGE_GRAPH and number < len(STYLES) else most
             kind, style = styles.next(left)
-            state.evaluate_and_keep(partition(left, made, begin, seed, turn.deadline, most, style), kind=kind)
+            state.evaluate_and_keep(partition(left, made, begin, seed, turn.deadline, moves, style), kind=kind)
+            told = state.tell_better(turn, "partition", told)
             turn.deadline.check()
     finally:
-        if state.best is not None and state.best[:2] != told:
-            state.tell_best(turn, "partition")
+        state.tell_better(turn, "partition", told, wait=False)
+
+
+def partitions_before_siblings(state: ChainState, turn: Turn) -> None:
+    """Partitions where the graph is so large that siblings are made: these must be better then."""
+    if large_and_without_start(state, turn):
+        state.phased = True
+        best_of_partitions(state, turn, BEFORE_SIBLINGS)
 
 
 def best_of_partitions_if_large(state: ChainState, turn: Turn) -> None:
-    """Partitions, but not where CP-SAT takes over, or a plan of a smaller graph is better."""
-    if state.size > SMALL and not state.carried:
+    """Partitions, but not where CP-SAT takes over, they are made, or a plan of a smaller graph is better."""
+    if state.size > SMALL and not state.carried and not state.phased:
         best_of_partitions(state, turn)
 
 
@@ -183,10 +192,10 @@ IMPROVED = (
     Link("improvement", 1.0, improved_if_large),
 )
 LIMIT = Link("limit", 1.0, look_at_limit)
-SIBLINGS = Link("siblings", 0.8, siblings_if_large)
+PHASES, SIBLINGS = Link("phases", 0.6, partitions_before_siblings), Link("siblings", 0.8, siblings_if_large)
 #: With several micro-batches: programs that leave out what these hold give bounds, the model what fits.
 MICRO_BATCHES = (BOUND, BLOCKS, Link("start", 0.2, start_if_none), Link("cpsat", 1.0, model_by_cpsat))
-STEP_TIME = (BOUND, LIMIT, SIBLINGS, Link("start", 0.5, start_unless_carried), *IMPROVED, LIMIT, MODEL)
+STEP_TIME = (BOUND, LIMIT, PHASES, SIBLINGS, Link("start", 0.5, start_unless_carried), *IMPROVED, LIMIT, MODEL)
 
 
 def auto(instance: PlacementInstance, run: Run) -> Termination:

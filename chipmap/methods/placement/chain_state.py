@@ -33,6 +33,8 @@ from chipmap.methods.lanes import Lane
 
 #: Human splits from which partitions start where memory binds; partitions that are tried for the first that fits.
 CRAMPED, TRIES = ("bytes", "round robin"), 12
+#: Work goes on for so many times what a check took before the next one.
+PATIENCE = 5.0
 #: Times that a start's schedule is run backwards at most.
 PASSES = 6
 
@@ -58,6 +60,7 @@ class ChainState:
         self.ranked: Placed | None = None
         self.turned_starts: dict[str, Placed] = {}
         self.carried = False  # whether a plan of a smaller graph fits: it is a better start than all others
+        self.phased = False  # whether partitions of a large graph were made before siblings
         self.cost, self.wait = 0.0, 0.0  # seconds that a check takes, and when a search may ask for the next one
         self.simulated, self.turns = 0, threading.RLock()
         self.turning = True  # whether the search found the best by running schedules backwards
@@ -194,6 +197,20 @@ class ChainState:
         if self.best is None or self.best[0] > 0:
             return
         self._hand_over(turn, self.decoded(), name)
+
+    def tell_better(
+        self, turn: Turn, name: str, told: tuple[int, int] | None, wait: bool = True
+    ) -> tuple[int, int] | None:
+        """Hand over the best placement if it is better than what was ``told``; what is told then.
+
+        For a while after a check it waits.
+        """
+        if self.best is None or self.best[:2] == told or (wait and time.monotonic() < self.wait):
+            return told
+        begun = time.monotonic()
+        self.tell_best(turn, name)
+        self.wait = begun + PATIENCE * self.cost
+        return self.best[:2]
 
     def decoded(self) -> PlacementSolution:
         """The schedule of the best placement so far."""

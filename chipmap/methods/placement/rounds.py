@@ -11,7 +11,7 @@ from chipmap.heuristics.placement.search.units import units
 from chipmap.heuristics.placement.simulation.tables import Work, workspaces
 from chipmap.heuristics.placement.starts.apart import held
 from chipmap.methods.chain import Turn
-from chipmap.methods.placement.chain_state import ChainState, Placed
+from chipmap.methods.placement.chain_state import PATIENCE, ChainState, Placed
 from chipmap.methods.placement.relinking import relinked
 
 #: Operations · devices up to which CP-SAT gets the time that is left.
@@ -26,8 +26,6 @@ HOT, COLD = 1e-3, 6e-5
 CHUNK, FEWEST = 1_500_000, 4
 #: Moments of a simulation that the search keeps.
 MOMENTS = 24
-#: A search goes on for so many times what a check took before the next one.
-PATIENCE = 5.0
 #: The share of the time that is left which a relinking may take.
 RELINKING = 0.06
 #: A beginning whose rounds end with a step longer by this share than another's isn't tried again.

@@ -54,7 +54,7 @@ def _rounds(state: ChainState, turn: Turn, seed: int, turning: bool) -> None:
     """Rounds by the plan for this start and this time."""
     many = not turn.run.clocked or turn.deadline.seconds >= LONG
     plan = SEVERAL if many and state.size > SMALL else TWO
-    rounds(state, turn, seed, CARRIED if state.carried else plan, turning)
+    rounds(state, turn, seed, CARRIED if state.carried or state.phased else plan, turning)
 
 
 def _note(state: ChainState, run: Run) -> None:

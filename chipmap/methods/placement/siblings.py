@@ -22,7 +22,8 @@ from chipmap.heuristics.placement.starts.partition import partition
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.methods.chain import Turn
 from chipmap.methods.placement.chain_state import ChainState, Placed, better
-from chipmap.methods.placement.rounds import CARRIED, MOST, TWO, rounds
+from chipmap.methods.placement.rounds import CARRIED, MOST, NEAR, TWO, rounds
+from chipmap.methods.placement.styles import Styles
 
 #: Operations from which on the chain makes siblings; how many a first one shall have, and a second one, which is at
 #: least so many times as large; the fewest steps of a part.
@@ -55,9 +56,15 @@ class SiblingState(ChainState):
         """Nothing: a sibling's schedule is none of the run's instance."""
 
 
+def large_and_without_start(state: ChainState, turn: Turn) -> bool:
+    """Whether the chain makes siblings: the graph is large, and the user gives no start."""
+    problem = state.problem
+    return problem.timed and problem.operations >= LARGE and turn.run.options.warm_start in (None, "none")
+
+
 def siblings_if_large(state: ChainState, turn: Turn) -> None:
     """Plans of siblings, where the graph is large and the user gives no start; then ETF, if it ends soon."""
-    if state.problem.operations < LARGE or turn.run.options.warm_start not in (None, "none"):
+    if not large_and_without_start(state, turn):
         return
     siblings(state, turn)
     if state.carried:
@@ -146,8 +153,9 @@ def _from_partitions(carrier: _Carrier, turn: Turn, sibling: Sibling) -> None:
 
 def _from_best(carrier: _Carrier, turn: Turn, sibling: Sibling) -> None:
     """Go on with the sibling's annealing from the best plan so far, as long as the time lasts but for the choice by
-    role."""
-    if carrier.best is None:
+    role. A plan that is far from the best partition isn't worth it."""
+    start = carrier.state.best if carrier.state.phased else carrier.best
+    if carrier.best is None or start is None or carrier.best[:2] > (start[0], int(start[1] * NEAR)):
         return
     run, until = turn.run, turn.share(1 - CHOICE) if turn.run.clocked else turn
     own = SiblingState(sibling.problem)
@@ -167,12 +175,13 @@ def place(own: SiblingState, turn: Turn, seed: int, partitions_made: Callable[[]
     problem = own.problem
     unit, until = units(problem), turn.deadline.share(PART)
     own.evaluate_and_keep(heft_units(problem, own.tables))
-    begins = own.initial_partitions()
+    begins, styles = own.initial_partitions(), Styles(own, turn.deadline)
     for number in range(PARTITIONS):
         if number and not until.keep_going():
             break
         begin, draw = begins[number % len(begins)], seed * PARTITIONS + number
-        own.evaluate_and_keep(partition(problem, unit, begin, draw, turn.deadline, SHORT))
+        kind, style = styles.next(problem)
+        own.evaluate_and_keep(partition(problem, unit, begin, draw, turn.deadline, SHORT, style), kind=kind)
     partitions_made()
     rounds(own, turn, seed, TWO, most=SIMULATED)
 

@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.placement.keys import mean_sends
 from chipmap.heuristics.placement.search.units import Units
 from chipmap.heuristics.placement.shared import common_devices
+from chipmap.heuristics.placement.starts.coarse import clusters
+from chipmap.heuristics.placement.starts.items import Items, StorageNets, nets
 from chipmap.heuristics.placement.starts.list_scheduling import LATE
 from chipmap.heuristics.placement.starts.phases import Phases, phases
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
@@ -42,6 +43,9 @@ AGAIN, HEAVIER = 4, 5.0
 SEEDS = 2**31
 #: Units of more operations are moved the more rarely, so that each size gets as much time.
 LARGE = 16
+#: Operations from which on clusters are moved before single operations, and where in the fall of the temperature these
+#: begin then.
+LARGE_GRAPH, FINE = 20_000, 0.5
 
 
 class Style(NamedTuple):
@@ -49,20 +53,6 @@ class Style(NamedTuple):
 
     phases: Phases
     uneven: float
-
-
-class StorageNets(NamedTuple):
-    """What devices hold: storages, then weights that are copied (K together).
-
-    Operation v makes or reads ``touched[at[v]:at[v + 1]]``. ``cost`` [K]: ns of sending; ``bytes`` [K]; ``weights``
-    [N].
-    """
-
-    at: IntArray
-    touched: IntArray
-    cost: IntArray
-    bytes: IntArray
-    weights: IntArray
 
 
 class PartitionState(NamedTuple):
@@ -73,26 +63,6 @@ class PartitionState(NamedTuple):
     there: IntArray
     work: IntArray
     held: IntArray
-
-
-def nets(problem: PlacementProblem) -> StorageNets:
-    """The nets of ``problem``."""
-    storages, copies = problem.storages, problem.copies
-    number = np.concatenate([np.arange(len(storages)), storages.read])
-    who = np.concatenate([storages.producer, storages.readers])
-    for k, (_, readers) in enumerate(copies):
-        number = np.concatenate([number, np.full(len(readers), len(storages) + k)])
-        who = np.concatenate([who, np.array(readers, dtype=np.int64)])
-    order = np.argsort(who, kind="stable")
-    rule = problem.instance.task.memory
-    held = storages.bytes if rule == "static" else np.where(storages.resident, storages.bytes, 0)
-    return StorageNets(
-        at=np.searchsorted(who[order], np.arange(problem.operations + 1)).astype(np.int64),
-        touched=number[order].astype(np.int64),
-        cost=np.concatenate([mean_sends(problem), np.zeros(len(copies), dtype=np.int64)]),
-        bytes=np.concatenate([held, np.array([size for size, _ in copies], dtype=np.int64)]),
-        weights=problem.weights,
-    )
 
 
 def partition(
@@ -108,35 +78,64 @@ def partition(
 
     Without a ``style`` there is one phase, and the weight of uneven work changes with the seed.
     """
-    made, count = nets(problem), problem.operations
-    if problem.devices == 1 or not count:
+    if problem.devices == 1 or not problem.operations:
         return device
     parts, uneven = style or Style(phases(problem, problem.order, 1), UNEVEN[seed % len(UNEVEN)])
-    now = PartitionState(
-        device=device.copy(),
-        there=np.zeros((len(made.cost), problem.devices), dtype=np.int64),
-        work=np.zeros((len(parts.share), problem.devices), dtype=np.int64),
-        held=np.zeros(problem.devices, dtype=np.int64),
-    )
+    # for another layout of the times the annealing would be compiled again
+    items = Items(nets(problem), units, common_devices(problem), np.ascontiguousarray(problem.time), parts)
+    coarse = clusters(problem, items) if problem.operations >= LARGE_GRAPH else None
     limits = np.where((problem.memory >= 0) & (problem.instance.task.memory != "none"), problem.memory, LATE)
-    time = np.ascontiguousarray(problem.time)  # for another layout the annealing would be compiled again
-    _fill(made, time, parts, now)
-    rate = OVER * int(made.cost.sum()) / max(1, int(made.bytes.sum()))
-    allowed, total = common_devices(problem), min(most, MOVES * count)
-    share = int(parts.share.sum())
+    effort = _Effort(limits, min(most, MOVES * problem.operations), seed, deadline)
+    rate = OVER * int(items.nets.cost.sum()) / max(1, int(items.nets.bytes.sum()))
     for _ in range(AGAIN + 1):
-        for done in range(0, total, CHUNK):
-            deadline.check()
-            last = min(total, done + CHUNK)
-            temperatures = (_temperature(share, done / total), _temperature(share, last / total))
-            # fmt: off
-            _anneal(made, units, allowed, time, now, limits, parts, (rate, uneven), temperatures, last - done,
-                    (seed * MOST + done) % SEEDS)
-            # fmt: on
+        if coarse is not None:
+            device = _annealed(coarse.items, device[coarse.first], (rate, uneven), effort).device[coarse.of]
+        now = _annealed(items, device, (rate, uneven), effort, 0.0 if coarse is None else FINE)
         if (now.held <= limits).all():
             break
-        rate *= HEAVIER
+        device, rate = now.device, rate * HEAVIER
     return now.device
+
+
+class _Effort(NamedTuple):
+    """Memories [D], moves of an annealing, the seed, and when it must end."""
+
+    limits: IntArray
+    moves: int
+    seed: int
+    deadline: Deadline
+
+
+def _annealed(
+    items: Items, device: IntArray, weigh: tuple[float, float], effort: _Effort, begin: float = 0.0
+) -> PartitionState:
+    """What annealing from ``device`` ends with; ``begin``: the part of the fall of the temperature that is left out.
+
+    ``weigh``: the weights of a byte too many, and of work above shares.
+    """
+    now, share, total = _filled(items, device), int(items.phases.share.sum()), effort.moves
+    for done in range(0, total, CHUNK):
+        effort.deadline.check()
+        last = min(total, done + CHUNK)
+        hot, cold = (_temperature(share, begin + (1 - begin) * moves / total) for moves in (done, last))
+        # fmt: off
+        _anneal(items.nets, items.units, items.allowed, items.time, now, effort.limits, items.phases, weigh,
+                (hot, cold), last - done, (effort.seed * MOST + done) % SEEDS)
+        # fmt: on
+    return now
+
+
+def _filled(items: Items, device: IntArray) -> PartitionState:
+    """The state of items on these devices."""
+    devices = items.time.shape[1]
+    now = PartitionState(
+        device=device.copy(),
+        there=np.zeros((len(items.nets.cost), devices), dtype=np.int64),
+        work=np.zeros((len(items.phases.share), devices), dtype=np.int64),
+        held=np.zeros(devices, dtype=np.int64),
+    )
+    _fill(items.nets, items.time, items.phases, now)
+    return now
 
 
 def _temperature(share: int, part: float) -> float:
