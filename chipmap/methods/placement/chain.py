@@ -35,8 +35,8 @@ from chipmap.run import Run
 Method = Callable[[PlacementInstance, Run], Termination]
 #: Operations · devices up to which those that must share a device count as one, there.
 LARGE = 2_400
-#: Partitions within a time limit at most, and without one; before siblings at most.
-PARTITIONS, FEW_PARTITIONS, BEFORE_SIBLINGS = 40, 8, 12
+#: Partitions within a time limit at most, and without one; before siblings at most, as these need time as well.
+PARTITIONS, FEW_PARTITIONS, BEFORE_SIBLINGS = 40, 8, 2
 
 
 def bound_at_once(state: ChainState, turn: Turn) -> None:
@@ -88,7 +88,7 @@ def start_unless_carried(state: ChainState, turn: Turn) -> None:
         start(state, turn)
 
 
-def best_of_partitions(state: ChainState, turn: Turn, number_at_most: int = PARTITIONS) -> None:
+def best_of_partitions(state: ChainState, turn: Turn, at_most: int = PARTITIONS) -> None:
     """Partitions, the best of several by simulation: as many as there is time for.
 
     Every other one is on fewer devices, where these have time enough. On large graphs each style first has a turn with
@@ -103,7 +103,7 @@ def best_of_partitions(state: ChainState, turn: Turn, number_at_most: int = PART
     most = HALF if len(begins) == 1 else MOST
     trials = alternate_device_subsets(problem, begins, lambda: state.heads_and_tails(run.deadline))
     try:
-        for number in range(number_at_most if run.clocked else FEW_PARTITIONS):
+        for number in range(min(at_most, PARTITIONS if run.clocked else FEW_PARTITIONS)):
             (left, begin), seed = next(trials), run.options.seed * PARTITIONS + number
             moves = most // 2 if problem.operations >= LARGE_GRAPH and number < len(STYLES) else most
             kind, style = styles.next(left)
