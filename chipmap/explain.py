@@ -15,6 +15,7 @@ from chipmap.inputs.reading import checked, read
 from chipmap.inputs.solutions import bounds_of
 from chipmap.oracle import load_oracle
 from chipmap.process.explaining import here, isolated
+from chipmap.process.signals import Interrupts
 from chipmap.process.warming import is_warm, warm
 from chipmap.records import InputError, Record, Units
 from chipmap.result import Bound, Result
@@ -75,10 +76,12 @@ def explain(
         started += warm(family)
     try:
         told = asked(ready=not (limited and small) or is_warm(family))
-    except Unready:  # it takes long as plain Python; what is compiled first doesn't count
+    except Unready:  # it takes long as plain Python; what was tried so far doesn't count
         tell(Step(kind="change", what=f"compiling what family {family.name} needs, once"))
-        started += warm(family)
-        told = asked(ready=True)
+        with Interrupts(eager=not isolate, guest=True) as interrupts:
+            warm(family, stopped=lambda: interrupts.signal is not None)
+            started = time.monotonic()
+            told = asked(ready=True)
     return _printable(told, family.units_of(instance))
 
 

@@ -15,6 +15,7 @@ from chipmap.heuristics.placement.shared import common_devices
 from chipmap.heuristics.placement.starts import coarse, partition
 from chipmap.heuristics.placement.starts.items import Items, nets
 from chipmap.heuristics.placement.starts.phases import middle, phases
+from chipmap.instances.placement import Forbidden
 from chipmap.instances.placement.generators import training_step
 from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem
 from chipmap.methods.chain import Turn
@@ -90,6 +91,27 @@ def test_clusters_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert left.bytes.tolist() == nets(problem).bytes[[1]].tolist()
     assert found.items.time[:, 0].tolist() == [2, 2]
     assert found.items.allowed.all() and found.items.phases.phase.tolist() == [0, 0]
+
+
+def test_partitions_stay_on_allowed_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neighbours in large tensors that may run on different devices are in clusters of their own."""
+    monkeypatch.setattr(partition, "LARGE_GRAPH", 1)
+    monkeypatch.setattr(coarse, "SHARE", 1 / 2)
+    joined = 0
+    for seed in range(8):
+        random, names = np.random.default_rng(seed), [f"d{d}" for d in range(3)]
+        edges = [(a, b) for b in range(10) for a in range(b) if random.random() < 0.3]
+        rows = [(int(random.integers(1, 9)), 0, int(random.integers(1, 50))) for _ in range(10)]
+        kept = random.integers(0, 4, 10).tolist()  # the only device left out, or none
+        forbidden = tuple(Forbidden(operation=f"v{v}", devices=(names[d],)) for v, d in enumerate(kept) if d < 3)
+        problem = placement_problem(made(rows, edges, devices=3, forbidden=forbidden))
+        allowed, every = problem.allowed, np.arange(10)
+        found = coarse.clusters(problem, items_of(problem, 1))
+        assert (allowed == allowed[found.first][found.of]).all()
+        joined += len(found.first) < 10
+        begin = allowed.argmax(axis=1).astype(np.int64)
+        assert allowed[every, partition.partition(problem, units(problem), begin, seed, most=2_000)].all()
+    assert joined > 4, joined
 
 
 def test_a_partition_is_as_good_as_all_placements_of_clusters(monkeypatch: pytest.MonkeyPatch) -> None:

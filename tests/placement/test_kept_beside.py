@@ -52,11 +52,12 @@ def _nets() -> dict[str, Callable[[Any, Any], Any]]:
         "causal": lambda torch, q: torch.nn.functional.scaled_dot_product_attention(q, q * 2, q.sin(), is_causal=True),
         "masked": masked,
         "norm": lambda torch, q: torch.nn.functional.layer_norm(q, (8,)).sin(),
+        "root": lambda torch, q: torch.nn.functional.rms_norm(q.sin(), (8,)),
         "sink": lambda torch, q: q - q.max(dim=-1, keepdim=True).values,
     }
 
 
-@pytest.mark.parametrize("name", ["causal", "masked", "norm", "sink"])
+@pytest.mark.parametrize("name", ["causal", "masked", "norm", "root", "sink"])
 def test_kept_bytes_are_those_of_torch(name: str) -> None:
     torch = pytest.importorskip("torch", reason="needs the extra torch")
     memory = pytest.importorskip("benchmarks.training_memory")

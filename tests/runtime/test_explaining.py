@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from chipmap.cli import main
 from chipmap.explain import explain
 from chipmap.explanation import Step
 from chipmap.process import explaining
+from chipmap.process.messages import Failed
 from chipmap.run import SolveOptions
 
 
@@ -53,8 +56,9 @@ def test_a_small_instance_compiles_only_where_plain_python_is_too_slow(
     """Without a second to spare the first kernel asks for all to be compiled; then the explanation begins anew."""
     module, warmed, said = sys.modules["chipmap.explain"], list[str](), list[Step]()
 
-    def warm(family: Any) -> float:
+    def warm(family: Any, stopped: Callable[[], bool]) -> float:
         """Nothing is compiled: from now on there is time for plain Python."""
+        assert not stopped()
         warmed.append(family.name)
         monkeypatch.setattr("chipmap.kernels.PLAIN", 60.0)
         return 0.0
@@ -68,3 +72,41 @@ def test_a_small_instance_compiles_only_where_plain_python_is_too_slow(
     assert [step.what for step in said if step.what.startswith("compiling")] == [
         "compiling what family ring needs, once" for _ in warmed
     ]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "term"])
+def test_an_interrupt_ends_what_is_compiled_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int, code: int
+) -> None:
+    """Compiling stops at once; the time limit counts from its end."""
+    asked, ended = list[float](), list[float]()
+
+    class Slow:
+        """A child that needs compiled functions; after them it tells nothing."""
+
+        def __init__(self, module: str) -> None:
+            assert module
+
+        def send(self, message: Any) -> None:
+            """When the time of a question began."""
+            asked.append(message.started)
+
+        def received(self, seconds: float) -> tuple[list[Any], bool]:
+            """At first that a function has to be compiled."""
+            return ([Failed("Unready", "")] if len(asked) == 1 else []), False
+
+        def kill(self) -> None:
+            """Its end."""
+
+    def warm(family: Any, stopped: Callable[[], bool]) -> float:
+        assert family.name == "ring" and not stopped()
+        signal.raise_signal(number)
+        assert stopped()
+        ended.append(time.monotonic())
+        return 0.0
+
+    monkeypatch.setattr(explaining, "Child", Slow)
+    monkeypatch.setattr(sys.modules["chipmap.explain"], "warm", warm)
+    assert main(["explain", "ring/tiny-skip"]) == code
+    assert len(asked) == 2 and asked[0] < ended[0] <= asked[1]
+    assert "interrupted; more was to be tried" in capsys.readouterr().out

@@ -31,9 +31,13 @@ class Clusters(NamedTuple):
 
 
 def clusters(problem: PlacementProblem, items: Items) -> Clusters:
-    """Clusters of ``problem``: groups of C1, and the ends of the largest tensors within a phase."""
+    """Clusters of ``problem``: groups of C1, and the ends of the largest tensors within a phase.
+
+    Only what may run on the same devices is together: where its first operation may be, all of a cluster may be.
+    """
     storages, least, phase = problem.storages, problem.time.min(axis=1), items.phases.phase
-    inside = np.flatnonzero(phase[storages.sources] == phase[storages.readers])
+    same = (items.allowed[storages.sources] == items.allowed[storages.readers]).all(axis=1)
+    inside = np.flatnonzero(same & (phase[storages.sources] == phase[storages.readers]))
     order = inside[np.argsort(-storages.bytes[storages.read[inside]], kind="stable")]
     most = int(SHARE * int(least.sum()))
     made = joined(problem.group, storages.sources[order], storages.readers[order], least, most)

@@ -125,9 +125,8 @@ def fixed_boxes(
     """The best floorplan found from slicing ``starts`` until ``deadline``, or in ``rounds`` rounds.
 
     The starts of least score are annealed, round by round: the better half goes on with more moves. It ends where the
-    last one alone gets no better. ``improved`` hears
-    of every floorplan better than all starts. None where nothing is better, and at once where neither wires nor
-    adapters cost.
+    last one alone gets no better. ``improved`` hears of every floorplan better than all starts. None where nothing is
+    better, and at once where neither wires nor adapters cost.
     """
     random = np.random.default_rng(seed)
     if not graph_of(problem).ticks.any():

@@ -127,7 +127,10 @@ def cost(tree: IntArray, work: IntArray, shapes: IntArray, edges: IntArray, tick
 
 @njit(part=True)
 def _regroup(tree: IntArray, node: int) -> bool:
-    """((a b) c) becomes (a (b c)) and the reverse, where both cuts are of the same kind: no box moves."""
+    """((a b) c) becomes (a (b c)) and the reverse, where both cuts are of the same kind.
+
+    No box moves along the cut; across it, one may where it isn't aligned low.
+    """
     above = tree[PARENT, node]
     if above < 0 or tree[CUT, above] != tree[CUT, node]:
         return False
