@@ -53,11 +53,11 @@ class SolveOptions(Record, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raise :class:`InputError` for limits that make no sense."""
-        for name in ("time_limit", "memory_limit"):
+        for name, unit in (("time_limit", "seconds"), ("memory_limit", "bytes")):
             value = getattr(self, name)
             if value is not None and not 0 < value < 2**62:
-                what = "Give more than 0, and less than 2^62 bytes or seconds."
-                raise InputError(f"is {value}", f"--{name.replace('_', '-')}", what)
+                remedy = f"Give more than 0, and less than 2^62 {unit}."
+                raise InputError(f"is {value}", f"--{name.replace('_', '-')}", remedy)
         if self.threads is not None and not 0 < self.threads <= MOST_THREADS:
             raise InputError(f"is {self.threads}", "--threads", f"Give a whole number from 1 to {MOST_THREADS:,}.")
         if self.evaluations is not None and self.evaluations < 1:

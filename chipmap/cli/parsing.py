@@ -133,17 +133,17 @@ class Parser(argparse.ArgumentParser):
 
 def _seconds(text: str, where: str) -> float:
     """A time in seconds (``30``, ``2min``)."""
-    return _positive(amounts.measured(text, "seconds", "s", where), text, where)
+    return _positive(amounts.measured(text, "seconds", "s", where), text, where, "seconds")
 
 
 def _gibibytes(text: str, where: str) -> int:
     """A size in bytes; a number alone counts in GiB."""
-    return int(_positive(amounts.measured(text, "bytes", "GiB", where), text, where))
+    return int(_positive(amounts.measured(text, "bytes", "GiB", where), text, where, "bytes"))
 
 
-def _positive(number: Fraction, text: str, where: str) -> float:
+def _positive(number: Fraction, text: str, where: str, unit: str) -> float:
     if not 0 < number < 2**62:
-        raise InputError(f"is {text}", where, "Give more than 0, and less than 2^62 bytes or seconds.")
+        raise InputError(f"is {text}", where, f"Give more than 0, and less than 2^62 {unit}.")
     return float(number)
 
 

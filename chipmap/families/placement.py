@@ -75,6 +75,7 @@ FAMILY = Family(
         ),
     ),
     at_once="chipmap.methods.placement.at_once:at_once",
+    advice="chipmap.methods.placement.at_once:advice",
     first="chipmap.methods.placement.first:first",
     prepare="chipmap.instances.placement.problem:placement_problem",
     warm_starts={

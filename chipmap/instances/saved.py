@@ -20,8 +20,9 @@ from chipmap.networks.importers.steps import words
 #: (``factors``).
 Operands = Literal["none", "all", "inputs", "indices", "source", "factors"]
 #: What is made beside the result, to be kept: a byte per number; the place of each number in eight bytes; mean and
-#: reciprocal deviation of each row of the features that weights scale; what a recurrent layer computes inside.
-Extra = Literal["", "mask", "places", "statistics", "gates"]
+#: reciprocal deviation of each row of the features that weights scale, or the latter alone; what a recurrent layer
+#: computes inside.
+Extra = Literal["", "mask", "places", "statistics", "deviation", "gates"]
 
 
 class Saves(NamedTuple):
@@ -72,11 +73,8 @@ _TABLE: tuple[tuple[Saves, str], ...] = (
         fft_ihfft fft_rfft2 fft_rfftn _fft_r2c""",
     ),
     (Saves("inputs", True), "amax amin logsumexp reducelogsumexp linalg_vector_norm std std_mean cumprod prod"),
-    (
-        Saves("inputs", extra="statistics"),
-        """layer_norm native_layer_norm layernormalization rms_norm _fused_rms_norm rmsnormalization
-        simplifiedlayernormalization""",
-    ),
+    (Saves("inputs", extra="statistics"), "layer_norm native_layer_norm layernormalization"),
+    (Saves("inputs", extra="deviation"), "rms_norm _fused_rms_norm rmsnormalization simplifiedlayernormalization"),
     # by what says where the gradient goes: a condition, a mask, indices
     (
         Saves("indices"),

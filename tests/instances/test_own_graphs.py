@@ -103,6 +103,16 @@ def test_windows_files() -> None:
         assert import_graph("net.csv", data).graph == plain.graph
 
 
+def test_bytes_that_are_not_whole_are_named() -> None:
+    """Half a byte is rounded up, and a note says so: `0.5` may have meant megabytes."""
+    made = text("name,flop,bytes,weights,inputs\na,1,0.5,8.25,\nb,1,1.5kB,,a\n")
+    assert made.graph.tensors[0].bytes == 1 and made.graph.operations[0].weight_bytes == 9
+    assert made.notes == (
+        "bytes 0.5 (net.csv: line 2) and 1 other amount rounded up to whole bytes (a unit may be missing)",
+    )
+    assert not text("name,flop,bytes,inputs\na,1.5,0.5kB,\nb,1,2,a\n").notes
+
+
 def test_times_kinds_roles_and_fields_that_are_not_used() -> None:
     imported = text("Name,time_ns,kind,role,bytes,remark,inputs\nx,,,input,8,from host,\na,1.5us,matmul,,4,,x\n")
     assert imported.time_ns == (None, 1500.0)

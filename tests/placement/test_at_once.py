@@ -13,6 +13,7 @@ from chipmap.heuristics.placement.starts.in_order import times_in_order
 from chipmap.instances.placement.generators import training_step
 from chipmap.instances.placement.instance import PlacementSolution
 from chipmap.instances.placement.problem import IntArray, PlacementProblem, placement_problem
+from chipmap.instances.placement.system import Links
 from chipmap.methods.placement import at_once
 from chipmap.run import Run
 from chipmap.validation.brute_force import brute_force
@@ -71,3 +72,18 @@ def test_a_passed_limit_still_leaves_a_schedule_and_a_bound(method: str) -> None
     assert found.objective is not None and found.bound is not None and found.objective >= found.bound
     assert found.incumbent_source == "in order" and found.termination.limit == "time"
     assert solve(instance, method, time_limit=1e-6, isolate=False, warm_start="none").objective is None
+
+
+def test_a_system_without_links_is_named() -> None:
+    """Two devices that nothing joins are noted, with the remedy; joined ones aren't, and nor is a single device."""
+    joined = tiny_instance(Random(2))
+    links = joined.system.links or Links()
+    pair = tuple(joined.system.devices[:1] * 2)
+    pair = (pair[0], pair[1].replace(name="other"))
+    for devices, joins, noted in ((pair, None, True), (pair, links, False), (pair[:1], None, False)):
+        system = joined.system.replace(devices=devices, links=joins, routes=())
+        instance = joined.replace(system=system)
+        run = Run(instance, SolveOptions(), check)
+        at_once.advice(instance, run)
+        said = [note.text for note in run.notes]
+        assert len(said) == noted and all("--set 'system.links=" in one for one in said)

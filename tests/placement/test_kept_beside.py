@@ -32,8 +32,8 @@ def test_a_mask_of_booleans_is_kept_as_numbers() -> None:
 
 
 def test_a_norm_without_a_scale_has_statistics_of_its_rows() -> None:
-    values = {"x": Value("x", (3, 5, 8), 32), "w": Value("w", (8,), 32)}
-    for reads, wanted in ((("x",), 2 * 4 * 15), (("x", "w"), 0)):  # with a scale, the rule of its kind counts them
+    values = {"x": Value("x", (3, 5, 8), 32), "w": Value("w", (8,), 32), "b": Value("b", (8,), 32)}
+    for reads, wanted in ((("x",), 2 * 4 * 15), (("x", "w", "b"), 0)):  # with both, the rule of its kind counts them
         assert kept_bytes(Step("n", "layer_norm", reads, ("y",), arguments={"normalized_shape": [8]}), values) == wanted
 
 

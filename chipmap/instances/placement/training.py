@@ -33,6 +33,7 @@ from typing import Literal, get_args
 
 from chipmap.instances import saved
 from chipmap.instances.optimizer import WIDTHS, Optimizer, per_parameter
+from chipmap.instances.placement.beside import UNTOLD, copies, made_beside
 from chipmap.instances.placement.draft import Again, Draft
 from chipmap.instances.placement.operands import Operands, computed_bias, is_added, trained_constants
 from chipmap.networks.graph import Operation, OperationGraph
@@ -120,9 +121,8 @@ class _Backward:
         self.gradients: dict[int, list[int]] = {}  # tensor of the draft -> its gradients, to be added
         self.reads: dict[int, Counter[int]] = {}  # computing operation of the draft -> tensors that it reads, how often
         self.results: dict[int, list[int]] = {}  # computing operation of the draft -> its results
-        self.beside: dict[
-            int, list[int]
-        ] = {}  # computing operation of the draft -> what it makes for its gradient alone
+        self.beside: dict[int, list[int]] = {}  # computing operation -> what it makes for its gradient alone
+        self.copied: dict[int, dict[int, int]] = {}  # product -> operand -> its copy, which gradients read instead
         self.again = Again(self.draft, again, self.reads)
         self.order: list[int] = []
         self.trained: set[int] = set()  # tensors of the draft that are weights
@@ -175,7 +175,9 @@ class _Backward:
                 read += own
             computes = one.role == "compute" or copies
             wanted = computes and self._has_gradient(one, [s for s in read if s not in cut], free)
-            extra = self._extra(one, read, sizes) if wanted and self.autograd else []
+            multiplies = one.kind.lower() in PRODUCTS
+            copied = self._copied(one, read) if wanted and multiplies else {}
+            extra = [*copied.values()] if multiplies or not wanted else self._beside(one, read, sizes)
             rest = {"role": "compute" if copies else one.role, "moved_bytes": one.moved_bytes, "loops": one.loops}
             made = draft.op(one.name, one.kind, read if computes else [], [*sizes, *extra], one.flop, **rest)
             for t, s in zip(makes[v], made, strict=False):
@@ -189,6 +191,7 @@ class _Backward:
                 self.order.append(here)
                 self.reads[here], self.results[here] = Counter(read), made[: len(sizes)]
                 self.beside[here], self.cut[here] = made[len(sizes) :], cut
+                self.copied[here] = dict(zip(copied, made[len(sizes) :], strict=False))
                 self.times[here] = operands.times(reads[v])
                 self.passing[here] = operands.times(reads[v], passing=True)
         operands.outputs(graph)
@@ -213,23 +216,17 @@ class _Backward:
             return False
         return any(s in self.wanting for s in read) or (free and bool(read))
 
-    def _extra(self, one: Operation, read: Sequence[int], sizes: Sequence[int]) -> list[int]:
-        """Bytes of what an operation makes for its gradient alone; nothing where these are results already.
+    def _copied(self, one: Operation, read: Sequence[int]) -> dict[int, int]:
+        """Bytes of the copies that a product makes of operands, for gradients to read."""
+        if not self.autograd:
+            return {}
+        return copies(one.kept_bytes, read, self.draft.sizes, {*self._weights(read)}, self.wanting)
 
-        States beside a recurrent layer's result aren't what its gates keep.
-        """
-        extra, word = saved.saves(one.kind).extra, self.recipe.word_bytes
-        if one.kept_bytes and len(sizes) == 1:
-            return [one.kept_bytes]
-        if not extra or (len(sizes) != 1 and extra != "gates"):
+    def _beside(self, one: Operation, read: Sequence[int], sizes: Sequence[int]) -> list[int]:
+        """Bytes of what an operation that is no product makes for its gradient alone."""
+        if not self.autograd:
             return []
-        size = max(sizes)
-        gates = (6 * one.layers - 1) * size  # five numbers per result of each layer, and the results of the inner ones
-        if extra == "statistics":
-            weights = [self.draft.sizes[s] for s in self._weights(read)]
-            one_row = max(weights, default=0) // (2 if len(weights) == 1 and one.weight_bytes else 1)
-            return [2 * WORD * size // one_row] if one_row else []
-        return [{"mask": size // word, "places": 8 * size // word, "gates": gates}[extra]]
+        return made_beside(one, sizes, [self.draft.sizes[s] for s in self._weights(read)], self.recipe.word_bytes)
 
     def _gradient(self, t: int) -> int | None:
         """The gradient of a tensor, its parts added up; of what nobody reads, the loss's; None where there is none."""
@@ -322,7 +319,7 @@ class _Backward:
 
     def _product(self, v: int, given: list[int], wanted: Sequence[tuple[int, int]], made: int) -> None:
         """A gradient for each operand of a product, of so many bytes, from the other operands."""
-        draft, one, reads = self.draft, self.draft.operations[v], self.reads[v]
+        draft, one, reads, copied = self.draft, self.draft.operations[v], self.reads[v], self.copied[v]
         weights = self._weights(reads)
         matrices = [] if one.kind.lower() in BIASED and self._adds(v, weights, made) else weights
         matrix = max(matrices, key=lambda t: draft.sizes[t], default=None)
@@ -341,6 +338,7 @@ class _Backward:
             else:
                 flop = int(flop * self.passing[v].get(t, 1))  # of x xᵀ there are two gradients, added up
             rest = [s for s, often in reads.items() if s != added and (s != t or often > 1)]
+            rest = [*(copied.get(s, s) for s in rest), *([copied[UNTOLD]] if UNTOLD in copied else [])]
             rest = [] if bias and self.autograd else self.again.read(v, rest, given)
             (gradient,) = draft.op(f"{one.name}/gradient {t}", one.kind, [*given, *rest], [size], flop)
             self.gradients.setdefault(t, []).append(gradient)

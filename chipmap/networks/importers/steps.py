@@ -16,11 +16,15 @@ MAX_UNROLLED = 20_000
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor of the program; ``bits`` per element."""
+    """A tensor of the program; ``bits`` per element.
+
+    ``strides``: how many elements lie from one to the next along each dimension; None where that isn't known.
+    """
 
     name: str
     shape: Shape
     bits: int
+    strides: Shape | None = None
 
     @property
     def elements(self) -> int:

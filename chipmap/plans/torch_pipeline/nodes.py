@@ -27,7 +27,8 @@ def unsuited(instance: Record, solution: Record | None) -> str | None:
     if graph is None or not from_torch(instance):
         return "the instance isn't converted from a program of torch.export (.pt2)"
     if getattr(instance, "backward", ()):
-        return "it is a training step, whose backward pass PyTorch makes itself"
+        why = "it is a training step, whose backward pass PyTorch makes itself"
+        return f"{why}; convert the program without --training, and solve that"
     split = next((o.name for o in graph.operations if o.role == "compute" and "/" in node_of(o.name)), "")
     if split:
         return f"operation {split!r} is a part of an operator, and operators run whole"

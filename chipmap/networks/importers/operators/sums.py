@@ -23,7 +23,7 @@ def einsum(
     has.
     """
     terms, arrow, made = equation.replace(" ", "").partition("->")
-    names = [_names(term, len(one.shape)) for term, one in zip(terms.split(","), operands, strict=False)]
+    names = [index_names(term, len(one.shape)) for term, one in zip(terms.split(","), operands, strict=False)]
     if len(terms.split(",")) != len(operands) or None in names:
         return None
     left = [name for name in names if name is not None]
@@ -39,7 +39,7 @@ def einsum(
     return _in_pairs(left, ranges, kept, list(path) if path else [0, 1] * (len(left) - 1), front)
 
 
-def _names(term: str, rank: int) -> Names | None:
+def index_names(term: str, rank: int) -> Names | None:
     """The indices of an operand; the dots stand for the last dimensions before the tail, counted from the right (they
     broadcast)."""
     head, dots, tail = term.partition("...")

@@ -30,7 +30,7 @@ from chipmap.networks.graph import Operation, Role
 from chipmap.networks.importers.common import ImportedGraph, graph_of_edges
 from chipmap.networks.importers.own.amounts import BYTES, FLOP, TIME
 from chipmap.networks.importers.own.fields import EDGE, MAX_UNKNOWN, NODE, columns, too_many
-from chipmap.records import InputError, shortened, shown
+from chipmap.records import InputError, counted, shortened, shown
 
 ROLES: tuple[Role, ...] = get_args(Role)
 #: What a node that picks rows of a table says as its role.
@@ -144,9 +144,25 @@ class Rows:
         results = [(v, _whole(node.bytes)) for v, node in enumerate(nodes) if v not in read and node.bytes]
         times = tuple(None if node.time_ns is None else float(node.time_ns) for node in nodes)
         graph = graph_of_edges(name, operations, edges, source, where, results)
+        notes = (*notes, *self._rounded())
         if self.ignored:
             notes = (*notes, f"fields not used: {shortened(', '.join(self.ignored))}")
         return ImportedGraph(graph, times if any(time is not None for time in times) else None, form, tuple(notes))
+
+    def _rounded(self) -> list[str]:
+        """A note on bytes that are no whole numbers: a unit may be forgotten."""
+        rows: list[Node | Edge] = [*self.nodes.values(), *self.edges.values()]
+        found = [
+            (one.where, key, float(amount))
+            for one in rows
+            for key in ("bytes", "weights")
+            if (amount := getattr(one, key, None)) is not None and amount.denominator > 1
+        ]
+        if not found:
+            return []
+        where, key, amount = found[0]
+        others = f" and {counted(len(found) - 1, 'other amount')}" if len(found) > 1 else ""
+        return [f"{key} {amount:.15g} ({where}){others} rounded up to whole bytes (a unit may be missing)"]
 
     @staticmethod
     def _moved(nodes: Sequence[Node], edges: Sequence[tuple[int, int, int]]) -> dict[int, int]:

@@ -67,6 +67,7 @@ class _Size(msgspec.Struct, frozen=True, gc=False):
 class _Meta(msgspec.Struct, frozen=True, gc=False):
     dtype: int
     sizes: list[_Size]
+    strides: list[_Size] = []
     layout: int = 7
     requires_grad: bool = True
 
@@ -261,7 +262,8 @@ def _meta(name: str, meta: _Meta, where: str) -> Meta:
     if meta.layout in _SPARSE:
         remedy = "Export the program with dense tensors."
         raise InputError(f"tensor {name!r} is sparse: its shape doesn't tell its bytes", where, remedy)
-    return Meta(tuple(_size(size, where) for size in meta.sizes), _BITS[meta.dtype], str(meta.dtype))
+    shape, strides = (tuple(_size(one, where) for one in each) for each in (meta.sizes, meta.strides))
+    return Meta(shape, _BITS[meta.dtype], str(meta.dtype), strides)
 
 
 def _size(size: _Size, where: str) -> int | str:

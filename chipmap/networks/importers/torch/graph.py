@@ -29,11 +29,15 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """Shape, bits per element and element type of a tensor; a size is a number, or an expression of symbols."""
+    """Shape, bits per element and element type of a tensor; a size is a number, or an expression of symbols.
+
+    ``strides``: elements from one to the next along each dimension, written likewise; empty where that isn't known.
+    """
 
     shape: tuple[int | str, ...]
     bits: int
     type: str
+    strides: tuple[int | str, ...] = ()
 
     @property
     def complex(self) -> bool:

@@ -140,8 +140,11 @@ class _Module:
             if "sparse" in str(value.layout):
                 remedy = "Export the program with dense tensors."
                 raise InputError(f"tensor {name!r} is sparse: its shape doesn't tell its bytes", self.where, remedy)
-            shape = tuple(size if isinstance(size, int) else str(size) for size in value.shape)
-            self.graph.tensors[name] = Meta(shape, value.element_size() * 8, str(value.dtype))
+            shape, strides = (
+                tuple(one if isinstance(one, int) else str(one) for one in each)
+                for each in (value.shape, value.stride())
+            )
+            self.graph.tensors[name] = Meta(shape, value.element_size() * 8, str(value.dtype), strides)
         elif type(value).__name__ == "SymInt":
             self.graph.numbers[name] = str(value)
         elif type(value).__name__ in ("SymBool", "SymFloat"):

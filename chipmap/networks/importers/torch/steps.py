@@ -186,7 +186,10 @@ class Steps:
         meta = scope.graph.tensors.get(name)
         if meta is not None:
             shape = [size if isinstance(size, int) else self._size(size, everywhere) for size in meta.shape]
-            value = Value(everywhere, checked_shape(shape, everywhere, self.where), meta.bits)
+            strides = [step if isinstance(step, int) else self._known(step) for step in meta.strides]
+            lies = tuple(step for step in strides if step is not None) if len(strides) == len(shape) else ()
+            checked = checked_shape(shape, everywhere, self.where)
+            value = Value(everywhere, checked, meta.bits, lies if len(lies) == len(shape) else None)
             self.types[everywhere] = meta.type
             if meta.complex:
                 self.program.complex.add(everywhere)

@@ -1,0 +1,49 @@
+"""What an operation makes for its gradient alone: masks, statistics, places, and copies of a product's operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from itertools import combinations
+
+from chipmap.instances import saved
+from chipmap.networks.graph import Operation
+
+#: Bytes of a statistic and of a place.
+_STATISTIC, _PLACE = 4, 8
+#: Stands for operands that their sizes don't tell.
+UNTOLD = -1
+
+
+def made_beside(one: Operation, results: Sequence[int], scales: Sequence[int], word: int) -> list[int]:
+    """Bytes of it for an operation that is no product; nothing where these are results already.
+
+    ``results``: bytes of the results; ``scales``: of the weights that it reads; ``word``: of a number. States beside a
+    recurrent layer's result aren't what its gates keep.
+    """
+    extra = saved.saves(one.kind).extra
+    if one.kept_bytes and len(results) == 1:
+        return [one.kept_bytes]
+    if not extra or (len(results) != 1 and extra != "gates"):
+        return []
+    size = max(results)
+    gates = (6 * one.layers - 1) * size  # five numbers per result of each layer, and the results of the inner ones
+    if extra in ("statistics", "deviation"):
+        each = 2 if extra == "statistics" else 1  # a scale and a shift are one tensor of weights
+        one_row = max(scales, default=0) // (each if len(scales) == 1 and one.weight_bytes else 1)
+        return [each * _STATISTIC * size // one_row] if one_row else []
+    return [{"mask": size // word, "places": _PLACE * size // word, "gates": gates}[extra]]
+
+
+def copies(kept: int, read: Sequence[int], sizes: Sequence[int], weights: Set[int], having: Set[int]) -> dict[int, int]:
+    """Operand of a product -> bytes of its copy (:mod:`chipmap.networks.importers.operators.copied`).
+
+    Copied are the one or the two operands whose ``sizes`` add up to ``kept`` bytes. ``read``: the operands, tensors of
+    the draft; ``weights``: those that aren't computed, which come last. An operand whose partner isn't among those
+    ``having`` a gradient is left out, as no gradient reads its copy.
+    """
+    operands = sorted(dict.fromkeys(read), key=lambda t: t in weights)
+    for many in (1, 2):
+        for some in combinations(operands, many):
+            if sum(sizes[t] for t in some) == kept:
+                return {t: sizes[t] for t in some if any(s != t and s in having for s in read)}
+    return {UNTOLD: kept} if kept else {}
