@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from chipmap.deadline import Deadline
+from chipmap.family import get_family, resolve
 from chipmap.heuristics.wafer.exhaustive import solve
 from chipmap.heuristics.wafer.slicing import fixed_kernel as kernel
 from chipmap.heuristics.wafer.slicing.counted import counted_cuts
@@ -16,10 +17,12 @@ from chipmap.heuristics.wafer.slicing.exchange import graph_of
 from chipmap.heuristics.wafer.slicing.fixed import Fixed, fixed_boxes
 from chipmap.heuristics.wafer.slicing.moves_kernel import LEFT, PARENT, RIGHT, ROOT
 from chipmap.heuristics.wafer.slicing.program import slicing_layout
+from chipmap.inputs.reading import read
 from chipmap.instances.wafer import Placement, WaferInstance, WaferSolution
 from chipmap.instances.wafer.generators import explicit
 from chipmap.instances.wafer.problem import TICKS, IntArray, evaluate, in_order, wafer_problem
 from chipmap.kernels.annealing import seeded
+from chipmap.run import Run, SolveOptions
 from chipmap.validation.wafer.checker import check
 from tests.wafer.generated import generated
 
@@ -130,6 +133,16 @@ def test_the_cost_is_that_of_the_evaluation() -> None:
         cost = kernel.cost(made.tree, work, made.boxes.shapes, made.boxes.edges, ticks)
         parts = evaluate(made.problem, in_order(made.problem, made._floorplan()))
         assert cost == 2 * parts.wire + TICKS * 2 * parts.adapters
+
+
+def test_what_is_compiled_beforehand_includes_fixed_boxes(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = list[int]()
+    monkeypatch.setattr(kernel, "anneal", lambda *_: calls.append(1))
+    instance, method = next(one for one in get_family("wafer").warm if one[1].endswith(":by_fixed_boxes"))
+    given = read(instance)
+    assert isinstance(given, WaferInstance)
+    resolve(method)(given, Run(given, SolveOptions(), check))
+    assert calls
 
 
 def test_what_is_not_slicing_or_costs_nothing_gives_nothing() -> None:

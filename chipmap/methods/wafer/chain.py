@@ -86,6 +86,16 @@ def by_wires(instance: WaferInstance, run: Run) -> Termination:
     return _only(instance, run, Link(WIRED, 1.0, cuts.by_wiring))
 
 
+def by_fixed_boxes(instance: WaferInstance, run: Run) -> Termination:
+    """Rows to and fro, then fixed boxes from these (:mod:`chipmap.heuristics.wafer.slicing.fixed`)."""
+
+    def work(state: WaferChainState, turn: Turn) -> None:
+        cuts.to_and_fro(state, turn)
+        cuts.fixed(state, turn)
+
+    return _only(instance, run, Link(FIXED, 1.0, work))
+
+
 def exchanges(instance: WaferInstance, run: Run) -> Termination:
     """What searches large instances, on any: annealing of who takes which box."""
 
