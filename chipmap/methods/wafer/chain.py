@@ -30,7 +30,7 @@ from chipmap.run import Run
 #: Annealing runs, each 1.8 times as long as the one before, where there is no time limit.
 UNLIMITED_RUNS = 3
 #: The share of fixed boxes in what is left.
-FIXED_SHARE = 0.35
+FIXED_SHARE = 0.2
 #: Seconds before the end at which no solver runs any more (a process must not end while one does).
 MARGIN = 0.5
 
@@ -299,8 +299,8 @@ def floorplans_of(state: WaferChainState) -> tuple[Link, ...]:
 
 
 def one_lane(floorplans: Sequence[Link]) -> tuple[Link, ...]:
-    """A list of :func:`floorplans_of` with bounds before it, before its longest link, and behind it."""
-    at = next(i for i, link in enumerate(floorplans) if link.work in (_search, _search_rows))
+    """A list of :func:`floorplans_of` with bounds before it, before its long searches, and behind it."""
+    at = next(i for i, link in enumerate(floorplans) if link.work in (cuts.fixed, _search, _search_rows))
     return (*FIRST, *floorplans[:at], Link("bounds", 0.2, _bounds), *floorplans[at:], *LAST)
 
 
