@@ -11,7 +11,7 @@ from chipmap.deadline import Deadline
 from chipmap.heuristics.placement.bounds.simple import heads_and_tails
 from chipmap.heuristics.placement.search.units import units
 from chipmap.heuristics.placement.starts.partition import Style, partition
-from chipmap.heuristics.placement.starts.phases import middle, phases
+from chipmap.heuristics.placement.starts.phases import middle, path_windows, phases
 from chipmap.instances.placement.generators import training_step
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.methods.placement.chain_state import ChainState
@@ -45,6 +45,25 @@ def test_phases_have_about_the_same_work_and_follow_each_other() -> None:
         of_each = np.bincount(phase, work, count)
         assert np.abs(np.cumsum(of_each) - work.sum() / count * np.arange(1, count + 1)).max() <= work.max()
         assert (np.diff(phase[np.argsort(when, kind="stable")]) >= 0).all()
+
+
+def test_windows_of_large_graphs_are_longest_paths() -> None:
+    """Against all paths of random small instances, each followed operation by operation."""
+    for seed in range(30):
+        problem = placement_problem(random_instance(operations=9, devices=2, edges=0.4, seed=seed))
+        time = np.where(problem.allowed, problem.time, 10**12).min(axis=1).tolist()
+        before: list[list[int]] = [[] for _ in time]
+        for source, reader in zip(problem.storages.sources.tolist(), problem.storages.readers.tolist(), strict=True):
+            before[reader].append(source)
+        after = [[v for v, some in enumerate(before) if u in some] for u in range(len(time))]
+
+        def longest(v: int, on: list[list[int]], time: list[int] = time) -> int:
+            return max((time[u] + longest(u, on) for u in on[v]), default=0)
+
+        windows = path_windows(problem)
+        assert windows.head.tolist() == [longest(v, before) for v in range(len(time))]
+        assert windows.tail.tolist() == [longest(v, after) for v in range(len(time))]
+        assert windows.time.tolist() == time
 
 
 def weight(problem: PlacementProblem, style: Style, devices: tuple[int, ...]) -> float:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from chipmap.deadline import Deadline
 from chipmap.heuristics.placement.simulation.simulator import NEVER
 from chipmap.heuristics.placement.starts.partition import LARGE_GRAPH, Style
-from chipmap.heuristics.placement.starts.phases import middle, phases
+from chipmap.heuristics.placement.starts.phases import middle, path_windows, phases
 from chipmap.instances.placement.problem import PlacementProblem
 from chipmap.methods.placement.chain_state import ChainState
 
@@ -30,7 +30,9 @@ class Styles:
     """The styles of a problem's partitions, where the chain's state keeps the best one of each kind."""
 
     def __init__(self, state: ChainState, deadline: Deadline) -> None:
-        self._state, self._middle = state, middle(state.heads_and_tails(deadline))
+        quick = state.problem.operations >= LARGE_GRAPH
+        self._state = state
+        self._middle = middle(path_windows(state.problem) if quick else state.heads_and_tails(deadline))
         self._made = dict[str, list[Draw]]()
         self._number = dict[str, int]()
 

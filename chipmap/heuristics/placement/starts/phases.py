@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.heuristics.placement.bounds.simple import HeadsAndTails
+from chipmap.heuristics.placement.bounds.simple import HeadsAndTails, directions, least_times
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 
 #: A device may have so much of a phase's mean work before it counts as too much.
@@ -23,6 +23,17 @@ class Phases(NamedTuple):
 
     phase: IntArray
     share: IntArray
+
+
+def path_windows(problem: PlacementProblem) -> HeadsAndTails:
+    """Heads and tails by longest paths without transfers: max over what v reads of head + time; at once on any graph."""
+    time, found = least_times(problem), []
+    for order, _, waits in directions(problem):
+        done, at, other, own = [0] * problem.operations, waits.at.tolist(), waits.other.tolist(), time.tolist()
+        for v in order.tolist():
+            done[v] = own[v] + max([done[u] for u in other[at[v] : at[v + 1]]], default=0)
+        found.append(np.array(done, dtype=np.int64) - time)
+    return HeadsAndTails(found[0], time, found[1])
 
 
 def middle(windows: HeadsAndTails) -> IntArray:
