@@ -26,7 +26,7 @@ class Phases(NamedTuple):
 
 
 def path_windows(problem: PlacementProblem) -> HeadsAndTails:
-    """Heads and tails by longest paths without transfers: max over what v reads of head + time; at once on any graph."""
+    """Heads and tails by longest paths without transfers, at once: max over what v reads of head + time."""
     time, found = least_times(problem), []
     for order, _, waits in directions(problem):
         done, at, other, own = [0] * problem.operations, waits.at.tolist(), waits.other.tolist(), time.tolist()
