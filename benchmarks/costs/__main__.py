@@ -6,6 +6,8 @@
     python -m benchmarks.costs sweep FOLDER                  files of chains of random convolutions (extra torch)
     python -m benchmarks.costs operators FOLDER              files of chains of all other operators
     python -m benchmarks.costs others FOLDER                 files of networks of other kinds
+    python -m benchmarks.costs fresh FOLDER                  files of 18 networks of nine architectures (extra zoo)
+    python -m benchmarks.costs later FOLDER                  files of networks that came after the model
     python -m benchmarks.costs cuts FOLDER TABLE [--sweep TABLE...] [--others FOLDER TABLE]
                                                              cuts of chains that know how wrong times may be, printed
 
@@ -70,7 +72,7 @@ python -m benchmarks.costs page nets costs.csv --said FILE
 def main() -> int:
     """Export, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("export", "sweep", "operators", "others", "page", "cuts"))
+    parser.add_argument("what", choices=("export", "sweep", "operators", "others", "fresh", "later", "page", "cuts"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("table", type=Path, nargs="?")
     parser.add_argument("--said", type=Path)
@@ -79,9 +81,15 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=PAGE)
     given = parser.parse_args()
     if given.what == "export":
-        from benchmarks.costs.networks import write  # needs PyTorch
+        from benchmarks.costs.networks import ARCHITECTURES, write  # needs PyTorch
 
-        for name in write(given.folder):
+        for name in write(given.folder, ARCHITECTURES):
+            print(name, flush=True)
+        return 0
+    if given.what in ("fresh", "later"):
+        from benchmarks.costs import fresh, networks as exported  # needs PyTorch
+
+        for name in exported.write(given.folder, fresh.FRESH if given.what == "fresh" else fresh.LATER):
             print(name, flush=True)
         return 0
     if given.what == "sweep":

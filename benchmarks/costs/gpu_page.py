@@ -97,7 +97,7 @@ def page() -> str:
                 continue
             network = found.setdefault(name, Network())
             flop, read, weights, written = (int(row[one]) for one in COLUMNS[4:])
-            network.works.append(Work(canonical(row["operator"]), flop, read, weights, written))
+            network.works.append(Work(canonical(row["operator"], weights), flop, read, weights, written))
             network.ns.append(took)
             repeats.setdefault(name, []).append((float(row["repeat"] or 0), took))
     sums, plans, errors = list[str](), list[str](), list[float]()

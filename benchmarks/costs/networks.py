@@ -201,11 +201,11 @@ class First(nn.Module):
         return made if isinstance(made, torch.Tensor) else made[0]
 
 
-def write(folder: Path) -> Iterator[str]:
-    """Export all networks that aren't there, and yield the name of each; what can't be exported is said."""
+def write(folder: Path, architectures: dict[str, Callable[[bool], Made]]) -> Iterator[str]:
+    """Export networks of these architectures that aren't there, and yield the name of each; what can't be exported is said."""
     folder.mkdir(parents=True, exist_ok=True)
     for size, large in (("small", False), ("large", True)):
-        for name, make in ARCHITECTURES.items():
+        for name, make in architectures.items():
             path = folder / f"{name}-{size}.pt2"
             if path.exists():
                 continue

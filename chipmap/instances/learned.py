@@ -73,6 +73,7 @@ def networks(file: str) -> dict[str, dict[str, Network]]:
         network = found.setdefault(row.get("class") or "", {}).setdefault(row["graph"], Network())
         try:
             flop, read, weights, written = sizes = [int(row[name]) for name in ("flop", "read", "weights", "written")]
+            sizes.append(parts := int(row.get("parts") or 1))
             network.ns.append(float(row["ns"]))
         except (TypeError, ValueError):
             what = "has a size or a time that is no number"
@@ -80,7 +81,8 @@ def networks(file: str) -> dict[str, dict[str, Network]]:
         if not (0 <= network.ns[-1] <= MAX_NS and all(0 <= size <= MOST for size in sizes)):
             what = f"has a time that isn't 0 to {MAX_NS:g} ns, or a size that isn't 0 to {MOST:g}"
             raise InputError(what, f"{source.where}: line {table.line_num}", _REMEDY)
-        network.works.append(Work(canonical(row["operator"]), flop, read, weights, written, row.get("sort") or ""))
+        kind, sort = canonical(row["operator"], weights), row.get("sort") or ""
+        network.works.append(Work(kind, flop, read, weights, written, sort, parts))
         network.modules.add(re.sub(r"\d+", "#", row.get("module") or ""))
     if not found:
         raise InputError("has no times to learn from", source.where, _REMEDY)

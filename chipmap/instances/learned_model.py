@@ -1,12 +1,16 @@
 """A model of operations' times: a fit per operator, and the nearest measured operations scaled by it.
 
-The fit of an operator is t = c₀ + c₁ · FLOP + c₂ · (bytes of activations) + c₃ · (bytes of parameters), all c ≥ 0, with
-the least squares of (fit - t) / t over its measured operations. A convolution or padding has the fit of its sort
-(:func:`chipmap.networks.works.sort`) where so many of it are measured. An operator with fewer than :data:`FEW` takes
-the fit of all. A prediction is the fit times exp(Σ wᵢ rᵢ / (w₀ + Σ wᵢ)) over the :data:`NEAR` nearest operations of the
-operator or sort: rᵢ = ln(tᵢ / fitᵢ), wᵢ = aᵢ / (ε + dᵢ²), and dᵢ is the distance in log₂ of FLOP and the three kinds of
-bytes. An architecture with n of them counts as √n, in fits too: aᵢ = √(m / n), where m is the least such n. So a sweep
-of many chains, which counts as one architecture, doesn't outvote networks.
+The fit of an operator is t = c₀ + c₁ · FLOP + c₂ · (bytes of activations) + c₃ · (bytes of parameters) + c₄ · (parts),
+all c ≥ 0, with the least squares of (fit - t) / t over its measured operations. c₃ is c₂ unless two architectures have
+parameters there: those of one, a small bias say, tell nothing of a whole matrix. A convolution or padding has the fit
+of its sort (:func:`chipmap.networks.works.sort`) where so many of it are measured. An operator with fewer than
+:data:`FEW` takes the fit of all. A prediction is the fit times exp(Σ wᵢ rᵢ / (w₀ + Σ wᵢ)) over the :data:`NEAR` nearest
+operations of the operator or sort: rᵢ = ln(tᵢ / fitᵢ), wᵢ = aᵢ / (ε + dᵢ²), and dᵢ is the distance in log₂ of FLOP, the
+three kinds of bytes, and parts. An architecture with n of them counts as √n, in fits too: aᵢ = √(m / n), where m is the
+least such n. So a sweep of many chains, which counts as one architecture, doesn't outvote networks.
+
+An operator that wasn't measured takes the nearest operations of all others, where an operator with n of them counts as
+√n.
 
 Intervals come from what the model says of each architecture when it knows the others alone. The error |ln(t / guess)|
 of an operation is counted in its spread: the mean error of its neighbours. The half width is so many spreads that
@@ -30,23 +34,31 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def _terms(works: Sequence[Work]) -> Array:
-    """The rows 1, FLOP, bytes of activations, bytes of parameters."""
-    rows = [(1.0, one.flop, one.read + one.written, one.weights) for one in works]
-    return np.array(rows, dtype=np.float64).reshape(-1, 4)
+    """The rows 1, FLOP, bytes of activations, bytes of parameters, parts."""
+    rows = [(1.0, one.flop, one.read + one.written, one.weights, one.parts) for one in works]
+    return np.array(rows, dtype=np.float64).reshape(-1, 5)
 
 
 def _places(works: Sequence[Work]) -> Array:
-    """log₂(1 + size) of FLOP, bytes read, of parameters, written: where operations lie among others."""
-    return np.log2(1.0 + np.array([one.sizes for one in works], dtype=np.float64).reshape(-1, 4))
+    """log₂(1 + size) of FLOP, bytes read, of parameters, written, and parts: where operations lie among others."""
+    return np.log2(1.0 + np.array([(*one.sizes, one.parts) for one in works], dtype=np.float64).reshape(-1, 5))
 
 
-def fitted(works: Sequence[Work], ns: Array, counts: Array | None = None) -> Array:
-    """c₀ to c₃ of the least relative squares, of which each counts so much (once)."""
+def fitted(works: Sequence[Work], ns: Array, counts: Array | None = None, apart: bool = True) -> Array:
+    """c₀ to c₄ of the least relative squares, of which each counts so much (once). Unless parameters are told ``apart``
+    c₃ is c₂; c₄ is 0 where all have equal parts."""
     from scipy.optimize import nnls
 
-    rows, root = _terms(works) / ns[:, None], np.ones(len(ns)) if counts is None else np.sqrt(counts)
+    terms, root = _terms(works), np.ones(len(ns)) if counts is None else np.sqrt(counts)
+    if not apart:
+        terms[:, 2], terms[:, 3] = terms[:, 2] + terms[:, 3], 0.0
+    if len(terms) and np.ptp(terms[:, 4]) == 0:
+        terms[:, 4] = 0.0
+    rows = terms / ns[:, None]
     scale = np.maximum(rows.max(axis=0, initial=0.0), 1e-300)
     found: Array = nnls(rows / scale * root[:, None], root)[0] / scale
+    if not apart:
+        found[3] = found[2]
     return found
 
 
@@ -69,7 +81,9 @@ class _Operator:
     counts: Array
 
     def near(self, place: Array, count: int, without: int = -1) -> tuple[Any, Array]:
-        """The nearest measured operations (none of architecture ``without``) and their weights."""
+        """The nearest measured operations (none of architecture ``without``) and their weights. More parts than any of
+        them has count as so many."""
+        place = np.minimum(place, [np.inf] * 4 + [self.places[:, 4].max(initial=0.0)])
         apart = ((self.places - place) ** 2).sum(axis=1)
         apart[self.of == without] = np.inf
         count = min(count, int(np.isfinite(apart).sum()))
@@ -83,7 +97,8 @@ class Model:
     def __init__(self, works: Sequence[Work], ns: Sequence[float], of: Sequence[int], calibrate: bool = True) -> None:
         self.works, self.of = list(works), np.array(of)
         self.ns: Array = np.maximum(np.array(ns, dtype=np.float64), 1.0)
-        self.common = fitted(self.works, self.ns, balanced(self.of))
+        counts = balanced(np.array([one.kind for one in self.works]))
+        self.common = fitted(self.works, self.ns, counts)
         self.half_width = 0.0
         rows: dict[str, list[int]] = {}
         for i, one in enumerate(self.works):
@@ -91,6 +106,7 @@ class Model:
                 rows.setdefault(name, []).append(i)
         rows = {name: at for name, at in rows.items() if len(at) >= FEW or self.works[at[0]].kind == name}
         self.operators = {name: self._operator(at) for name, at in rows.items()}
+        self.all = self._around(list(range(len(self.works))), self.common, counts)
         if calibrate:
             self._calibrate(rows)
 
@@ -101,8 +117,13 @@ class Model:
     def _operator(self, at: list[int]) -> _Operator:
         works, ns = [self.works[i] for i in at], self.ns[at]
         counts = balanced(self.of[at])
-        fit = fitted(works, ns, counts) if len(at) >= FEW else self.common
-        rest = np.log(ns / np.maximum(_terms(works) @ fit, 1.0))
+        apart = len({of for of, one in zip(self.of[at].tolist(), works, strict=True) if one.weights}) > 1
+        return self._around(at, fitted(works, ns, counts, apart) if len(at) >= FEW else self.common, counts)
+
+    def _around(self, at: list[int], fit: Array, counts: Array) -> _Operator:
+        """These measured operations, with what is left of them by a fit."""
+        works = [self.works[i] for i in at]
+        rest = np.log(self.ns[at] / np.maximum(_terms(works) @ fit, 1.0))
         return _Operator(_places(works), rest, fit, self.of[at], np.full(len(at), np.nan), counts)
 
     def without(self, architecture: int) -> Model:
@@ -143,15 +164,13 @@ class Model:
         terms = _terms(works)
         groups = [self.among(one) for one in works]
         by = np.array([self.common if one is None else one.fit for one in groups])
-        return np.maximum((terms * by.reshape(-1, 4)).sum(axis=1), 1.0)
+        return np.maximum((terms * by.reshape(-1, 5)).sum(axis=1), 1.0)
 
     def guesses(self, works: Sequence[Work], near: int = NEAR, prior: float = PRIOR) -> Array:
         """ns of operations."""
         found, known = self.fits(works), dict[Work, float]()
         for i, (work, place) in enumerate(zip(works, _places(works), strict=True)):
-            operator = self.among(work)
-            if operator is None:
-                continue
+            operator = self.among(work) or self.all
             if work not in known:
                 chosen, weights = operator.near(place, near)
                 known[work] = float(np.exp((weights * operator.rest[chosen]).sum() / (prior + weights.sum())))

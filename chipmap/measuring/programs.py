@@ -70,7 +70,9 @@ class Program:
             if operation.role == "compute"
         }
         found = zip(operations, works(self.imported.graph), strict=True)
-        self.works: dict[str, tuple[int | str, ...]] = {one.name: (*work.sizes, work.sort) for one, work in found}
+        self.works: dict[str, tuple[int | str, ...]] = {
+            one.name: (*work.sizes, work.sort, work.parts) for one, work in found
+        }
         self.notes: list[str] = []
         self.inputs = self._inputs()
         self.last_read = self._last_read()

@@ -11,16 +11,17 @@ from chipmap.measuring.passes import Measured, Operation
 from chipmap.records import InputError
 from chipmap.records.text import csv_text
 
-#: FLOP, bytes and sort (:mod:`chipmap.networks.works`): what times of other networks are learned from.
-WORK = ("flop", "read", "weights", "written", "sort")
+#: FLOP, bytes, sort and parts (:mod:`chipmap.networks.works`): what times of other networks are learned from.
+WORK = ("flop", "read", "weights", "written", "sort", "parts")
 FIRST = ("graph", "operation", "module", "operator", "class", "ns", "repeat", "samples")
 COLUMNS = (*FIRST, *WORK)
 #: Columns of all tables that were ever written.
-KNOWN = (FIRST, COLUMNS[:-1], COLUMNS)
+KNOWN = (FIRST, *(COLUMNS[:end] for end in (-2, -1, None)))
 
 
 def text(found: Mapping[str, Measured], kind: str) -> str:
-    """The table of all graphs: times in ns, the repeat error as a fraction, all samples, FLOP, bytes and sort."""
+    """The table of all graphs: times in ns, the repeat error as a fraction, all samples, FLOP, bytes, sort
+    and parts."""
     return csv_text(
         COLUMNS,
         (
@@ -62,8 +63,8 @@ def earlier(path: Path, kind: str) -> dict[str, Measured]:
             raise InputError(what, at, "Keep one file for each class of devices, and give --costs each of them.")
         try:
             samples = [float(sample) for sample in row["samples"].split(";")]
-            *sizes, kind_of = (row.get(name) or "" for name in WORK)
-            given = (*map(int, sizes), kind_of) if all(sizes) else ()
+            *sizes, kind_of, parts = (row.get(name) or "" for name in WORK)
+            given = (*map(int, sizes), kind_of, int(parts or 1)) if all(sizes) else ()
         except (ValueError, AttributeError):
             raise InputError("has samples or sizes that are no numbers", at, "Measure into a new file.") from None
         measured = found.setdefault(row["graph"], Measured())

@@ -20,10 +20,16 @@ _ALIKE = {
     **dict.fromkeys(("native_layer_norm", "fused_rms_norm"), "layer_norm"),
     **dict.fromkeys(("_native_batch_norm_legit_no_training", "native_batch_norm"), "batch_norm"),
     "native_group_norm": "group_norm",
-    **dict.fromkeys(("sub", "rsub"), "add"),
-    "hardtanh": "clamp",
-    "relu6": "clamp",
+    **dict.fromkeys(("sub", "rsub", "subtract"), "add"),
+    **dict.fromkeys(("hardtanh", "relu6", "clip"), "clamp"),
+    **dict.fromkeys(("divide", "true_divide"), "div"),
+    "multiply": "mul",
 }
+#: Products of two operands alone: one that is a parameter makes them linear.
+_PRODUCTS = {"bmm", "matmul", "einsum"}
+#: Operators whose second operand may be a parameter, and those that multiply several pairs of matrices.
+_WEIGHTED = {"bmm", "linear", "convolution"}
+_BATCHED = {"bmm", "scaled_dot_product_attention"}
 
 #: Numbers of 4 bytes in a vector of a processor, the longest first.
 VECTORS = (16, 8)
@@ -34,7 +40,8 @@ NOTHING = "nothing"
 class Work(NamedTuple):
     """An operation's operator, its FLOP, and the bytes that it reads, reads of parameters, and writes.
 
-    ``sort``: how it works, where one operator has several ways (:func:`sort`).
+    ``sort``: how it works, where one operator has several ways (:func:`sort`). ``parts``: products that it consists of,
+    each of two matrices; 1 for all other operators.
     """
 
     kind: str
@@ -43,6 +50,7 @@ class Work(NamedTuple):
     weights: int
     written: int
     sort: str = ""
+    parts: int = 1
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
@@ -55,13 +63,18 @@ class Work(NamedTuple):
         return f"{self.kind} {self.sort}".rstrip()
 
 
-def canonical(kind: str) -> str:
+def canonical(kind: str, weights: int = 0) -> str:
     """The operator that one is learned as: in place or not, composed or not.
 
-    >>> canonical("relu_"), canonical("aten.addmm"), canonical("_softmax")
-    ('relu', 'linear', 'softmax')
+    A product of matrices is ``linear`` where it reads ``weights`` bytes of parameters. What ``baddbmm`` reads of these
+    may be what it adds, so it stays a product of activations.
+
+    >>> canonical("relu_"), canonical("aten.addmm"), canonical("_softmax"), canonical("einsum", 4)
+    ('relu', 'linear', 'softmax', 'linear')
     """
     name = kind.rpartition("aten.")[2].rstrip("_") or kind
+    if weights and name in _PRODUCTS:
+        return "linear"
     return _ALIKE.get(name, _ALIKE.get(name.lstrip("_"), name.lstrip("_")))
 
 
@@ -91,23 +104,41 @@ def sort(kind: str, loops: Loops | None) -> str:
 
 
 def works(graph: OperationGraph) -> list[Work]:
-    """The work of each operation of the graph. A look-up reads the rows that it fetches, not its table."""
+    """The work of each operation of the graph. A look-up reads the rows that it fetches, not its table. A convolution or
+    product counts what is made of parameters alone, such as a kernel that is normed first, as parameters."""
     constants, written = graph.constants_read(), graph.written_bytes()
     reads: list[dict[int, None]] = [{} for _ in graph.operations]
     for t, tensor in enumerate(graph.tensors):
         for reader in tensor.readers:
             reads[reader][t] = None
-    known = [operation.role == "constant" for operation in graph.operations]
-    for v in graph.topological_order():
-        if graph.operations[v].role == "view" and reads[v]:
-            known[v] = all(known[graph.tensors[t].producer] for t in reads[v])
+    known, made = _of_parameters(graph, reads)
     found = []
     for v, operation in enumerate(graph.operations):
-        held = stored(graph, constants, [v])
-        read = sum(graph.tensors[t].bytes for t in reads[v] if not known[graph.tensors[t].producer])
+        held, loops = stored(graph, constants, [v]), operation.loops
+        moving = {t: graph.tensors[t].bytes for t in reads[v] if not known[graph.tensors[t].producer]}
+        if canonical(operation.kind) in _WEIGHTED:
+            normed = {t for t in moving if made[graph.tensors[t].producer]}
+            if len(normed) < len(moving):
+                held += sum(moving.pop(t) for t in normed)
+        read = sum(moving.values())
         if operation.moved_bytes is not None:
             held, read = 0, max(0, operation.moved_bytes - written[v])
-        kind = canonical(operation.kind)
-        of = NOTHING if kind == "pad" and read == written[v] else sort(kind, operation.loops)
-        found.append(Work(kind, operation.flop, read, held, written[v], of))
+        kind = canonical(operation.kind, held)
+        of = NOTHING if kind == "pad" and read == written[v] else sort(kind, loops)
+        parts = loops.outer if kind in _BATCHED and loops is not None and loops.inner else 1
+        found.append(Work(kind, operation.flop, read, held, written[v], of, parts))
     return found
+
+
+def _of_parameters(graph: OperationGraph, reads: list[dict[int, None]]) -> tuple[list[bool], list[bool]]:
+    """For each operation whether it is a constant or a view of some, and whether it computes from constants alone."""
+    known = [operation.role == "constant" for operation in graph.operations]
+    made = [False] * len(known)
+    for v in graph.topological_order():
+        role, of = graph.operations[v].role, [graph.tensors[t].producer for t in reads[v]]
+        if role == "view" and of:
+            known[v] = all(known[u] for u in of)
+        if role in ("view", "compute") and not known[v]:
+            any_ = bool(of or graph.operations[v].weight_bytes)
+            made[v] = any_ and all(known[u] or made[u] for u in of)
+    return known, made

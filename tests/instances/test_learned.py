@@ -54,7 +54,7 @@ def table(path: Path, noise: float = 0.0) -> str:
 def test_a_fit_finds_the_constants_of_a_machine() -> None:
     ones = [one for one in some(60) if one.kind == "linear"]
     found = fitted(ones, np.array([true_ns(one) for one in ones]))
-    assert found == pytest.approx([2000, 1 / 50, 1 / 8, 1 / 4], rel=1e-6)
+    assert found == pytest.approx([2000, 1 / 50, 1 / 8, 1 / 4, 0], rel=1e-6)
 
 
 def test_nearest_operations_mend_a_fit() -> None:
@@ -125,6 +125,23 @@ def test_an_architecture_with_many_operations_counts_as_their_root() -> None:
         least = sum(w / t for t, w in by.items()) / sum(w / t**2 for t, w in by.items())
         model = Model([one] * len(ns), ns.tolist(), of, False)
         assert model.fits([one]) == pytest.approx([least], rel=1e-6)
+
+
+def test_parameters_of_one_architecture_tell_nothing_of_a_matrix() -> None:
+    """A small bias that takes long: its bytes cost what activations do, until a second architecture has some."""
+    plain = [Work("bmm", 0, 1000 * i, 0, 0) for i in range(1, 21)]
+    biased = [one._replace(weights=4) for one in plain]
+    ns = [1000.0 + one.read for one in plain] + [9000.0 + one.read for one in biased]
+    model = Model([*plain, *biased], ns, [0] * 20 + [1] * 20, False)
+    assert model.operators["bmm"].fit[3] == model.operators["bmm"].fit[2]
+    model = Model([*plain, *biased], ns, [0] * 20 + [1] * 10 + [2] * 10, False)
+    assert model.operators["bmm"].fit[3] == pytest.approx(2000, rel=0.01)
+
+
+def test_a_product_with_a_parameter_is_linear() -> None:
+    kinds = ("einsum", "matmul", "aten.bmm", "baddbmm")
+    assert [canonical(kind, 4) for kind in kinds] == ["linear", "linear", "linear", "bmm"]
+    assert {canonical(kind) for kind in kinds} == {"bmm"}
 
 
 def test_cuts_are_those_of_brute_force() -> None:

@@ -216,12 +216,13 @@ def grouped_product(call: Call) -> Outcome:
 def convolution(call: Call) -> Outcome:
     """A convolution with kernel [out, in / groups, window]; transposed ones have [in, out / groups, window].
 
-    The parts of several groups are split by groups, else by output channels, or by input channels with sums.
+    The parts of several groups are split by groups, else by output channels, or by input channels with sums. One whose
+    kernel is computed isn't split.
     """
     turned = "transpose" in call.step.kind.lower() or call.argument("transposed") is True
     if call.step.kind in ("convolution", "_convolution") and call.argument("transposed") is None:
         return call.whole()
-    if len(call.operands) < 2 or not call.operands[1].fixed or len(call.operands[1].shape) < 3:
+    if len(call.operands) < 2 or len(call.operands[1].shape) < 3:
         return call.whole()
     x, kernel = call.operands[:2]
     made, window = call.made[0].shape, kernel.shape[2:]
@@ -235,7 +236,7 @@ def convolution(call: Call) -> Outcome:
     samples = made[0] if axis else 1
     alone = all(one.fixed or one.layout == "whole" for one in call.operands[2:])
     place = place_of(x)
-    at, splits = _channels(call, axis, groups, place, alone)
+    at, splits = _channels(call, axis, groups, place, alone) if kernel.fixed else (None, ())
     area = prod(window)
     steps = tuple(call.numbers("stride", "strides") or (1,))
     loops = Loops(
@@ -243,7 +244,7 @@ def convolution(call: Call) -> Outcome:
         rows=outputs // groups * (area if turned else 1),
         inner=channels // groups * (1 if turned else area),
         columns=samples * prod(x.shape[axis + 1 :] if turned else made[axis + 1 :]),
-        weights=True,
+        weights=kernel.fixed,
         splits=splits,
         window=window,
         stride=steps * len(window) if len(steps) == 1 else steps,
