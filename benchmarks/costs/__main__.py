@@ -87,7 +87,8 @@ def main() -> int:
             print(name, flush=True)
         return 0
     if given.what in ("fresh", "later"):
-        from benchmarks.costs import fresh, networks as exported  # needs PyTorch
+        from benchmarks.costs import fresh  # needs PyTorch
+        from benchmarks.costs import networks as exported
 
         for name in exported.write(given.folder, fresh.FRESH if given.what == "fresh" else fresh.LATER):
             print(name, flush=True)
