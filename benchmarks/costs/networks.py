@@ -202,7 +202,7 @@ class First(nn.Module):
 
 
 def write(folder: Path, architectures: dict[str, Callable[[bool], Made]]) -> Iterator[str]:
-    """Export networks of these architectures that aren't there, and yield the name of each; what can't be exported is said."""
+    """Export networks of architectures that aren't there, yield each name; what can't be exported is said."""
     folder.mkdir(parents=True, exist_ok=True)
     for size, large in (("small", False), ("large", True)):
         for name, make in architectures.items():
