@@ -104,7 +104,7 @@ def sort(kind: str, loops: Loops | None) -> str:
 
 
 def works(graph: OperationGraph) -> list[Work]:
-    """The work of each operation of the graph. A look-up reads the rows that it fetches, not its table. A convolution or
+    """The work of each operation. A look-up reads the rows that it fetches, not its table. A convolution or
     product counts what is made of parameters alone, such as a kernel that is normed first, as parameters."""
     constants, written = graph.constants_read(), graph.written_bytes()
     reads: list[dict[int, None]] = [{} for _ in graph.operations]
