@@ -162,7 +162,7 @@ def _resnest(large: bool) -> Made:
     return _ResNeSt((64, 128, 256) if large else (32, 64, 128), 2), {"image": torch.randn(1, 3, side, side)}
 
 
-_HEADS = {"num_hidden_layers": 3, "num_attention_heads": (4, 6)}
+_HEADS: dict[str, Any] = {"num_hidden_layers": 3, "num_attention_heads": (4, 6)}
 
 LATER: dict[str, Maker] = {
     "bit": _image(
