@@ -128,7 +128,7 @@ def test_a_signal_keeps_what_was_timed(
 
 
 def test_a_table_of_before_gets_what_it_lacks(tmp_path: Path) -> None:
-    """Tables once had no column for parts, before that none for sorts of convolutions, at first none for FLOP and bytes."""
+    """Tables once lacked parts, before that sorts of convolutions too, at first FLOP and bytes as well."""
     path, costs = tmp_path / "patches.pt2", tmp_path / "costs.csv"
     torch.export.save(torch.export.export(torch.nn.Conv2d(3, 8, 4, 4).eval(), (torch.randn(1, 3, 32, 32),)), path)
     command = ["measure", str(path), "--out", str(costs), "--quiet", "--passes", "1"]
