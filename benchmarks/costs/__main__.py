@@ -130,6 +130,9 @@ def measured(folder: Path, table: Path) -> list[tuple[str, str, Network, Any, An
     with table.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             samples.setdefault(row["graph"], []).append([max(1.0, float(one)) for one in row["samples"].split(";")])
+    if strange := found.keys() - names.keys():
+        many = f"{len(strange)} of its {len(found)} graphs are no program of {folder} as this version reads it"
+        raise SystemExit(f"{table}: {many}. Measure again: chipmap measure {folder}/*.pt2 --out NEW.csv")
     named = []
     for graph, network in found.items():
         one, other = (np.array([np.median(passes[i::2]) for passes in samples[graph]]) for i in (0, 1))
