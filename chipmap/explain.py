@@ -13,8 +13,9 @@ from chipmap.inputs.pinning import GivenPins, pinned
 from chipmap.inputs.plain import solution_of
 from chipmap.inputs.reading import checked, read
 from chipmap.inputs.solutions import bounds_of
+from chipmap.kernels import plainly
 from chipmap.oracle import load_oracle
-from chipmap.process.explaining import here, isolated
+from chipmap.process.explaining import isolated
 from chipmap.process.signals import Interrupts
 from chipmap.process.warming import is_warm, warm
 from chipmap.records import InputError, Record, Units
@@ -69,7 +70,9 @@ def explain(
         """The explanation; :class:`Unready` where a function would have to be compiled, unless ``ready``."""
         if isolate:
             return isolated(instance, family, one, other, options, tell, started, tuple(known), ready)
-        return here(instance, family, one, other, options, tell, known, ready)
+        with plainly(small, ready):
+            found: Explanation = resolve(family.explain)(instance, one, options, other, tell, None, known)
+        return found
 
     limited = options.time_limit is not None
     if limited and not small:

@@ -21,6 +21,7 @@ import argparse
 import csv
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -80,35 +81,8 @@ def main() -> int:
     parser.add_argument("--others", type=Path, nargs=2, metavar=("FOLDER", "TABLE"))
     parser.add_argument("--out", type=Path, default=PAGE)
     given = parser.parse_args()
-    if given.what == "export":
-        from benchmarks.costs.networks import ARCHITECTURES, write  # needs PyTorch
-
-        for name in write(given.folder, ARCHITECTURES):
-            print(name, flush=True)
-        return 0
-    if given.what in ("fresh", "later"):
-        from benchmarks.costs import fresh  # needs PyTorch
-        from benchmarks.costs import networks as exported
-
-        for name in exported.write(given.folder, fresh.FRESH if given.what == "fresh" else fresh.LATER):
-            print(name, flush=True)
-        return 0
-    if given.what == "sweep":
-        from benchmarks.costs import sweep  # needs PyTorch
-
-        for name in sweep.write(given.folder, sweep.COUNT):
-            print(name, flush=True)
-        return 0
-    if given.what == "operators":
-        from benchmarks.costs import operators  # needs PyTorch
-
-        for name in operators.write(given.folder, operators.COUNT):
-            print(name, flush=True)
-        return 0
-    if given.what == "others":
-        from benchmarks.costs import others  # needs PyTorch
-
-        for name in others.write(given.folder):
+    if given.what not in ("page", "cuts"):
+        for name in exported(given.what, given.folder):
             print(name, flush=True)
         return 0
     swept = [chain for table in given.sweep for chain in networks(str(table))[""].values()]
@@ -120,6 +94,20 @@ def main() -> int:
     said = given.said.read_text() if given.said else ""
     given.out.write_text(page(found, said))
     return 0
+
+
+def exported(what: str, folder: Path) -> Iterator[str]:
+    """Write the programs of a set that aren't there, and yield the name of each. Needs PyTorch, networks an extra."""
+    if what in ("export", "fresh", "later"):
+        from benchmarks.costs import fresh, networks
+
+        sets = {"export": networks.ARCHITECTURES, "fresh": fresh.FRESH, "later": fresh.LATER}
+        return networks.write(folder, sets[what])
+    from benchmarks.costs import files, operators, others, sweep
+
+    if what == "others":
+        return files.write(folder, others.programs())
+    return files.write(folder, (sweep if what == "sweep" else operators).programs())
 
 
 def measured(folder: Path, table: Path) -> list[tuple[str, str, Network, Any, Any]]:

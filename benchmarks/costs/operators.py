@@ -8,12 +8,14 @@ sums and means; copies that turn, roll, flip, pad, join or pick; products of mat
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from benchmarks.costs.files import Making
 
 #: Chains, their steps, bytes of a tensor at least and at most, FLOP of a product at most.
 COUNT, STEPS, LEAST_BYTES, MOST_BYTES, MOST_FLOP = 100, 20, 4_000, 4_000_000, 200_000_000
@@ -215,15 +217,12 @@ class Mix(nn.Module):
         return x
 
 
-def write(folder: Path, count: int) -> Iterator[str]:
-    """Export so many chains, those that aren't there, and yield the name of each."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for number in range(count):
-        path = folder / f"mix-{number:03d}.pt2"
-        if path.exists():
-            continue
-        torch.manual_seed(number)
-        chain = Mix(number).eval()
-        with torch.no_grad():
-            torch.export.save(torch.export.export(chain, (torch.randn(chain.shape),), strict=False), path)
-        yield path.stem
+def programs() -> Iterator[Making]:
+    """All chains."""
+    for number in range(COUNT):
+        yield Making(f"mix-{number:03d}", number, partial(_chain, number))
+
+
+def _chain(number: int) -> tuple[nn.Module, Sequence[int]]:
+    chain = Mix(number)
+    return chain, chain.shape

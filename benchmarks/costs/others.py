@@ -7,11 +7,12 @@ architecture that is among these (the name before the dash) is predicted by the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import torch
 from torch import nn
 from torch.nn import functional
+
+from benchmarks.costs.files import Making
 
 Maker = Callable[[], tuple[nn.Module, tuple[int, ...]]]
 
@@ -249,15 +250,7 @@ OTHERS: dict[str, Maker] = {
 }
 
 
-def write(folder: Path) -> Iterator[str]:
-    """Export all that aren't there, and yield the name of each."""
-    folder.mkdir(parents=True, exist_ok=True)
+def programs() -> Iterator[Making]:
+    """All of them."""
     for name, make in OTHERS.items():
-        path = folder / f"{name}.pt2"
-        if path.exists():
-            continue
-        torch.manual_seed(0)
-        module, shape = make()
-        with torch.no_grad():
-            torch.export.save(torch.export.export(module.eval(), (torch.randn(shape),), strict=False), path)
-        yield name
+        yield Making(name, 0, make)

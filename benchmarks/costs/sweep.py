@@ -9,11 +9,13 @@ of usual widths that make as many channels as they read. Their places and layers
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 from torch import nn
+
+from benchmarks.costs.files import Making
 
 #: Chains, and those without patches; FLOP of a convolution at most, bytes of its input or result at most, and layers.
 COUNT, PLAIN, MOST_FLOP, MOST_BYTES, LAYERS = 140, 80, 200_000_000, 4_000_000, 24
@@ -105,15 +107,12 @@ class Chain(nn.Module):
         return image
 
 
-def write(folder: Path, count: int) -> Iterator[str]:
-    """Export so many chains, those that aren't there, and yield the name of each."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for number in range(count):
-        path = folder / f"sweep-{number:03d}.pt2"
-        if path.exists():
-            continue
-        torch.manual_seed(number)
-        chain = Chain(number).eval()
-        with torch.no_grad():
-            torch.export.save(torch.export.export(chain, (torch.randn(chain.shape),), strict=False), path)
-        yield path.stem
+def programs() -> Iterator[Making]:
+    """All chains."""
+    for number in range(COUNT):
+        yield Making(f"sweep-{number:03d}", number, partial(_chain, number))
+
+
+def _chain(number: int) -> tuple[nn.Module, Sequence[int]]:
+    chain = Chain(number)
+    return chain, chain.shape

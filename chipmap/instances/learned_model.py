@@ -64,8 +64,9 @@ def fitted(works: Sequence[Work], ns: Array, counts: Array | None = None, apart:
 
 def balanced(of: Any) -> Array:
     """What each operation counts among others by its architecture: √(m / n) (above)."""
-    numbers = np.bincount(np.unique(of, return_inverse=True)[1])
-    counts: Array = np.sqrt(numbers.min(initial=len(of) or 1) / numbers)[np.unique(of, return_inverse=True)[1]]
+    which = np.unique(of, return_inverse=True)[1]
+    numbers = np.bincount(which)
+    counts: Array = np.sqrt(numbers.min(initial=len(of) or 1) / numbers)[which]
     return counts
 
 

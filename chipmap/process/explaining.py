@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 
 from chipmap.explanation import Explanation, Statement, Step
 from chipmap.family import Family, resolve
-from chipmap.kernels import Unready, plainly
+from chipmap.kernels import Unready
 from chipmap.process.child import Child
 from chipmap.process.messages import Failed, Looking, Question, Told
 from chipmap.process.signals import Interrupts
@@ -69,22 +69,6 @@ def isolated(
                     return _ended(told, words, started, limit="time")
         finally:
             child.kill()
-
-
-def here(
-    instance: Record,
-    family: Family,
-    solution: Record | None,
-    against: Record | None,
-    options: SolveOptions,
-    progress: Progress,
-    bounds: Sequence[Bound],
-    ready: bool,
-) -> Explanation:
-    """The explanation, in this process. Raises :class:`Unready` as :func:`isolated` does."""
-    with plainly(family.is_small(instance), ready):
-        found: Explanation = resolve(family.explain)(instance, solution, options, against, progress, None, bounds)
-    return found
 
 
 def _nothing_yet(instance: Record, family: Family, solution: Record | None, bounds: tuple[Bound, ...]) -> Explanation:

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from chipmap.networks.graph import OperationGraph
 from chipmap.networks.importers.torch_program import import_exported
 
 
-def stored(body: Any) -> int:
-    """Bytes that rest of a network of one product, 8 x 8 numbers of weights, and what ``body`` does with its result."""
+def network(body: Any) -> OperationGraph:
+    """A network of one product, 8 x 8 numbers of weights, and what ``body`` does with its result."""
     torch = pytest.importorskip("torch", reason="needs the extra learned")
 
     class Net(torch.nn.Module):  # type: ignore[misc, name-defined]
@@ -21,7 +22,12 @@ def stored(body: Any) -> int:
         def forward(self, x: Any) -> Any:
             return body(torch, self.layer(x))
 
-    graph = import_exported(torch.export.export(Net(), (torch.randn(4, 8),)), "net", decompose=False).graph
+    return import_exported(torch.export.export(Net(), (torch.randn(4, 8),)), "net", decompose=False).graph
+
+
+def stored(body: Any) -> int:
+    """Bytes that rest of :func:`network` beside its weights."""
+    graph = network(body)
     return graph.stored_bytes(graph.constants_read()) - 256
 
 
@@ -54,19 +60,12 @@ def test_what_is_read_is_stored() -> None:
 
 
 def test_a_cache_that_is_written_in_part_has_all_of_its_bytes_in_the_run() -> None:
-    torch = pytest.importorskip("torch", reason="needs the extra learned")
+    def body(torch: Any, y: Any) -> Any:
+        cache = y.new_zeros((16, 8))
+        cache[:4] = y
+        return cache.relu()
 
-    class Net(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = torch.nn.Linear(8, 8, bias=False)
-
-        def forward(self, x: Any) -> Any:
-            cache = x.new_zeros((16, 8))
-            cache[:4] = self.layer(x)
-            return cache.relu()
-
-    graph = import_exported(torch.export.export(Net(), (torch.randn(4, 8),)), "net", decompose=False).graph
+    graph = network(body)
     assert graph.stored_bytes(graph.constants_read()) == 256
     read = [one.bytes for one in graph.tensors if any(graph.operations[v].kind == "relu" for v in one.readers)]
     assert read == [512]

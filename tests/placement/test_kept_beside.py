@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances.placement.training import training
 from chipmap.instances.saved import saves
 from chipmap.networks.importers.operators.kept import kept_bytes
 from chipmap.networks.importers.steps import Step, Value
-from chipmap.networks.importers.torch_program import import_exported
+from tests.placement.kept import exported, kept_by_torch, kept_here
 
 
 def attention(mask: tuple[int, ...] | None, bits: int) -> int:
@@ -60,7 +59,6 @@ def _nets() -> dict[str, Callable[[Any, Any], Any]]:
 @pytest.mark.parametrize("name", ["causal", "masked", "norm", "root", "sink"])
 def test_kept_bytes_are_those_of_torch(name: str) -> None:
     torch = pytest.importorskip("torch", reason="needs the extra torch")
-    memory = pytest.importorskip("benchmarks.training_memory")
     body = _nets()[name]
 
     class Net(torch.nn.Module):  # type: ignore[misc, name-defined]
@@ -73,5 +71,4 @@ def test_kept_bytes_are_those_of_torch(name: str) -> None:
             return self.out(body(torch, q).transpose(1, 2).contiguous())
 
     net, given = Net(), torch.randn(2, 12, 8)
-    graph = import_exported(torch.export.export(net, (given,)), "net", decompose=False).graph
-    assert memory.saved_bytes(training(graph)) == memory.torch_holds(net, {"x": given}).saved
+    assert kept_here(exported(net, given)[1]) == kept_by_torch(net, given)

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from chipmap.instances.placement.beside import UNTOLD, copies
-from chipmap.instances.placement.training import training
 from chipmap.instances.saved import saves
 from chipmap.networks.importers.operators.kept import kept_bytes
 from chipmap.networks.importers.steps import Step, Value
-from chipmap.networks.importers.torch_program import import_exported
+from tests.placement.kept import exported, kept_by_torch, kept_here
 
 FILE = ("linear", "slice", "attention")
 
@@ -85,7 +84,6 @@ def _nets() -> dict[str, Callable[[Any, Any, Any], Any]]:
 @pytest.mark.parametrize("name", list(_nets()))
 def test_kept_bytes_are_those_of_torch(name: str, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="needs the extra torch")
-    memory = pytest.importorskip("benchmarks.training_memory")
     body = _nets()[name]
 
     class Net(torch.nn.Module):  # type: ignore[misc, name-defined]
@@ -104,12 +102,10 @@ def test_kept_bytes_are_those_of_torch(name: str, tmp_path: Path) -> None:
             return body(torch, self, self.into(x))
 
     net, given = Net(), torch.randn(2, 12, 8)
-    exported = torch.export.export(net, (given,))
-    wanted = memory.torch_holds(net, {"x": given}).saved
-    graph = import_exported(exported, "net", decompose=False).graph
-    assert memory.saved_bytes(training(graph)) == wanted
+    (program, graph), wanted = exported(net, given), kept_by_torch(net, given)
+    assert kept_here(graph) == wanted
     if name in FILE:  # a file says strides as the object does
         from chipmap.networks.importers.reading import import_graph
 
-        torch.export.save(exported, tmp_path / "net.pt2")
-        assert memory.saved_bytes(training(import_graph(str(tmp_path / "net.pt2")).graph)) == wanted
+        torch.export.save(program, tmp_path / "net.pt2")
+        assert kept_here(import_graph(str(tmp_path / "net.pt2")).graph) == wanted

@@ -192,7 +192,7 @@ IMPROVED = (
     Link("improvement", 1.0, improved_if_large),
 )
 LIMIT = Link("limit", 1.0, look_at_limit)
-PHASES, SIBLINGS = Link("phases", 0.6, partitions_before_siblings), Link("siblings", 0.8, siblings_if_large)
+PHASES, SIBLINGS = Link("phases", 0.9, partitions_before_siblings), Link("siblings", 0.8, siblings_if_large)
 #: With several micro-batches: programs that leave out what these hold give bounds, the model what fits.
 MICRO_BATCHES = (BOUND, BLOCKS, Link("start", 0.2, start_if_none), Link("cpsat", 1.0, model_by_cpsat))
 STEP_TIME = (BOUND, LIMIT, PHASES, SIBLINGS, Link("start", 0.5, start_unless_carried), *IMPROVED, LIMIT, MODEL)
