@@ -13,8 +13,8 @@ from chipmap.inputs.pinning import GivenPins, pinned
 from chipmap.inputs.plain import solution_of
 from chipmap.inputs.reading import checked, read
 from chipmap.inputs.solutions import bounds_of
-from chipmap.kernels import plainly
 from chipmap.oracle import load_oracle
+from chipmap.process.conduct import plain
 from chipmap.process.explaining import isolated
 from chipmap.process.signals import Interrupts
 from chipmap.process.warming import is_warm, warm
@@ -70,7 +70,7 @@ def explain(
         """The explanation; :class:`Unready` where a function would have to be compiled, unless ``ready``."""
         if isolate:
             return isolated(instance, family, one, other, options, tell, started, tuple(known), ready)
-        with plainly(small, ready):
+        with plain(instance, family, ready):
             found: Explanation = resolve(family.explain)(instance, one, options, other, tell, None, known)
         return found
 

@@ -22,7 +22,15 @@ from chipmap.oracle import Oracle, OracleError
 from chipmap.process.demand import Demand, Tell
 from chipmap.process.doubt import doubted
 from chipmap.process.warming import warm
-from chipmap.records import ChipmapError, ContradictionError, InputError, SolverUnavailableError, choices, counted
+from chipmap.records import (
+    ChipmapError,
+    ContradictionError,
+    InputError,
+    Record,
+    SolverUnavailableError,
+    choices,
+    counted,
+)
 from chipmap.result import Limit, Note, Termination
 from chipmap.run import Run, SolveOptions
 
@@ -107,9 +115,10 @@ def ended(run: Run, limit: Limit, detail: str) -> Termination:
     return Termination(reason=state.reason, limit=limit, detail=detail) if state.reason != "optimal" else state
 
 
-def plain(run: Run, family: Family) -> AbstractContextManager[None]:
-    """Within it, kernels run as plain Python if the instance is small."""
-    return plainly(family.is_small(run.instance), run.ready)
+def plain(instance: Record, family: Family, ready: bool) -> AbstractContextManager[None]:
+    """Within it, kernels run as plain Python if the instance is small; :class:`Unready` where that takes long, unless
+    ``ready``."""
+    return plainly(family.is_small(instance), ready)
 
 
 def at_once(run: Run, family: Family) -> None:
@@ -239,7 +248,7 @@ def note_compiled(run: Run, functions: int, seconds: float) -> None:
 def in_process(run: Run, family: Family, chosen: Method, tell: Tell) -> Termination:
     """A start from a file, what is known at once, the warm start, then the method, in this process."""
     try:
-        with plain(run, family), supplied(run, family, tell):
+        with plain(run.instance, family, run.ready), supplied(run, family, tell):
             return _in_process(run, family, chosen)
     except Unready:  # what is compiled first doesn't count
         run.started += warm(family, tell, lambda: run.cancelled)

@@ -64,7 +64,7 @@ def supervise(
             child = Child("chipmap.process.worker", log=log)
             watch = _Watch(run, family, child, interrupts, tell)
             try:
-                with plain(run, family):
+                with plain(run.instance, family, run.ready):
                     return guarded(run, partial(watch.all, chosen)), watch.versions
             except Unready:
                 child.kill()

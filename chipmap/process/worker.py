@@ -153,7 +153,7 @@ def _solve(job: Job, lines: BinaryIO, send: Sender) -> Ended:
         return patiently(run, partial(timed, run, family, chosen))
 
     run.timings["child"] = round(run.seconds, 6)
-    with plain(run, family), supplied(run, family, lambda now: send(Compiled(*now))):
+    with plain(instance, family, run.ready), supplied(run, family, lambda now: send(Compiled(*now))):
         termination = guarded(run, work)
     return Ended(
         termination=termination,
@@ -200,7 +200,7 @@ def _begin(run: Run, family: Family, start: Start) -> None:
 def _explain(job: Question, lines: BinaryIO, send: Sender) -> Told:
     """Explain within what is left of the time; a line whenever more is known."""
     from chipmap.family import get_family, resolve
-    from chipmap.kernels import plainly
+    from chipmap.process.conduct import plain
 
     threading.Thread(target=_heed, args=(lines, None), daemon=True).start()
     family = get_family(job.family)
@@ -218,7 +218,7 @@ def _explain(job: Question, lines: BinaryIO, send: Sender) -> Told:
         return Told(msgspec.Raw(msgspec.json.encode(explanation)), last)
 
     hear = (lambda step: send(Looking(step)), lambda so_far: send(told(so_far)))
-    with plainly(family.is_small(instance), job.ready):
+    with plain(instance, family, job.ready):
         found = explain(instance, one, options, other, *hear, job.bounds)
     return told(found, last=True)
 
