@@ -6,6 +6,13 @@ import argparse
 
 from chipmap.cli.common import add_instance, read_instance, say
 
+#: Standing of a model -> what its optimum is worth, where that isn't the instance's.
+WORTH = {
+    "relaxation": "its solutions may be invalid mappings; its optimum is a lower bound of the instance",
+    "restriction": "it leaves out valid mappings, so its optimum is no bound of the instance",
+    "auxiliary": "its objective is another one, so its optimum is no bound of the instance",
+}
+
 EXAMPLES = ("chipmap export ring/resnet18-12 --formulation ring/mip --to resnet18.mps",)
 
 
@@ -26,5 +33,9 @@ def run(args: argparse.Namespace) -> int:
     formulation = family_of(instance).formulation(args.formulation)
     model = resolve(formulation.build)(instance, formulation.choices)
     export(model, args.to)
-    say(f"wrote {args.to} ({formulation.name}, standing: {model.standing.value})")
+    standing = model.standing.value
+    worth = f": {WORTH[standing]}" if standing in WORTH else ""
+    say(f"wrote {args.to} ({formulation.name}, standing: {standing}{worth})")
+    if stated_for := getattr(model, "stated_for", ""):
+        say(f"  it is stated for {stated_for}")
     return 0

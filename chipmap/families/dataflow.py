@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.families.plan_formats import CHROME_TRACE, JAX, OF_DEGREES, TABLE
+from chipmap.families.plan_formats import CHROME_TRACE, JAX, OF_DEGREES, SOLVER, TABLE
 from chipmap.family import AuxiliaryModel, Family, Formulation, Scope, generators, methods
 
 PAPER = "DFModel: Design Space Optimization of Large-Scale Systems Exploiting Dataflow Mappings, sections III to VIII"
@@ -108,7 +108,7 @@ FAMILY = Family(
     plot="chipmap.report.dataflow.plots:plot",
     describe="chipmap.instances.dataflow.describe:describe",
     mapping="chipmap.inputs.by_name:schemes",
-    plan_formats=(TABLE, *OF_DEGREES, JAX, CHROME_TRACE),
+    plan_formats=(TABLE, *OF_DEGREES, JAX, CHROME_TRACE, SOLVER),
     files="chipmap.instances.dataflow.describe:files",
     sweeps="chipmap.instances.dataflow.sweeps.shipped:SWEEPS",
     measures="chipmap.bench.dataflow.measures:measures",

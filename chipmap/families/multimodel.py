@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.families.plan_formats import CHROME_TRACE, ONNX, TABLE
+from chipmap.families.plan_formats import CHROME_TRACE, ONNX, SOLVER, TABLE
 from chipmap.family import Family, Formulation, generators, methods
 
 PAPER = "SCAR: Scheduling Multi-Model AI Workloads on Heterogeneous Multi-Chiplet Module Accelerators, MICRO 2024"
@@ -79,7 +79,7 @@ FAMILY = Family(
     shipped="chipmap.instances.multimodel.shipped:SHIPPED",
     describe="chipmap.instances.multimodel.describe:describe",
     mapping="chipmap.inputs.by_name:segments",
-    plan_formats=(TABLE, ONNX, CHROME_TRACE),
+    plan_formats=(TABLE, ONNX, CHROME_TRACE, SOLVER),
     files="chipmap.instances.multimodel.describe:files",
     merge_pins="chipmap.instances.multimodel.pinning:merge_pins",
     explain="chipmap.explaining.multimodel.explain:explain",

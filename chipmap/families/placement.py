@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.families.plan_formats import CHROME_TRACE, DEVICE_MAP, OF_GRAPHS, ONNX, TABLE, TORCH_PIPELINE
+from chipmap.families.plan_formats import CHROME_TRACE, DEVICE_MAP, OF_GRAPHS, ONNX, SOLVER, TABLE, TORCH_PIPELINE
 from chipmap.family import AuxiliaryModel, Family, FileFormat, Formulation, Scope, generators, methods
 
 MODELS = "Efficient Algorithms for Device Placement of DNN Graph Operators, NeurIPS 2020"
@@ -147,7 +147,7 @@ FAMILY = Family(
     named="chipmap.inputs.plain:devices_by_name",
     sweeps="chipmap.instances.placement.shipped:SWEEPS",
     measures="chipmap.bench.placement.measures:measures",
-    plan_formats=(DEVICE_MAP, TABLE, TORCH_PIPELINE, ONNX, *OF_GRAPHS, CHROME_TRACE),
+    plan_formats=(DEVICE_MAP, TABLE, TORCH_PIPELINE, ONNX, *OF_GRAPHS, CHROME_TRACE, SOLVER),
     files="chipmap.report.placement.files:files",
     merge_pins="chipmap.instances.placement.pinning:merge_pins",
     explain="chipmap.explaining.placement.explain:explain",

@@ -55,6 +55,14 @@ CHROME_TRACE = PlanFormat(
     inside=True,
 )
 
+SOLVER = PlanFormat(
+    "solver",
+    "a solver's solution of a model that `chipmap export` wrote",
+    "model.sol, response.pbtxt",
+    adopt="chipmap.plans.solver_values:adopt",
+    recognise="chipmap.plans.solver_values:recognise",
+)
+
 
 def _layers(name: str, title: str, file: str) -> PlanFormat:
     emit, suits, adopt, recognise = (

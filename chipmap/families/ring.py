@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.families.plan_formats import CHROME_TRACE, DEVICE_MAP, OF_GRAPHS, ONNX, TABLE, TORCH_PIPELINE
+from chipmap.families.plan_formats import CHROME_TRACE, DEVICE_MAP, OF_GRAPHS, ONNX, SOLVER, TABLE, TORCH_PIPELINE
 from chipmap.family import AuxiliaryModel, Family, Formulation, Scope, generators, methods
 
 PAPER = "A Transferable Approach for Partitioning Machine Learning Models on Multi-Chip-Modules, section 3, eq. 1-5"
@@ -113,7 +113,7 @@ FAMILY = Family(
     describe="chipmap.instances.ring.describe:describe",
     mapping="chipmap.inputs.by_name:chips",
     named="chipmap.inputs.plain:chips_by_name",
-    plan_formats=(DEVICE_MAP, TABLE, TORCH_PIPELINE, ONNX, *OF_GRAPHS, CHROME_TRACE),
+    plan_formats=(DEVICE_MAP, TABLE, TORCH_PIPELINE, ONNX, *OF_GRAPHS, CHROME_TRACE, SOLVER),
     files="chipmap.instances.ring.describe:files",
     oracle="C5",
     scopes={

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipmap.families.plan_formats import CHROME_TRACE
+from chipmap.families.plan_formats import CHROME_TRACE, SOLVER
 from chipmap.family import AuxiliaryModel, Family, FileFormat, Formulation, Scope, generators, methods
 
 PAPER = "CU.POKer: Placing DNNs on Wafer-Scale AI Accelerator with Optimal Kernel Sizing, ICCAD 2020"
@@ -109,5 +109,5 @@ FAMILY = Family(
             "chipmap.instances.wafer.paint:write_paint",
         ),
     ),
-    plan_formats=(CHROME_TRACE,),
+    plan_formats=(CHROME_TRACE, SOLVER),
 )

@@ -56,7 +56,8 @@ class Built:
     ``statement`` and ``scope`` say what it states, and of what: its standing follows. ``encode`` gives (variable,
     value) for the decision variables of a solution, None where the model can't hold it; ``decode`` reads the solution
     from a function that gives a variable's value. ``variables`` is what was added to a ``CpModel``, for further
-    constraints; of a MIP they are the block's own components.
+    constraints; of a MIP they are the block's own components. ``stated_for`` says in words what was chosen before it
+    was stated (degrees, a weight), where something was.
     """
 
     kind: Literal["mip", "cpsat"]
@@ -67,6 +68,7 @@ class Built:
     encode: Callable[[Any], list[tuple[Any, float]] | None]
     decode: Callable[[Callable[[Any], float]], Any]
     variables: Any = None
+    stated_for: str = ""
 
     @property
     def lacking(self) -> frozenset[str]:

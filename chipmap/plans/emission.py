@@ -28,6 +28,8 @@ def emit(result: Result, instance: Record, solution: Record, name: str, model: s
     """
     family = family_of(instance)
     form = family.plan_format(name)
+    if not form.emit:
+        raise InputError(f"{name} isn't written, only read", result.instance, "`chipmap emit RUN` lists the formats.")
     if (why := unsuited(form, instance, solution)) is not None:
         suiting = [one.name for one, reason in listed(family, instance, solution) if reason is None]
         remedy = f"Formats that suit: {', '.join(suiting)}." if suiting else "No format suits it."
@@ -46,9 +48,10 @@ def emit(result: Result, instance: Record, solution: Record, name: str, model: s
 
 
 def listed(family: Family, instance: Record, solution: Record | None) -> Iterator[tuple[PlanFormat, str | None]]:
-    """The family's formats, each with why it doesn't suit (None: it does)."""
+    """The family's formats that are written, each with why it doesn't suit (None: it does)."""
     for form in family.plan_formats:
-        yield form, unsuited(form, instance, solution)
+        if form.emit:
+            yield form, unsuited(form, instance, solution)
 
 
 def unsuited(form: PlanFormat, instance: Record, solution: Record | None) -> str | None:

@@ -34,7 +34,7 @@ class PlanFormat:
     """A mapping as a runtime takes it, or as people have it: what `chipmap emit` writes and `chipmap adopt` reads.
 
     ``name`` is that of ``--as``; ``title`` says in words what is written, ``files`` how the files are called. The
-    functions are ``"module:function"``; without ``adopt`` it isn't read.
+    functions are ``"module:function"``; without ``adopt`` it isn't read, without ``emit`` and ``suits`` not written.
 
     =============  ====================================================================================================
     ``emit``       (instance, solution, :class:`chipmap.plans.plan.EmitOptions`) -> dict of file name -> text or bytes
@@ -51,8 +51,8 @@ class PlanFormat:
     name: str
     title: str
     files: str
-    emit: str
-    suits: str
+    emit: str = ""
+    suits: str = ""
     adopt: str = ""
     recognise: str = ""
     model: bool = False

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chipmap.family import Model
 from chipmap.records import InputError
+
+if TYPE_CHECKING:
+    from chipmap.solvers.lowering import LoweredModel
 
 #: Suffix -> kind of model that it can hold.
 SUFFIXES = {".lp": "mip", ".mps": "mip", ".pb": "cpsat", ".pbtxt": "cpsat"}
@@ -57,9 +60,7 @@ def export_mip(native: Any, path: Path) -> None:
 
     lowered = lower(native)
     lp = highs_lp(lowered)
-    # The name of the constant's column, if there is one, must be unique, too.
-    names = safe_names([*(variable.name for variable in lowered.variables), "objective_constant"])
-    lp.col_names_ = names[:-1]
+    lp.col_names_ = names = column_names(lowered)
     lp.row_names_ = safe_names(constraint.name for constraint in lowered.constraints)
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
@@ -67,9 +68,15 @@ def export_mip(native: Any, path: Path) -> None:
     if path.suffix == ".lp" and lowered.offset:
         highs.changeObjectiveOffset(0.0)
         highs.addCol(lowered.offset, 1.0, 1.0, 0, [], [])
-        highs.passColName(lowered.columns, names[-1])
+        # It must be unique, too.
+        highs.passColName(lowered.columns, safe_names([*names, "objective_constant"])[-1])
     if highs.writeModel(str(path)) == highspy.HighsStatus.kError:
         raise InputError("can't be written", str(path), "Check the disk.")
+
+
+def column_names(lowered: LoweredModel) -> list[str]:
+    """The columns' names in LP and MPS files, in their order: Pyomo's, made safe."""
+    return safe_names(variable.name for variable in lowered.variables)
 
 
 def safe_names(names: Iterable[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Exported models re-solve to the same value in a program that knows nothing of chipmap."""
+"""Exported models re-solve to the same value in a program that knows nothing of chipmap, and its solution is read."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ from pathlib import Path
 import pytest
 
 from chipmap.family import Family, Formulation, Standing
+from chipmap.plans.solver_values import adopt, recognise
 from chipmap.solvers.export import export
 from tests.conformance.cases import FAMILIES, TinyCase, cases, identify
+
+
+def solution_of(path: Path) -> Path:
+    """Where the solver writes its solution of the model in ``path``."""
+    return path.with_suffix(f"{path.suffix}.sol")
 
 
 def by_highs(path: Path) -> float | None:
@@ -24,6 +30,7 @@ def by_highs(path: Path) -> float | None:
     status = highs.getModelStatus()
     assert status in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible), status
     optimal = status == highspy.HighsModelStatus.kOptimal
+    highs.writeSolution(str(solution_of(path)), 0)
     highspy.Highs.resetGlobalScheduler(True)
     return float(highs.getInfo().objective_function_value) if optimal else None
 
@@ -38,6 +45,7 @@ def by_gurobi(path: Path) -> float | None:
         if model.Status in (gurobipy.GRB.INFEASIBLE, gurobipy.GRB.INF_OR_UNBD):
             return None
         assert model.Status == gurobipy.GRB.OPTIMAL
+        model.write(str(solution_of(path)))
         return float(model.ObjVal)
 
 
@@ -59,6 +67,7 @@ def by_cpsat(path: Path) -> float | None:
     solver.parameters.max_time_in_seconds = 60.0
     status = solver.solve(model)
     assert status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
+    solution_of(path).write_text(str(solver.response_proto))
     return solver.objective_value if status == cp_model.OPTIMAL else None
 
 
@@ -82,6 +91,12 @@ def test_an_exported_model_has_the_same_optimum(
         path = tmp_path / f"model{suffix}"
         export(model, path)
         value = solve(path)
+        if value is not None:
+            data = solution_of(path).read_bytes()
+            assert recognise(data, "model.sol", case.instance)
+            certificate = case.check(adopt(case.instance, data, "model.sol").solution)
+            assert certificate.feasible or model.standing in (Standing.RELAXATION, Standing.AUXILIARY), suffix
+            assert certificate.objective == optimum or model.standing is not Standing.EXACT, suffix
         if model.standing is Standing.EXACT:
             assert (value is None) == (optimum is None), suffix
             assert optimum is None or value == pytest.approx(optimum, rel=1e-6, abs=1e-6), suffix

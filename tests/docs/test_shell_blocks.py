@@ -42,6 +42,7 @@ NOT_RUN = {
     "chipmap emit runs/decoder --as torch-pipeline": "needs the extra torch: `make judges`",
     "$ python pipeline/run.py": "needs the extra torch: `make judges`",
     "python runs/llama/jax/layer.py": "needs the extra jax: `make judges`",
+    "$ python own.py": "a program between the commands: tests/docs/test_export_page.py",
     "$ torchrun": "needs the extra torch: `make judges`",
     "$ cd pipeline && torchrun": "needs the extra torch: `make judges`",
     "chipmap convert decoder.pt2 --family ring --set package.chips=2 --cut": "ends with `emit` as the block before",

@@ -147,7 +147,8 @@ def build(instance: DataflowInstance, choices: DataflowCpChoices | Mapping[str, 
         model.minimize(cost)
         model.proto.objective.scaling_factor = 1.0 / factor.denominator
     coders = partial(encode, variables), partial(decode, variables)
-    return Built("cpsat", instance, model, variables.statement, variables.scope, *coders, variables)
+    text = variables.tables.problem.text
+    return Built("cpsat", instance, model, variables.statement, variables.scope, *coders, variables, text)
 
 
 def _batch(variables: DataflowCpVariables) -> Any:

@@ -91,7 +91,7 @@ def build(instance: DataflowInstance, choices: DataflowMipChoices | Mapping[str,
     model.objective = pyo.Objective(expr=model.dataflow.cost)
     block = model.dataflow
     coders = partial(encode, block, made), partial(decode, block, made)
-    return Built("mip", instance, model, block.statement, scope, *coders)
+    return Built("mip", instance, model, block.statement, scope, *coders, stated_for=made.problem.text)
 
 
 def add_dataflow(

@@ -49,9 +49,11 @@ def build(instance: MultiInstance, choices: MultiMipChoices | Mapping[str, Any] 
     model.multi = pyo.Block()
     add_multimodel(model.multi, instance, chosen)
     model.objective = pyo.Objective(expr=model.multi.cost)
-    scope = Scope.QUESTION if instance.task.objective == "edp" else Scope.WHOLE
-    decisions = decisions_of(model.multi, multi_problem(instance))
-    return Built("mip", instance, model, model.multi.statement, scope, decisions.encode, decisions.decode)
+    problem, weighted = multi_problem(instance), instance.task.objective == "edp"
+    scope = Scope.QUESTION if weighted else Scope.WHOLE
+    text = f"T2 + {rate_of(problem, chosen.rate) / 1000:.12g} · T1 in pJ, with T1 in ns" if weighted else ""
+    coders = decisions_of(model.multi, problem).encode, decisions_of(model.multi, problem).decode
+    return Built("mip", instance, model, model.multi.statement, scope, *coders, stated_for=text)
 
 
 def decisions_of(block: pyo.Block, problem: MultiProblem) -> Decisions:

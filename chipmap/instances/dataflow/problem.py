@@ -93,6 +93,11 @@ class DataflowProblem:
         shard = task.shard if isinstance(task.shard, str) else None
         return BatchPlan(task.samples, task.chunks, again, shard, task.keep, task.stage_layers or None)
 
+    @property
+    def text(self) -> str:
+        """The degrees and the plan in words."""
+        return f"{self.degrees.text}, {self.plan.text}"
+
     def mapping(self, schemes: Iterable[Scheme], partitions: Sequence[int], stages: Sequence[int]) -> DataflowSolution:
         """The mapping at these degrees and by this plan."""
         plan, schemes = self.plan._asdict(), tuple(schemes)

@@ -56,7 +56,7 @@ class DegreesCase(NamedTuple):
     @property
     def text(self) -> str:
         """These in words."""
-        return f"{self.problem.degrees.text}, {self.plan.text}"
+        return self.problem.text
 
 
 def case_of(problem: DataflowProblem) -> DegreesCase:
