@@ -1,4 +1,4 @@
-"""The page of exports: its three programs solve the exported models with a constraint of one's own, chipmap reads them."""
+"""The page of exports: its three programs solve exported models with a constraint of one's own, which is read back."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ def test_a_program_of_the_page(
     for to in ("mip --to diamond.mps", "cpsat --to diamond.pbtxt"):
         assert main(f"export ring/tiny-diamond --formulation ring/{to}".split()) == 0
     exec(compile(program, "own.py", "exec"), {"__name__": "__main__"})
-    found = re.search(r"^(?:Objective|# Objective value =|objective_value:) (\d+)", Path("diamond.sol").read_text(), re.M)
+    written = Path("diamond.sol").read_text(encoding="utf-8")
+    found = re.search(r"^(?:Objective|# Objective value =|objective_value:) (\d+)", written, re.MULTILINE)
     assert found is not None and int(found[1]) == 700_000
     capsys.readouterr()
-    assert main("adopt ring/tiny-diamond diamond.sol --time-limit 20 --format json".split()) == 0
+    assert main(["adopt", "ring/tiny-diamond", "diamond.sol", "--time-limit", "20", "--format", "json"]) == 0
     adopted = json.loads(capsys.readouterr().out)
     assert adopted["certificate"]["objective"] == 7.0
     assert adopted["plan"]["gap"] == pytest.approx(2 / 7)

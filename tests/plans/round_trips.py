@@ -34,7 +34,7 @@ def known(family: Family, most: int | None = None) -> Iterator[tuple[Any, Any]]:
 
 def formats(family: Family) -> list[PlanFormat]:
     """Those that are read, and need no model's file."""
-    return [form for form in family.plan_formats if form.adopt and not form.model]
+    return [form for form in family.plan_formats if form.adopt and form.emit and not form.model]
 
 
 def came_back(family: Family, form: PlanFormat, instance: Any, solution: Any) -> str:

@@ -74,6 +74,17 @@ def test_a_small_instance_compiles_only_where_plain_python_is_too_slow(
     ]
 
 
+@pytest.mark.parametrize("name", ["placement/tiny-throughput", "placement/tiny-contiguous"])
+def test_searches_that_always_run_compiled_come_after_a_refutation(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Loads are annealed by a function that is never plain Python: CP-SAT proves small instances before it."""
+    module = sys.modules["chipmap.explain"]
+    monkeypatch.setattr(module, "warm", lambda *_, **__: pytest.fail("something was to be compiled"))
+    monkeypatch.setattr(module, "is_warm", lambda _: False)
+    monkeypatch.setattr("chipmap.kernels.PLAIN", 60.0)
+    found = explain(name, options=SolveOptions(time_limit=600.0))
+    assert found.status == "optimal" and found.changes
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "term"])
 def test_an_interrupt_ends_what_is_compiled_meanwhile(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int, code: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from chipmap.family import family_of
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.offload import loosest
 from chipmap.instances.placement.problem import IntArray, placement_problem
@@ -13,11 +14,10 @@ from chipmap.methods.placement.chain import (
     BOUND,
     MODEL,
     SEARCH,
-    STEP_TIME,
-    THROUGHPUT,
     auto,
     best_of_partitions_if_large,
     bound_at_once,
+    links_of,
     start,
 )
 from chipmap.methods.placement.chain_state import ChainState
@@ -33,7 +33,7 @@ def solve(instance: PlacementInstance, run: Run) -> tuple[Termination, ChainStat
     if instance.task.fetch_bytes_per_ns is not None:
         return auto(instance, run), ChainState(loosest(placement_problem(instance)))
     state = ChainState(placement_problem(instance))
-    links = STEP_TIME if state.problem.timed else THROUGHPUT
+    links = links_of(instance, plain=family_of(instance).is_small(instance))
     return run.attempt(lambda: follow(links, state, Turn(run, run.deadline))), state
 
 
@@ -43,7 +43,7 @@ def solve_from(instance: PlacementInstance, run: Run, known: PlacementSolution |
         return auto(instance, run)
     state = ChainState(placement_problem(instance))
     if known is None or not state.problem.timed:
-        links: tuple[Link, ...] = STEP_TIME if state.problem.timed else THROUGHPUT
+        links = links_of(instance, plain=family_of(instance).is_small(instance))
     else:
         devices, keys = state.problem.devices_of(known), _starts(state, known)
 

@@ -186,6 +186,8 @@ THROUGHPUT = (
     Link("loads", 0.75, search_loads),
     REFUTE,
 )
+#: The same, but links that always run compiled come after a refutation: it ends most small instances.
+THROUGHPUT_PLAIN = (*sorted(THROUGHPUT[:-1], key=lambda link: link.work is search_loads), REFUTE)
 IMPROVED = (
     Link("windows", 0.3, bound_by_windows_if_small),
     Link("search", 1.0, search_if_small),
@@ -202,9 +204,14 @@ def auto(instance: PlacementInstance, run: Run) -> Termination:
     """The best chain."""
     if instance.task.fetch_bytes_per_ns is not None:
         return offload.auto(instance, run, first, auto, model_by_cpsat)
+    return follow_chain(instance, run, links_of(instance))
+
+
+def links_of(instance: PlacementInstance, plain: bool = False) -> tuple[Link, ...]:
+    """The best chain of an instance that fetches no weights; ``plain``: with what needs no compiled function first."""
     if instance.task.objective == "step_time":
-        return follow_chain(instance, run, STEP_TIME)
-    return follow_chain(instance, run, THROUGHPUT if instance.task.micro_batches == 1 else MICRO_BATCHES)
+        return STEP_TIME
+    return MICRO_BATCHES if instance.task.micro_batches > 1 else THROUGHPUT_PLAIN if plain else THROUGHPUT
 
 
 def follow_chain(instance: PlacementInstance, run: Run, links: tuple[Link, ...]) -> Termination:
