@@ -10,6 +10,7 @@ from chipmap.cli.parsing import Once, seconds, whole
 from chipmap.deadline import Deadline
 from chipmap.family import family_of
 from chipmap.process.signals import Interrupts
+from chipmap.records import Record
 
 #: Seconds when ``--time-limit`` is silent, and solves for several weights where ``--solves`` is.
 TIME_LIMIT, SOLVES = 60.0, 9
@@ -38,21 +39,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the points; 0, 2 if the instance is infeasible, 3 if nothing was found, or the interrupt's code."""
     from chipmap.cli.progress import compile_first
-    from chipmap.explaining.front import front
+    from chipmap.deadline import Unready
+    from chipmap.process.warming import is_warm
     from chipmap.report.canvas import check_suffix
-    from chipmap.report.front import draw, text
-    from chipmap.run import SolveOptions
 
     if args.out:
         check_suffix(args.out)
     instance, pins = pin(read_instance(args.instance, args.set, args.family), args.pin)
     say(*filter(None, [pins]))
-    if family_of(instance).front:
-        compile_first(family_of(instance), quiet=args.quiet)
+    family = family_of(instance)
+    if family.front and family.is_small(instance) and not is_warm(family):
+        try:
+            return _found(args, instance, ready=False)
+        except Unready:  # it takes long as plain Python
+            pass
+    if family.front:
+        compile_first(family, quiet=args.quiet)
+    return _found(args, instance, ready=True)
+
+
+def _found(args: argparse.Namespace, instance: Record, ready: bool) -> int:
+    """Find the points and print them."""
+    from chipmap.explaining.front import front
+    from chipmap.report.front import draw, text
+    from chipmap.run import SolveOptions
+
     told = (lambda _: None) if args.quiet else (lambda words: say(f"  {words}"))
     with Interrupts() as interrupts:
         outer = Deadline(ended=lambda: "interrupted" if interrupts.signal is not None else None)
-        found = front(instance, SolveOptions(time_limit=args.time_limit), args.solves, told, outer)
+        found = front(instance, SolveOptions(time_limit=args.time_limit), args.solves, told, outer, ready)
         if interrupts.signal is not None:
             say("chipmap: interrupted: what was found so far follows")
         title = titled(getattr(instance, "name", ""), args.set)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from chipmap.deadline import Deadline
 from chipmap.family import family_of, resolve
+from chipmap.kernels import plainly
 from chipmap.records import InputError, Record
 from chipmap.run import SolveOptions
 
@@ -133,11 +134,13 @@ def front(
     solves: int = 9,
     told: Callable[[str], None] | None = None,
     outer: Deadline | None = None,
+    ready: bool = True,
 ) -> Front:
     """The front of ``instance`` within the time limit; where it isn't found exactly, by so many ``solves``.
 
-    ``told`` hears of each step. ``outer`` may end it, and so does Ctrl-C, with the points so far. Raises
-    :class:`InputError` for a family that has none.
+    ``told`` hears of each step. ``outer`` may end it, and so does Ctrl-C, with the points so far. Small instances run
+    as plain Python for a while. Raises :class:`InputError` for a family that has none, and unless ``ready``
+    :class:`chipmap.deadline.Unready` where a small instance needs compiled functions.
     """
     family = family_of(instance)
     if not family.front:
@@ -150,5 +153,6 @@ def front(
     if options.deterministic:
         raise InputError("a front follows the clock", "--deterministic", "Leave it out.")
     words = told or (lambda _: None)
-    found: Front = resolve(family.front)(instance, options, solves, words, outer or Deadline())
+    with plainly(family.is_small(instance), ready):
+        found: Front = resolve(family.front)(instance, options, solves, words, outer or Deadline())
     return found

@@ -13,6 +13,7 @@ from chipmap.cli import main
 from chipmap.explaining.front import Regions, front, matches, undominated
 from chipmap.explaining.wafer import front as work
 from chipmap.explaining.wafer.front import weightings
+from chipmap.family import Family
 from chipmap.instances.wafer import WaferInstance, WaferSolution, Weights
 from chipmap.instances.wafer.problem import wafer_problem
 from chipmap.instances.wafer.wires import MAX_TRAFFIC
@@ -158,6 +159,26 @@ def test_ctrl_c_in_python_keeps_the_points_too(monkeypatch: pytest.MonkeyPatch) 
     finally:
         signal.signal(signal.SIGINT, before)
     assert found.points and len(found.planes) == 1
+
+
+@pytest.mark.parametrize("plain", [60.0, 0.0])
+def test_a_small_instance_compiles_only_where_plain_python_is_too_slow(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], plain: float
+) -> None:
+    """Without a second to spare the first kernel asks for all to be compiled; then the front begins anew."""
+    compiled = list[str]()
+
+    def compile_first(family: Family, quiet: bool) -> None:
+        """Nothing is compiled: from now on there is time for plain Python."""
+        compiled.append(family.name)
+        monkeypatch.setattr("chipmap.kernels.PLAIN", 60.0)
+
+    monkeypatch.setattr("chipmap.cli.progress.compile_first", compile_first)
+    monkeypatch.setattr("chipmap.process.warming.is_warm", lambda _: False)
+    monkeypatch.setattr("chipmap.kernels.PLAIN", plain)
+    assert main(["front", "wafer/tiny-adapters", "--quiet"]) == 0
+    assert "3 points, the whole front is proved" in capsys.readouterr().out
+    assert compiled == ([] if plain else ["wafer"])
 
 
 def test_the_command_prints_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
