@@ -8,6 +8,7 @@
     python -m benchmarks.costs others FOLDER                 files of networks of other kinds
     python -m benchmarks.costs fresh FOLDER                  files of 18 networks of nine architectures (extra zoo)
     python -m benchmarks.costs later FOLDER                  files of networks that came after the model
+    python -m benchmarks.costs newest FOLDER                 files of twenty networks that came after these
     python -m benchmarks.costs cuts FOLDER TABLE [--sweep TABLE...] [--others FOLDER TABLE]
                                                              cuts of chains that know how wrong times may be, printed
 
@@ -18,11 +19,11 @@ chains, which are learned from as well. ``--others``: networks that are judged i
 from __future__ import annotations
 
 import argparse
-import csv
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,13 @@ import numpy as np
 from benchmarks.costs import judge
 from chipmap.instances.learned import Network, networks
 from chipmap.instances.measured import fingerprint
+from chipmap.measuring.passes import pace_of
+from chipmap.measuring.table import earlier
 from chipmap.networks.importers.reading import import_graph
 
 PAGE = Path(__file__).resolve().parents[1] / "results" / "learned-costs.md"
+#: Programs that are written.
+SETS = ("export", "sweep", "operators", "others", "fresh", "later", "newest")
 _TIME = {"us": 1e3, "ms": 1e6, "s": 1e9}
 
 INTRO = """# Learned costs
@@ -73,7 +78,9 @@ python -m benchmarks.costs page nets costs.csv --said FILE
 def main() -> int:
     """Export, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("export", "sweep", "operators", "others", "fresh", "later", "page", "cuts"))
+    parser.add_argument(
+        "what", choices=("export", "sweep", "operators", "others", "fresh", "later", "newest", "page", "cuts")
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("table", type=Path, nargs="?")
     parser.add_argument("--said", type=Path)
@@ -85,9 +92,10 @@ def main() -> int:
         for name in exported(given.what, given.folder):
             print(name, flush=True)
         return 0
-    swept = [chain for table in given.sweep for chain in networks(str(table))[""].values()]
-    named = measured(given.folder, given.table)
-    found = list(judge.cases(named, swept, measured(*given.others) if given.others else named))
+    pace = pace_of(earlier(given.table, ""))
+    swept = [chain for table in given.sweep for chain in chains(table, pace)]
+    named = measured(given.folder, given.table, pace)
+    found = list(judge.cases(named, swept, measured(*given.others, pace) if given.others else named))
     if given.what == "cuts":
         print(_operations(found) + _groups(found) + _intervals(found, "") + _plans(found) + _cuts(found))
         return 0
@@ -98,10 +106,10 @@ def main() -> int:
 
 def exported(what: str, folder: Path) -> Iterator[str]:
     """Write the programs of a set that aren't there, and yield the name of each. Needs PyTorch, networks an extra."""
-    if what in ("export", "fresh", "later"):
+    if what in ("export", "fresh", "later", "newest"):
         from benchmarks.costs import fresh, networks
 
-        sets = {"export": networks.ARCHITECTURES, "fresh": fresh.FRESH, "later": fresh.LATER}
+        sets = {"export": networks.ARCHITECTURES, "fresh": fresh.FRESH, "later": fresh.LATER, "newest": fresh.NEWEST}
         return networks.write(folder, sets[what])
     from benchmarks.costs import files, operators, others, sweep
 
@@ -110,20 +118,30 @@ def exported(what: str, folder: Path) -> Iterator[str]:
     return files.write(folder, (sweep if what == "sweep" else operators).programs())
 
 
-def measured(folder: Path, table: Path) -> list[tuple[str, str, Network, Any, Any]]:
-    """Each network's name, architecture, works and modules, and its times on two occasions."""
+def _passes(table: Path, pace: float) -> dict[str, list[list[float]]]:
+    """By graph the ns of each operation in each pass, at a pace of the processor (:mod:`chipmap.measuring.pace`)."""
+    return {
+        graph: [[max(1.0, ns) for ns in operation.at(pace)] for operation in one.operations.values()]
+        for graph, one in earlier(table, "").items()
+    }
+
+
+def chains(table: Path, pace: float) -> list[Network]:
+    """The networks of a sweep, at a pace."""
+    found, passes = networks(str(table))[""], _passes(table, pace)
+    return [Network(one.works, [median(ns) for ns in passes[graph]], one.modules) for graph, one in found.items()]
+
+
+def measured(folder: Path, table: Path, pace: float) -> list[tuple[str, str, Network, Any, Any]]:
+    """Each network's name, architecture, works and modules, and its times on two occasions, at a pace."""
     names = {fingerprint(import_graph(str(path)).graph): path.stem for path in sorted(folder.glob("*.pt2"))}
-    found = networks(str(table))[""]
-    samples: dict[str, list[list[float]]] = {}
-    with table.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            samples.setdefault(row["graph"], []).append([max(1.0, float(one)) for one in row["samples"].split(";")])
+    found, passes = networks(str(table))[""], _passes(table, pace)
     if strange := found.keys() - names.keys():
         many = f"{len(strange)} of its {len(found)} graphs are no program of {folder} as this version reads it"
         raise SystemExit(f"{table}: {many}. Measure again: chipmap measure {folder}/*.pt2 --out NEW.csv")
     named = []
     for graph, network in found.items():
-        one, other = (np.array([np.median(passes[i::2]) for passes in samples[graph]]) for i in (0, 1))
+        one, other = (np.array([median(times[i::2]) for times in passes[graph]]) for i in (0, 1))
         named.append((names[graph], names[graph].rpartition("-")[0], network, one, other))
     return named
 

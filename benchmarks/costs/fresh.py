@@ -1,7 +1,8 @@
 """Networks of architectures that no decision of the learned model was made on when they were measured (extra ``zoo``).
 
 :data:`FRESH` was looked at afterwards, operation by operation: what the model lacked was mended by rules. So
-:data:`LATER` was written, and measured once the model stood. An architecture has two sizes.
+:data:`LATER` was written, and measured once the model stood; it was looked at as well. :data:`NEWEST` are networks that
+were written before the processor's pace was measured by, and judged once. An architecture has two sizes.
 """
 
 from __future__ import annotations
@@ -162,7 +163,29 @@ def _resnest(large: bool) -> Made:
     return _ResNeSt((64, 128, 256) if large else (32, 64, 128), 2), {"image": torch.randn(1, 3, side, side)}
 
 
+def _spectrum(large: bool) -> Made:
+    width, heads, frames = (384, 6, 128) if large else (192, 4, 64)
+    config = transformers.ASTConfig(
+        hidden_size=width,
+        num_hidden_layers=3,
+        num_attention_heads=heads,
+        intermediate_size=3 * width,
+        max_length=frames,
+        num_mel_bins=64,
+    )
+    return transformers.ASTModel(config), {"input_values": torch.randn(1, frames, 64)}
+
+
+def _hiera(large: bool) -> Made:
+    side, width = (192, 64) if large else (128, 32)
+    config = transformers.HieraConfig(
+        image_size=[side, side], embed_dim=width, depths=[1, 2, 3, 1], num_heads=[1, 2, 4, 8]
+    )
+    return transformers.HieraModel(config), {"pixel_values": torch.randn(1, 3, side, side)}
+
+
 _HEADS: dict[str, Any] = {"num_hidden_layers": 3, "num_attention_heads": (4, 6)}
+_LAYERS: dict[str, Any] = {"hidden_size": (192, 384), "intermediate_size": (512, 1152), **_HEADS}
 
 LATER: dict[str, Maker] = {
     "bit": _image(
@@ -205,4 +228,46 @@ LATER: dict[str, Maker] = {
         **_HEADS,
     ),
     "resnest": _resnest,
+}
+
+
+NEWEST: dict[str, Maker] = {
+    "swiftformer": _image(
+        "SwiftFormer",
+        side=(96, 160),
+        depths=[2, 2, 3, 2],
+        embed_dims=([24, 48, 96, 160], [48, 64, 160, 256]),
+    ),
+    "mobilevitv2": _image("MobileViTV2", side=(96, 160), width_multiplier=(0.5, 0.75), n_attn_blocks=[1, 2, 1]),
+    "textnet": _image(
+        "TextNet",
+        told=False,
+        side=(96, 160),
+        stem_out_channels=(32, 48),
+        hidden_sizes=([32, 32, 64, 96, 128], [48, 48, 96, 160, 256]),
+    ),
+    "cvt": _image(
+        "Cvt",
+        side=(96, 160),
+        embed_dim=([32, 96, 192], [64, 192, 384]),
+        num_heads=[1, 3, 6],
+        depth=[1, 2, 3],
+        told=False,
+    ),
+    "hiera": _hiera,
+    "roformer": _text("RoFormer", tokens=(64, 128), embedding_size=(192, 384), **_LAYERS),
+    "mobilebert": _text(
+        "MobileBert",
+        tokens=(64, 128),
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        hidden_size=(192, 384),
+        embedding_size=(64, 128),
+        intermediate_size=(192, 384),
+        true_hidden_size=(64, 128),
+        intra_bottleneck_size=(64, 128),
+    ),
+    "falcon": _text("Falcon", tokens=(64, 128), alibi=False, use_cache=False, hidden_size=(192, 384), **_HEADS),
+    "esm": _text("Esm", tokens=(64, 128), position_embedding_type="rotary", pad_token_id=1, mask_token_id=3, **_LAYERS),
+    "ast": _spectrum,
 }

@@ -3,7 +3,8 @@
 Each chain draws its places, channels, windows, groups and strides by itself, and none is taken from a network. Between
 convolutions stands what usually does: a batch norm, an activation, a pooling. So each finds its input in the caches as
 it would in a network. Chains from number :data:`PLAIN` on also have patches, whose stride is their window, and groups
-of usual widths that make as many channels as they read. Their places and layers are other ones.
+of usual widths that make as many channels as they read. Their places and layers are other ones. Chains from number
+:data:`RARE` on have the sorts that the others have fewest of: groups of whole vectors, and 1 × 1 with a stride.
 """
 
 from __future__ import annotations
@@ -17,14 +18,19 @@ from torch import nn
 
 from benchmarks.costs.files import Making
 
-#: Chains, and those without patches; FLOP of a convolution at most, bytes of its input or result at most, and layers.
-COUNT, PLAIN, MOST_FLOP, MOST_BYTES, LAYERS = 140, 80, 200_000_000, 4_000_000, 24
+#: Chains, those without patches, and those before rare sorts.
+COUNT, PLAIN, RARE = 200, 80, 140
+#: FLOP of a convolution at most, bytes of its input or result at most, and layers.
+MOST_FLOP, MOST_BYTES, LAYERS = 200_000_000, 4_000_000, 24
 SIDES = (7, 8, 12, 14, 16, 20, 28, 32, 48, 56, 80, 112)
 #: How often a convolution is 1 × 1, dense, of one channel in each group, of several.
 KINDS = {"point": 10, "dense": 7, "depthwise": 5, "grouped": 4}
 #: The same behind the plain chains, with patches and groups of a usual width; their sides, and layers of a chain.
 MORE_KINDS = {"point": 3, "dense": 2, "depthwise": 2, "even": 5, "patch": 5}
 MORE_SIDES, MORE_LAYERS, LEAST_SIDE = (28, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224), 16, 3
+#: The same of rare sorts: groups of multiples of 16 and of 8 channels, and 1 × 1 with a stride.
+RARE_KINDS = {"16": 6, "8": 3, "strided": 3, "point": 2}
+RARE_SIDES = (7, 8, 10, 14, 16, 20, 28, 32, 40, 56, 64, 80)
 PATCHES, WIDTHS = (2, 2, 4, 4, 7, 8, 14, 16), (4, 8, 16, 24, 32, 48, 64)
 #: The share of convolutions before a batch norm, an activation, a pooling, a padding.
 NORMED, ACTIVE, POOLED, PADDED = 0.8, 0.8, 0.2, 0.1
@@ -37,6 +43,8 @@ class Chain(nn.Module):
         super().__init__()
         self.draw = draw = random.Random(seed)
         self.kinds, sides, layers = (KINDS, SIDES, LAYERS) if seed < PLAIN else (MORE_KINDS, MORE_SIDES, MORE_LAYERS)
+        if seed >= RARE:
+            self.kinds, sides = RARE_KINDS, RARE_SIDES
         side, channels, batch = draw.choice(sides), self.channels(3, 512), draw.choice((1, 1, 1, 2, 4))
         while 4 * batch * channels * side**2 > MOST_BYTES:
             channels = max(1, channels // 2)
@@ -70,6 +78,8 @@ class Chain(nn.Module):
             return self.patches(batch, read, side)
         if kind == "even":
             return self.even(read, side)
+        if kind in RARE_KINDS and kind != "point":
+            return self.rare(kind, batch, read, side)
         window = min(side, 1 if kind == "point" else self.draw.choice((2, 3, 3, 3, 3, 4, 5, 7)))
         stride = self.draw.choice((1, 1, 1, 1, 1, 1, 2, window)) if side > 7 else 1
         padding = window // 2 if stride < window or window == 1 else 0
@@ -99,6 +109,24 @@ class Chain(nn.Module):
             window, stride = 1, 1
         padding, bias = window // 2, self.draw.random() < 0.3
         return nn.Conv2d(read, read, window, stride, padding, groups=read // width, bias=bias)
+
+    def rare(self, kind: str, batch: int, read: int, side: int) -> nn.Conv2d:
+        """A 1 × 1 with a stride; or groups of whole vectors, behind a 1 × 1 where the channels don't divide so."""
+        places, bias = batch * side**2, self.draw.random() < 0.3
+        most = min(MOST_FLOP // (2 * places * read), MOST_BYTES // (4 * places))
+        if kind == "strided":
+            return nn.Conv2d(read, max(1, min(self.channels(16, 1024), most)), 1, 2, bias=bias)
+        vector = int(kind)
+        widths = [w for w in range(vector, min(read, 65), vector) if read % w == 0 and (vector == 16 or w % 16)]
+        widths = [w for w in widths if 100 * places * read * w <= MOST_FLOP]  # of 5 × 5, twice as many channels
+        if not widths:
+            width = vector * self.draw.choice((1, 1, 3, 2 if vector == 16 else 1))
+            groups = max(2, min(round(2 * 16 ** self.draw.random()), most // width))
+            return nn.Conv2d(read, width * groups, 1, bias=bias)
+        width, window = self.draw.choice(widths), min(side, self.draw.choice((3, 3, 3, 5)))
+        made = read // width * width * self.draw.choice((1, 1, 1, 2) if read < 512 else (1,))
+        stride = self.draw.choice((1, 1, 1, 2)) if side > 7 else 1
+        return nn.Conv2d(read, made, window, stride, window // 2, groups=read // width, bias=bias)
 
     def forward(self, image: torch.Tensor) -> torch.Tensor:
         """What the last layer makes."""

@@ -50,11 +50,12 @@ def run(args: argparse.Namespace) -> int:
     timed is kept."""
     from chipmap.cli.common import say
     from chipmap.measuring.programs import Program, register, require
+    from chipmap.records.quantities import duration
 
     with Interrupts(eager=True) as interrupts:  # until a table is there, nothing can be lost
         require()
         register(args.modules)
-        from chipmap.measuring.passes import class_of, clock_of, one_pass
+        from chipmap.measuring.passes import class_of, clock_of, one_pass, pace_of
         from chipmap.measuring.table import earlier
 
         until, out = Deadline.after(args.time_limit), Path(args.out)
@@ -76,13 +77,16 @@ def run(args: argparse.Namespace) -> int:
                 why = "the time is over" if interrupts.signal is None else "interrupted"
                 say(f"{why} in pass {number + 1}: the same command goes on")
                 break
+    pace = pace_of(found)
     for program in programs:
-        say(*dict.fromkeys(program.notes), _told(program, found[program.graph]))
+        say(*dict.fromkeys(program.notes), _told(program, found[program.graph], pace))
     whole = not references and until.keep_going()
     say(f"{args.out} has {args.passes} passes already" if whole else f"wrote {args.out}")
     if references:
         drift = max(references) / min(references) - 1
         say(f"the reference kernel took {drift:.1%} longer at its slowest than at its fastest")
+    if pace:
+        say(f"times are at the processor's usual speed meanwhile, where a small sum takes {duration(pace, 2)}")
     done = (name in found[program.graph].operations for program in programs for name in program.operations)
     return interrupts.exit_code or (0 if all(done) else 3)
 
@@ -108,21 +112,21 @@ def _completed(found: dict[str, Measured], programs: list[Program]) -> None:
             known[name].work = program.works[name]
 
 
-def _told(program: Program, measured: Measured) -> str:
-    """Operations, their sum beside whole passes, and the repeat error."""
+def _told(program: Program, measured: Measured, pace: float) -> str:
+    """Operations, their sum beside whole passes, and the repeat error, at a common pace."""
     from statistics import median
 
     from chipmap.records import counted
     from chipmap.records.quantities import duration
 
     done = measured.operations
-    total = sum(one.ns for one in done.values())
+    total = sum(one.ns(pace) for one in done.values())
     parts = [f"{counted(len(done), 'operation')} of {len(program.operations)} measured, {duration(total, 4)} in all"]
-    if measured.whole:
-        parts.append(f"a whole pass takes {duration(median(measured.whole), 4)}")
+    if measured.whole.samples:
+        parts.append(f"a whole pass takes {duration(measured.whole.ns(pace), 4)}")
     if measured.replayed:
         parts.append(f"{duration(median(measured.replayed), 4)} as a graph that is replayed")
-    repeats = [(one.repeat, one.ns) for one in done.values() if one.repeat is not None]
+    repeats = [(error, one.ns(pace)) for one in done.values() if (error := one.repeat(pace)) is not None]
     if repeats and total:
         weighted = sum(repeat * ns for repeat, ns in repeats) / sum(ns for _, ns in repeats)
         parts.append(f"repeat error {weighted:.1%} by time")

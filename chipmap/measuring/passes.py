@@ -6,16 +6,16 @@ again would find them in the nearest cache. Subnormal numbers count as 0: traine
 ones fade to them, which some processors multiply a hundred times more slowly. What reading the clock takes is
 subtracted. The pass's time is the median of the runs, the time of an operation the median of its passes. The repeat
 error is how far the medians of every second pass are from those of the passes between: |a - b| / ((a + b) / 2). One
-thread counts the processor time of its own, so that what else runs on the machine counts little; several count time by
-the clock. On a GPU an operation's time is that of its kernels (:class:`GpuClock`), and whole passes are timed twice:
-by the clock, and as a graph that is replayed.
+thread counts the processor time of its own, and puts all times at one speed of the processor (:mod:`.pace`); several
+count time by the clock. On a GPU an operation's time is that of its kernels (:class:`GpuClock`), and whole passes are
+timed twice: by the clock, and as a graph that is replayed.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,6 +23,7 @@ from statistics import median
 from typing import Any, TypeVar
 
 from chipmap.deadline import Deadline, Stop
+from chipmap.measuring.pace import UNKNOWN, Pace, at_common, at_pace, common
 from chipmap.measuring.programs import Program
 from chipmap.records import InputError
 
@@ -40,31 +41,42 @@ SHARED = 1 << 20
 
 @dataclass
 class Operation:
-    """What was measured of an operation: ns of each pass; and its FLOP and bytes (() in a table of before)."""
+    """What was measured of an operation: ns and pace of each pass (:mod:`.pace`), and its FLOP and bytes (() in a
+    table of before)."""
 
     module: str
     kind: str
     samples: list[float] = field(default_factory=list)
     work: tuple[int | str, ...] = ()
+    paces: list[float] = field(default_factory=list)
 
-    @property
-    def ns(self) -> float:
+    def at(self, pace: float) -> list[float]:
+        """ns of each pass at a common pace."""
+        return at_common(self.samples, self.paces, pace)
+
+    def ns(self, pace: float) -> float:
         """The median of the passes."""
-        return median(self.samples)
+        return median(self.at(pace))
 
-    @property
-    def repeat(self) -> float | None:
+    def repeat(self, pace: float) -> float | None:
         """The relative difference of the passes' two halves; None for one pass."""
-        return repeat_error(self.samples)
+        return repeat_error(self.at(pace))
 
 
 @dataclass
 class Measured:
-    """A program's operations by name, and ns of whole passes; ``replayed``: of those as a graph of the GPU."""
+    """A program's operations by name, and whole passes; ``replayed``: ns of those as a graph of the GPU."""
 
     operations: dict[str, Operation] = field(default_factory=dict)
-    whole: list[float] = field(default_factory=list)
+    whole: Operation = field(default_factory=lambda: Operation("", ""))
     replayed: list[float] = field(default_factory=list)
+
+
+def pace_of(found: Mapping[str, Measured]) -> float:
+    """The common pace of all graphs: each pass of each counts once."""
+    return common(
+        pace for measured in found.values() for pace in {p for one in measured.operations.values() for p in one.paces}
+    )
 
 
 def repeat_error(samples: list[float]) -> float | None:
@@ -83,6 +95,7 @@ class Clock:
     """Times calls on ``threads`` threads of the processor."""
 
     device, rows = "cpu", REFERENCE
+    pace: Pace | None = None
 
     def __init__(self, threads: int) -> None:
         import torch
@@ -93,6 +106,8 @@ class Clock:
         self.now = time.thread_time_ns if threads == 1 else time.perf_counter_ns
         self.own = 0
         self.own = round(median(self.timed(_nothing)[0] for _ in range(999)))
+        if threads == 1:
+            self.pace = Pace(self.timed)
 
     def timed(self, call: Callable[[], T]) -> tuple[int, T]:
         """Nanoseconds of a call, and what it returns."""
@@ -100,10 +115,19 @@ class Clock:
         found = call()
         return max(0, self.now() - began - self.own), found
 
-    def often(self, call: Callable[[], Any]) -> float:
-        """The median of some calls in ns; a first one warms up."""
+    def often(self, call: Callable[[], Any]) -> tuple[float, float]:
+        """The median of some calls in ns, and their pace; a first one warms up."""
         first, _ = self.timed(call)
-        return median(self.timed(call)[0] for _ in range(_runs(first)))
+        times, paces = list[float](), list[float]()
+        for _ in range(_runs(first)):
+            if self.pace:
+                self.pace.take()
+            times.append(self.timed(call)[0])
+            if self.pace:
+                self.pace.take()
+            paces.append(self.pace.of_run() if self.pace else 1.0)
+        ns, pace = at_pace(times, paces)
+        return ns, pace if self.pace else UNKNOWN
 
     def replayed(self, _call: Callable[[], Any]) -> list[float]:
         """The ns of a call that is recorded as a graph and replayed: a processor has none."""
@@ -141,8 +165,8 @@ class GpuClock(Clock):
         ended.synchronize()
         return max(0, round(1e6 * began.elapsed_time(ended)) - self.own), found
 
-    def often(self, call: Callable[[], Any]) -> float:
-        """The median of some calls in ns by the clock, each waited for, launches included."""
+    def often(self, call: Callable[[], Any]) -> tuple[float, float]:
+        """The median of some calls in ns by the clock, each waited for, launches included; they have no pace."""
         import torch
 
         times = []
@@ -152,7 +176,7 @@ class GpuClock(Clock):
             call()
             torch.cuda.synchronize()
             times.append(time.perf_counter_ns() - began)
-        return float(median(times[1:]))
+        return float(median(times[1:])), UNKNOWN
 
     def replayed(self, call: Callable[[], Any]) -> list[float]:
         """The median of some replays in ns; nothing where a call can't be recorded, as one that waits for the GPU."""
@@ -209,13 +233,14 @@ def one_pass(
         done = all(name in known and len(known[name].samples) > number for name in program.operations)
         if done or not until.keep_going():
             continue
-        reference = clock.often(partial(torch.mm, square, square))
+        reference, _ = clock.often(partial(torch.mm, square, square))
         with torch.no_grad(), _flushed():
-            for name, ns in _pass_of(program, clock, until).items():
+            for name, (ns, pace) in _pass_of(program, clock, until).items():
                 operation = known.setdefault(name, Operation(*program.operations[name]))
                 operation.work = program.works[name]
                 if len(operation.samples) <= number:
                     operation.samples.append(ns)
+                    operation.paces.append(pace)
             if until.keep_going():
                 _whole(program, clock, measured)
         yield program, reference
@@ -239,27 +264,39 @@ def _whole(program: Program, clock: Clock, measured: Measured) -> None:
     """Time whole passes. A program that changes its own state may fail when it runs again and again; that is noted."""
     try:
         call = program.whole()
-        measured.whole.append(clock.often(call))
+        ns, pace = clock.often(call)
+        measured.whole.samples.append(ns)
+        measured.whole.paces.append(pace)
         measured.replayed += clock.replayed(call)
     except Exception as error:  # what the program's operators raise
         program.notes.append(f"whole passes aren't timed, as one fails: {type(error).__name__}")
 
 
-def _pass_of(program: Program, clock: Clock, until: Deadline) -> dict[str, float]:
-    """The time of each operation in one pass, of those that were timed after the warm-up if the time ends it."""
+def _pass_of(program: Program, clock: Clock, until: Deadline) -> dict[str, tuple[float, float]]:
+    """The time and pace of each operation in one pass. If the time ends it: of those timed after the warm-up."""
     timed: dict[str, list[int]] = {name: [] for name in program.operations}
+    paces = list[float]()
 
     def timer(name: str, call: Callable[[], T]) -> T:
         until.check()
         ns, value = clock.timed(call)
         timed[name].append(ns)
+        if clock.pace:
+            clock.pace.passed(ns)
         return value
 
+    def run() -> None:
+        try:
+            program.run(timer)
+        finally:
+            paces.append(clock.pace.of_run() if clock.pace else 1.0)
+
     try:
-        program.run(timer)
+        run()
         first = sum(lasted[0] for lasted in timed.values() if lasted)
         for _ in range(_runs(first)):
-            program.run(timer)
+            run()
     except Stop:
         pass
-    return {name: float(median(lasted[1:])) for name, lasted in timed.items() if len(lasted) > 1}
+    found = {name: at_pace(lasted[1:], paces[1 : len(lasted)]) for name, lasted in timed.items() if len(lasted) > 1}
+    return found if clock.pace else {name: (ns, UNKNOWN) for name, (ns, _) in found.items()}

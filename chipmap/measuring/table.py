@@ -7,21 +7,23 @@ import io
 from collections.abc import Mapping
 from pathlib import Path
 
-from chipmap.measuring.passes import Measured, Operation
+from chipmap.measuring.pace import UNKNOWN
+from chipmap.measuring.passes import Measured, Operation, pace_of
 from chipmap.records import InputError
 from chipmap.records.text import csv_text
 
 #: FLOP, bytes, sort and parts (:mod:`chipmap.networks.works`): what times of other networks are learned from.
 WORK = ("flop", "read", "weights", "written", "sort", "parts")
 FIRST = ("graph", "operation", "module", "operator", "class", "ns", "repeat", "samples")
-COLUMNS = (*FIRST, *WORK)
+COLUMNS = (*FIRST, *WORK, "paces")
 #: Columns of all tables that were ever written.
-KNOWN = (FIRST, *(COLUMNS[:end] for end in (-2, -1, None)))
+KNOWN = (FIRST, *(COLUMNS[:end] for end in (-3, -2, -1, None)))
 
 
 def text(found: Mapping[str, Measured], kind: str) -> str:
-    """The table of all graphs: times in ns, the repeat error as a fraction, all samples, FLOP, bytes, sort
-    and parts."""
+    """The table of all graphs: times in ns at their common pace, the repeat error as a fraction, all samples as they
+    were measured, FLOP, bytes, sort and parts, and the pace of each sample."""
+    pace = pace_of(found)
     return csv_text(
         COLUMNS,
         (
@@ -31,10 +33,11 @@ def text(found: Mapping[str, Measured], kind: str) -> str:
                 one.module,
                 one.kind,
                 kind,
-                f"{one.ns:.1f}",
-                "" if one.repeat is None else f"{one.repeat:.4f}",
+                f"{one.ns(pace):.1f}",
+                "" if (repeat := one.repeat(pace)) is None else f"{repeat:.4f}",
                 ";".join(f"{sample:.1f}" for sample in one.samples),
                 *(one.work or ("",) * len(WORK)),
+                ";".join(f"{own:.1f}" for own in one.paces) if any(one.paces) else "",
             )
             for graph, measured in found.items()
             for name, one in measured.operations.items()
@@ -63,10 +66,17 @@ def earlier(path: Path, kind: str) -> dict[str, Measured]:
             raise InputError(what, at, "Keep one file for each class of devices, and give --costs each of them.")
         try:
             samples = [float(sample) for sample in row["samples"].split(";")]
+            paces = [float(own) for own in filter(None, (row.get("paces") or "").split(";"))] or [UNKNOWN] * len(
+                samples
+            )
             *sizes, kind_of, parts = (row.get(name) or "" for name in WORK)
             given = (*map(int, sizes), kind_of, int(parts or 1)) if all(sizes) else ()
+            if len(paces) != len(samples):
+                raise ValueError
         except (ValueError, AttributeError):
-            raise InputError("has samples or sizes that are no numbers", at, "Measure into a new file.") from None
+            raise InputError(
+                "has samples, paces or sizes that are no numbers", at, "Measure into a new file."
+            ) from None
         measured = found.setdefault(row["graph"], Measured())
-        measured.operations[row["operation"]] = Operation(row["module"], row["operator"], samples, given)
+        measured.operations[row["operation"]] = Operation(row["module"], row["operator"], samples, given, paces)
     return found
