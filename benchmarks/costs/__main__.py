@@ -95,7 +95,8 @@ def main() -> int:
     pace = pace_of(earlier(given.table, ""))
     swept = [chain for table in given.sweep for chain in chains(table, pace)]
     named = measured(given.folder, given.table, pace)
-    found = list(judge.cases(named, swept, measured(*given.others, pace) if given.others else named))
+    judged = measured(given.others[0], given.others[1], pace) if given.others else named
+    found = list(judge.cases(named, swept, judged))
     if given.what == "cuts":
         print(_operations(found) + _groups(found) + _intervals(found, "") + _plans(found) + _cuts(found))
         return 0

@@ -77,9 +77,9 @@ def common(paces: Iterable[float]) -> float:
 
 
 def at_common(samples: Sequence[float], paces: Sequence[float], pace: float) -> list[float]:
-    """The samples at a common pace; those of an unknown pace as they are.
+    """The samples at a common pace; those of an unknown pace as they are, and all if the common one is unknown.
 
     >>> at_common([10.0, 30.0, 7.0], [1.0, 3.0, 0.0], 2.0)
     [20.0, 20.0, 7.0]
     """
-    return [time * pace / own if own > UNKNOWN else time for time, own in zip(samples, paces, strict=True)]
+    return [time * pace / own if min(own, pace) > UNKNOWN else time for time, own in zip(samples, paces, strict=True)]

@@ -96,7 +96,7 @@ def test_a_table_keeps_paces(program: Program, tmp_path: Path) -> None:
 def test_samples_of_before_go_on_as_they_are() -> None:
     """An old pass has no pace: it counts as it was measured, beside those at the common pace."""
     one = Operation("", "relu", [100.0, 300.0], (), [UNKNOWN, 30.0])
-    assert one.at(10.0) == [100.0, 100.0]
+    assert one.at(10.0) == [100.0, 100.0] and one.at(UNKNOWN) == [100.0, 300.0]
 
 
 def test_several_threads_have_no_pace() -> None:
