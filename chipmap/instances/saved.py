@@ -46,7 +46,8 @@ _TABLE: tuple[tuple[Saves, str], ...] = (
         spacetodepth im2col col2im fold unfold globalaveragepool reducesum reducemean expand identity split_copy
         select_scatter slice_scatter diagonal_scatter as_strided_scatter fft_fft fft_ifft fft_fft2 fft_ifft2 fft_fftn
         fft_ifftn fft_irfft fft_hfft fft_irfft2 fft_irfftn fft_fftshift fft_ifftshift _fft_c2c _fft_c2r deg2rad rad2deg
-        frac affine_grid_generator conj_physical real imag reshape contiguous flatten embedding_renorm copy_""",
+        frac affine_grid_generator conj_physical real imag reshape contiguous flatten embedding_renorm copy_ lerp_scalar
+        remainder_scalar fmod_scalar""",
     ),
     # by the result
     (
@@ -72,7 +73,11 @@ _TABLE: tuple[tuple[Saves, str], ...] = (
         replication_pad2d replication_pad3d quickgelu fastgelu biasgelu fft_rfft
         fft_ihfft fft_rfft2 fft_rfftn _fft_r2c""",
     ),
-    (Saves("inputs", True), "amax amin logsumexp reducelogsumexp linalg_vector_norm std std_mean cumprod prod"),
+    (
+        Saves("inputs", True),
+        """amax amin aminmax max_all logsumexp logcumsumexp reducelogsumexp linalg_vector_norm std std_mean cumprod
+        prod""",
+    ),
     (Saves("inputs", extra="statistics"), "layer_norm native_layer_norm layernormalization"),
     (Saves("inputs", extra="deviation"), "rms_norm _fused_rms_norm rmsnormalization simplifiedlayernormalization"),
     # by what says where the gradient goes: a condition, a mask, indices
@@ -84,11 +89,11 @@ _TABLE: tuple[tuple[Saves, str], ...] = (
     ),
     (Saves("source"), "index_add index_copy put"),
     (Saves(extra="mask"), "dropout native_dropout feature_dropout alpha_dropout feature_alpha_dropout"),
-    (Saves(extra="places"), "topk sort max_dim min_dim kthvalue median mode cummax cummin"),
+    (Saves(extra="places"), "topk sort max_dim min_dim kthvalue median mode"),
     (
         Saves("inputs", extra="places"),
         """max_pool1d max_pool2d max_pool3d max_pool2d_with_indices max_pool3d_with_indices maxpool adaptive_max_pool1d
-        adaptive_max_pool2d adaptive_max_pool3d""",
+        adaptive_max_pool2d adaptive_max_pool3d cummax cummin""",
     ),
     # by the other factors
     (
@@ -103,7 +108,7 @@ _TABLE: tuple[tuple[Saves, str], ...] = (
     (
         Saves("all"),
         """maximum minimum fmax fmin max min atan2 arctan2 addcdiv complex gather gatherelements take take_along_dim
-        masked_select""",
+        masked_select remainder fmod cosine_similarity""",
     ),
     (
         Saves("all", True),
@@ -153,10 +158,20 @@ def plain(kind: str) -> str:
     return name if name.endswith("__") else name.removesuffix("_")
 
 
-def saves(kind: str, results: int = 1) -> Saves:
-    """What an operator of this kind saves that makes so many ``results``: ``max`` along a dimension makes two."""
+def saves(kind: str, results: int = 1, operands: int = 0) -> Saves:
+    """What an operator of this kind saves that makes so many ``results`` of so many ``operands`` (0: unsaid).
+
+    ``max`` along a dimension makes two; that of all numbers has one operand. ``lerp`` between two operands has a number
+    for its weight, and ``remainder`` of one operand a number for its divisor.
+    """
     name = plain(kind)
-    return _SAVES.get(f"{name}_dim" if name in ("max", "min") and results > 1 else name, _UNKNOWN)
+    if name in ("max", "min") and results > 1:
+        name += "_dim"
+    elif name in ("max", "min", "median") and operands == 1 and results == 1:
+        name = "max_all"
+    elif operands == {"lerp": 2, "remainder": 1, "fmod": 1}.get(name):
+        name += "_scalar"
+    return _SAVES.get(name, _UNKNOWN)
 
 
 def known(kind: str) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from chipmap.instances.placement.beside import UNTOLD, copies
 from chipmap.instances.saved import saves
+from chipmap.networks.graph import Operation
 from chipmap.networks.importers.operators.kept import kept_bytes
 from chipmap.networks.importers.steps import Step, Value
 from tests.placement.kept import exported, kept_by_torch, kept_here
@@ -44,12 +45,16 @@ def test_an_einsum_copies_what_it_cannot_merge() -> None:
     assert _kept("einsum", words, words, equation="bqhd,bqhd->bqhd") == 0
 
 
+def _product(kept: int, kind: str = "matmul") -> Operation:
+    return Operation(name="p", kind=kind, kept_bytes=kept)
+
+
 def test_copies_are_of_the_operands_that_add_up_to_them() -> None:
     sizes = [8, 12, 8, 5]
-    assert copies(8, [2, 0], sizes, {2}, {0, 2}) == {0: 8}
-    assert copies(20, [0, 1], sizes, set(), {0, 1}) == {0: 8, 1: 12}
-    assert copies(8, [0, 1], sizes, {1}, {0}) == {}  # weights without a gradient: nothing reads the copy
-    assert copies(9, [0, 1], sizes, set(), {0, 1}) == {UNTOLD: 9}
+    assert copies(_product(8), [2, 0], sizes, {2}, {0, 2}) == {0: 8}
+    assert copies(_product(20), [0, 1], sizes, set(), {0, 1}) == {0: 8, 1: 12}
+    assert copies(_product(8), [0, 1], sizes, {1}, {0}) == {}  # weights without a gradient: nothing reads the copy
+    assert copies(_product(9), [0, 1], sizes, set(), {0, 1}) == {UNTOLD: 9}
 
 
 def test_an_rms_norm_keeps_one_number_of_a_row_and_other_norms_two() -> None:

@@ -14,13 +14,13 @@ _STATISTIC, _PLACE = 4, 8
 UNTOLD = -1
 
 
-def made_beside(one: Operation, results: Sequence[int], scales: Sequence[int], word: int) -> list[int]:
+def made_beside(one: Operation, operands: int, results: Sequence[int], scales: Sequence[int], word: int) -> list[int]:
     """Bytes of it for an operation that is no product; nothing where these are results already.
 
-    ``results``: bytes of the results; ``scales``: of the weights that it reads; ``word``: of a number. States beside a
-    recurrent layer's result aren't what its gates keep.
+    ``operands``: how many it reads; ``results``: bytes of the results; ``scales``: of the weights that it reads;
+    ``word``: of a number. States beside a recurrent layer's result aren't what its gates keep.
     """
-    extra = saved.saves(one.kind).extra
+    extra = saved.saves(one.kind, len(results), operands).extra
     if one.kept_bytes and len(results) == 1:
         return [one.kept_bytes]
     if not extra or (len(results) != 1 and extra != "gates"):
@@ -34,16 +34,23 @@ def made_beside(one: Operation, results: Sequence[int], scales: Sequence[int], w
     return [{"mask": size // word, "places": _PLACE * size // word, "gates": gates}[extra]]
 
 
-def copies(kept: int, read: Sequence[int], sizes: Sequence[int], weights: Set[int], having: Set[int]) -> dict[int, int]:
+def copies(
+    one: Operation, read: Sequence[int], sizes: Sequence[int], weights: Set[int], having: Set[int]
+) -> dict[int, int]:
     """Operand of a product -> bytes of its copy (:mod:`chipmap.networks.importers.operators.copied`).
 
-    Copied are the one or the two operands whose ``sizes`` add up to ``kept`` bytes. ``read``: the operands, tensors of
-    the draft; ``weights``: those that aren't computed, which come last. An operand whose partner isn't among those
-    ``having`` a gradient is left out, as no gradient reads its copy.
+    Copied are the one or the two operands whose ``sizes`` add up to its ``kept_bytes``, or the only computed one, of
+    which a part is read. ``read``: the operands, tensors of the draft; ``weights``: those that aren't computed, which
+    come last. An operand whose partner isn't among those ``having`` a gradient is left out, as no gradient reads its
+    copy.
     """
-    operands = sorted(dict.fromkeys(read), key=lambda t: t in weights)
+    operands, kept = sorted(dict.fromkeys(read), key=lambda t: t in weights), one.kept_bytes
+    if saved.plain(one.kind) == "einsum" and len(read) > 2:  # no copies, but products of two, which the next pair reads
+        return {UNTOLD: kept} if kept else {}
     for many in (1, 2):
         for some in combinations(operands, many):
             if sum(sizes[t] for t in some) == kept:
                 return {t: sizes[t] for t in some if any(s != t and s in having for s in read)}
+    if kept and len(operands) > 1 and operands[1] in weights and operands[0] not in weights:
+        return {operands[0]: kept} if any(s in having for s in operands[1:]) else {}
     return {UNTOLD: kept} if kept else {}

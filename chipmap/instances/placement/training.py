@@ -220,13 +220,14 @@ class _Backward:
         """Bytes of the copies that a product makes of operands, for gradients to read."""
         if not self.autograd:
             return {}
-        return copies(one.kept_bytes, read, self.draft.sizes, {*self._weights(read)}, self.wanting)
+        return copies(one, read, self.draft.sizes, {*self._weights(read)}, self.wanting)
 
     def _beside(self, one: Operation, read: Sequence[int], sizes: Sequence[int]) -> list[int]:
         """Bytes of what an operation that is no product makes for its gradient alone."""
         if not self.autograd:
             return []
-        return made_beside(one, sizes, [self.draft.sizes[s] for s in self._weights(read)], self.recipe.word_bytes)
+        scales = [self.draft.sizes[s] for s in self._weights(read)]
+        return made_beside(one, len(read), sizes, scales, self.recipe.word_bytes)
 
     def _gradient(self, t: int) -> int | None:
         """The gradient of a tensor, its parts added up; of what nobody reads, the loss's; None where there is none."""
@@ -304,7 +305,8 @@ class _Backward:
 
     def _kept(self, v: int) -> list[int]:
         """What an operation that is no product keeps for its gradient (:mod:`chipmap.instances.saved`)."""
-        reads, what = self.reads[v], saved.saves(self.draft.operations[v].kind, len(self.results[v]))
+        reads, kind = self.reads[v], self.draft.operations[v].kind
+        what = saved.saves(kind, len(self.results[v]), sum(reads.values()))
         wanting = dict.fromkeys(self._wanted(v))
         kept = {
             "none": [],

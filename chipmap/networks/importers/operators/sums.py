@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from chipmap.networks.importers.operators.calls import Call, Count, Value
@@ -22,6 +22,14 @@ def einsum(
     product of its index ranges, or 1 · that if no index ends with it: one that neither another operand nor the result
     has.
     """
+    found = pairs(equation, operands, path, front)
+    return None if found is None else sum(flop for flop, _ in found)
+
+
+def pairs(
+    equation: str, operands: Sequence[Value], path: Sequence[int] | None = None, front: bool = False
+) -> list[tuple[int, int]] | None:
+    """FLOP of each pair of :func:`einsum`, and the numbers that it makes; None if they can't be told."""
     terms, arrow, made = equation.replace(" ", "").partition("->")
     names = [index_names(term, len(one.shape)) for term, one in zip(terms.split(","), operands, strict=False)]
     if len(terms.split(",")) != len(operands) or None in names:
@@ -31,11 +39,11 @@ def einsum(
     for name, operand in zip(left, operands, strict=True):
         for letter, extent in zip(name, operand.shape, strict=True):
             ranges[letter] = max(extent, ranges.get(letter, 0))
-    if len(left) < 3:
-        return len(left) * prod(ranges.values())
     every = [letter for name in left for letter in name]
     kept = set(made) if arrow else {letter for letter in every if every.count(letter) == 1}
     kept |= {letter for letter in every if len(letter) > 1}  # those of dots
+    if len(left) < 3:
+        return [(len(left) * prod(ranges.values()), prod(ranges[one] for one in ranges if one in kept))]
     return _in_pairs(left, ranges, kept, list(path) if path else [0, 1] * (len(left) - 1), front)
 
 
@@ -49,26 +57,36 @@ def index_names(term: str, rank: int) -> Names | None:
     return (*head, *(f".{spread - i}" for i in range(spread)), *tail)
 
 
-def _in_pairs(left: list[Names], ranges: dict[str, int], kept: set[str], path: list[int], front: bool) -> int | None:
-    total = 0
+def _in_pairs(
+    left: list[Names], ranges: dict[str, int], kept: set[str], path: list[int], front: bool
+) -> list[tuple[int, int]] | None:
+    found = []
     for first, second in zip(path[::2], path[1::2], strict=False):
         if len(left) < 2 or first == second or not all(0 <= place < len(left) for place in (first, second)):
             return None
         pair = {*left[first], *left[second]}
         left = [name for i, name in enumerate(left) if i not in (first, second)]
         rest = tuple(sorted(pair & kept.union(*left)))
-        total += (1 if len(rest) == len(pair) else 2) * prod(ranges[letter] for letter in pair)
+        flop = (1 if len(rest) == len(pair) else 2) * prod(ranges[letter] for letter in pair)
+        found.append((flop, prod(ranges[letter] for letter in rest)))
         left = [rest, *left] if front else [*left, rest]
-    return total if len(left) == 1 else None
+    return found if len(left) == 1 else None
+
+
+def said(
+    arguments: Mapping[str, object], operands: Sequence[Value]
+) -> tuple[str, Sequence[Value], Sequence[int] | None]:
+    """What :func:`pairs` takes, of the arguments ``equation`` and ``path``."""
+    path = arguments.get("path")
+    known = isinstance(path, list | tuple) and all(isinstance(one, int) for one in path)
+    return str(arguments.get("equation", "")), operands, path if known else None  # type: ignore[return-value]
 
 
 def einsum_call(front: bool) -> Count:
     """:func:`einsum` of the arguments ``equation`` and ``path``."""
 
     def count(call: Call) -> int:
-        path = call.arguments.get("path")
-        known = isinstance(path, list | tuple) and all(isinstance(one, int) for one in path)
-        counted = einsum(str(call.arguments.get("equation", "")), call.operands, path if known else None, front)
+        counted = einsum(*said(call.arguments, call.operands), front)
         if counted is None:
             raise LookupError
         return counted

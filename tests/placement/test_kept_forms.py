@@ -1,0 +1,137 @@
+"""Forms of operators that keep other tensors than their kind tells, beside PyTorch's ``saved_tensors_hooks``: maxima of
+all numbers, ``einsum`` of several operands, noise, parts of tensors; and attention that PyTorch doesn't fuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chipmap.instances.placement.beside import UNTOLD, copies
+from chipmap.instances.saved import saves
+from chipmap.networks.importers.operators.kept import kept_bytes
+from chipmap.networks.importers.steps import Step, Value
+from tests.placement.kept import exported, kept_by_torch, kept_here
+from tests.placement.test_kept_copies import _product
+
+Body = Callable[[Any, Any], Any]
+
+
+def test_forms_keep_what_their_formulas_name() -> None:
+    assert saves("max", 1, 1) == saves("median", 1, 1) == saves("amax")
+    assert saves("max", 2, 1) == saves("median", 2, 1) == saves("topk")
+    assert saves("max", 1, 2) == saves("maximum")
+    assert saves("lerp", 1, 2) == saves("remainder", 1, 1) == saves("add")
+    assert saves("lerp", 1, 3).operands == "factors"
+
+
+def _kept(kind: str, *shapes: tuple[int, ...], **arguments: Any) -> int:
+    values = {str(i): Value(str(i), shape, 16) for i, shape in enumerate(shapes)}
+    return kept_bytes(Step("s", kind, tuple(values), ("y",), arguments=arguments), values)
+
+
+def test_what_is_made_beside_the_result_by_hand() -> None:
+    """Two bytes a number. Scores of 2 · 3 · 5 numbers, multiplied further; noise of 2 · 4 channels, or of all numbers;
+    of 2 · 3 rows both operands of 4, and four norms."""
+    three = {"equation": "bqd,bkd,bke->bqe"}
+    assert _kept("einsum", (2, 3, 4), (2, 5, 4), (2, 5, 7), **three) == 2 * 30
+    assert _kept("einsum", (2, 3, 4), (2, 5, 4), (2, 5, 7), **three, path=[1, 2, 0, 1]) == 2 * 2 * 4 * 7
+    assert _kept("feature_dropout", (2, 4, 5, 5)) == 2 * 8 and _kept("alpha_dropout", (2, 4, 5)) == 2 * 40
+    assert _kept("cosine_similarity", (2, 1, 4), (3, 4), dim=-1) == 2 * (2 * 24 + 4 * 6)
+
+
+def test_a_copy_of_a_part_is_read_in_place_of_the_tensor() -> None:
+    """8 of 32 bytes: one computed operand, whose partner has a gradient or not; two computed operands."""
+    sizes = [32, 12, 32]
+    assert copies(_product(8), [0, 1], sizes, {1}, {0, 1}) == {0: 8}
+    assert copies(_product(8), [0, 1], sizes, {1}, {0}) == {}
+    assert copies(_product(8), [0, 2], sizes, set(), {0, 2}) == {UNTOLD: 8}
+    assert copies(_product(12, "einsum"), [0, 1, 2], sizes, set(), {0, 1, 2}) == {UNTOLD: 12}  # made, not copied
+
+
+FORMS: dict[str, Body] = {
+    "largest of all": lambda torch, q: q.sin().max() + q.sum(),
+    "least of all": lambda torch, q: q.sin().min() + q.sum(),
+    "middle of all": lambda torch, q: q.sin().median() + q.sum(),
+    "both ends": lambda torch, q: sum(torch.aminmax(q.sin(), dim=-1)),
+    "running maximum": lambda torch, q: q.sin().cummax(-1).values,
+    "running logarithm": lambda torch, q: torch.logcumsumexp(q.sin(), -1),
+    "mixture": lambda torch, q: torch.lerp(q.sin(), q.cos(), 0.3),
+    "gated mixture": lambda torch, q: torch.lerp(q.sin(), q.cos(), q.sigmoid()),
+    "remainder": lambda torch, q: torch.remainder(q.sin(), 0.3) * q,
+    "cosine": lambda torch, q: torch.nn.functional.cosine_similarity(q.sin(), q.cos(), dim=-1),
+    "cosine of pairs": lambda torch, q: torch.cosine_similarity(q.sin()[:, :, :, None], q.cos()[:, :, None], dim=-1),
+    "channels dropped": lambda torch, q: torch.nn.functional.dropout2d(q.sin(), 0.1),
+    "nothing dropped": lambda torch, q: torch.nn.functional.dropout2d(q.sin(), 0.1, False),
+    "alpha dropout": lambda torch, q: torch.nn.functional.alpha_dropout(q.sin(), 0.1, True),
+    "random slope": lambda torch, q: torch.nn.functional.rrelu(q.sin(), training=True),
+    "three": lambda torch, q: torch.einsum("bhqd,bhkd,bhke->bhqe", q.sin(), q.cos(), q.exp()),
+    "three outer": lambda torch, q: torch.einsum("bhqd,bhqe,bhqf->bdef", q.sin(), q.cos(), q.exp()),
+    "three with a row": lambda torch, q: torch.einsum("bhqd,h,bhqe->bde", q.sin(), q.cos().sum((0, 2, 3)), q.exp()),
+    "four": lambda torch, q: torch.einsum("bhqd,bhkd,bhke,bhfe->bhqf", q.sin(), q.cos(), q.exp(), q.tanh()),
+}
+
+
+def _compared(body: Body, between: Body | None = None) -> tuple[int, int]:
+    """Bytes that a small network keeps here, and in PyTorch."""
+    torch = pytest.importorskip("torch", reason="needs the extra torch")
+
+    class Net(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.into, self.out = torch.nn.Linear(8, 32, bias=False), torch.nn.Linear(8, 8, bias=False)
+
+        def forward(self, x: Any) -> Any:
+            q = self.into(x).unflatten(-1, (4, 8)).transpose(1, 2).contiguous()
+            return body(torch, q) if between is None else body(torch, self.out(between(torch, q)))
+
+    torch.manual_seed(0)
+    net, given = Net(), torch.randn(2, 12, 8)
+    return kept_here(exported(net, given)[1]), kept_by_torch(net, given)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms_beside_torch(name: str) -> None:
+    ours, theirs = _compared(FORMS[name])
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("name", ["part", "swapped", "middle", "whole"])
+def test_linear_layers_of_parts_beside_torch(name: str) -> None:
+    """A head, a head with words first, two heads of four, a sentence, which needs no copy."""
+    part: Body = {
+        "part": lambda torch, q: q.sin()[:, 0],
+        "swapped": lambda torch, q: q.sin()[:, 0].transpose(0, 1),
+        "middle": lambda torch, q: q.sin()[:, 1:3],
+        "whole": lambda torch, q: q.sin()[0],
+    }[name]
+    ours, theirs = _compared(lambda torch, made: made.exp(), part)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("name", ["dropout", "causal dropout", "shared heads", "three dimensions", "learned mask"])
+def test_attention_that_torch_does_not_fuse_keeps_what_the_page_says(name: str) -> None:
+    """Here queries, keys, values, result and four bytes a row; there scaled queries and keys, values, probabilities;
+    with dropout its noise and what is left of them too. By hand: 2 · 4 heads, 12 words, 8 numbers."""
+
+    def body(torch: Any, q: Any) -> Any:
+        call, k, v = torch.nn.functional.scaled_dot_product_attention, q * 2, q.sin()
+        if name == "three dimensions":
+            return call(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1))
+        if name == "shared heads":
+            return call(q, k[:, :2] * 2, v[:, 2:].cos(), dropout_p=0.1, enable_gqa=True)
+        if name == "learned mask":
+            return call(q, k, v, attn_mask=k @ v.transpose(-1, -2))
+        return call(q, k, v, dropout_p=0.1, is_causal="causal" in name)
+
+    tensor, few, pairs = 4 * 2 * 4 * 12 * 8, 4 * 2 * 2 * 12 * 8, 4 * 2 * 4 * 12 * 12
+    ours, theirs = _compared(body)
+    dropped = 3 if "dropout" in name or name == "shared heads" else 1
+    # queries stay, as sin reads them; fused, keys, result and rows; not fused, scaled queries and keys, probabilities
+    fused, unfused = 2 * tensor + 4 * 2 * 4 * 12, 2 * tensor + dropped * pairs
+    if name == "shared heads":  # keys and values of two heads are repeated
+        fused, unfused = fused - tensor + few + few, unfused + tensor
+    if name == "learned mask":  # keys are read by the mask as well, which is kept as it is where attention is fused
+        fused += pairs - tensor
+    assert theirs - ours == unfused - fused
