@@ -2,6 +2,7 @@
 
     python -m benchmarks.placement_large [--limit 120] [--short 1 2 5 10] [--folder DIR]
     python -m benchmarks.placement_large --processor 10 60 [--seeds 3]
+    python -m benchmarks.placement_large --way [--runs 2]
 
 The instance is written to a file, and `chipmap solve FILE` is run as a user would, with two threads: seconds by the
 clock on the wall from the start of the command to its end, without and with files (`--out`); the most memory of its
@@ -11,6 +12,9 @@ how long the whole command takes with each, also while reading, in METIS and in 
 
 With ``--processor`` limits are seconds of the processor, so that the load of the machine decides little. Each run is
 one process and one thread: it reads the file, makes the first mapping and follows the chain, all within the limit.
+
+``--way`` has the processor's seconds of each step from the file to the first partition that the parent has checked. The
+child prepares beside the parent, so that its seconds aren't on the way. Run it twice: the first run compiles.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,12 +36,26 @@ if "--one" in sys.argv:
 from benchmarks.best_known import submit
 from benchmarks.placement_workloads import BASELINES, decoded
 from chipmap import SolveOptions, solve
+from chipmap.deadline import Deadline
+from chipmap.family import get_family, resolve
+from chipmap.heuristics.placement.search.units import units
+from chipmap.heuristics.placement.starts.partition import MOST, partition
 from chipmap.inputs.reading import read
-from chipmap.instances.placement import PlacementInstance
+from chipmap.instances.placement import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.problem import placement_problem
+from chipmap.methods.placement.chain_state import ChainState
+from chipmap.methods.placement.first import first
+from chipmap.methods.placement.styles import Styles
+from chipmap.process.memory import collect_seldom
 from chipmap.result import Result
+from chipmap.run import Run
+from chipmap.validation.placement.checker import check
 
 NAME = "placement/gnmt-8-50k-pcie"
+
+
+#: From the file to the first partition that the parent has checked.
+STEPS = ("reading", "first mapping", "child prepares", "partition", "child's check", "parent's check")
 
 
 class Ran(NamedTuple):
@@ -56,10 +75,15 @@ def main() -> None:
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--processor", type=float, nargs="+")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--way", action="store_true")
+    parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--one-way", metavar="FILE", help=argparse.SUPPRESS)
     parser.add_argument("--one", nargs=3, metavar=("FILE", "LIMIT", "SEED"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
         return one(*arguments.one)
+    if arguments.one_way:
+        return one_way(arguments.one_way)
     instance = read(NAME)
     assert isinstance(instance, PlacementInstance)
     with tempfile.TemporaryDirectory() as temporary:
@@ -67,6 +91,8 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / "large.json"
         file.write_bytes(instance.to_json())
+        if arguments.way:
+            return by_steps(file, arguments.runs)
         if arguments.processor:
             return by_processor(file, arguments.processor, arguments.seeds)
         print(f"load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}, {arguments.limit:g} s\n", flush=True)
@@ -143,6 +169,42 @@ def one(file: str, limit: str, seed: str) -> None:
     last = begun + max(event.seconds for event in result.trace if event.event == "solution")
     values = f"{result.objective / 1e6:.1f}", f"{result.bound / 1e6:.1f}", f"{100 * result.gap:.1f}%", f"{last:.1f}"
     print(" | ".join(values))
+
+
+def by_steps(file: Path, runs: int) -> None:
+    """The table of the way to the first partition: each run in a process of its own."""
+    print(f"| {' | '.join(STEPS)} | on the way | load |\n|{'--:|' * (len(STEPS) + 2)}")
+    for _ in range(runs):
+        command = [sys.executable, "-m", "benchmarks.placement_large", "--one-way", str(file)]
+        output = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
+        print(f"| {output.strip()} | {os.getloadavg()[0]:.1f} |", flush=True)
+
+
+def one_way(file: str) -> None:
+    """The seconds of each of :data:`STEPS` in this process, and of those on the way."""
+    collect_seldom()
+    spent = [time.process_time()]
+    instance = read(file)
+    assert isinstance(instance, PlacementInstance)
+    spent.append(time.process_time())
+    first(instance, Run(instance, SolveOptions(threads=1), check))
+    spent.append(time.process_time())
+    child = PlacementInstance.from_json(instance.to_json(), file)
+    for step in get_family("placement").prepare:
+        resolve(step)(child)
+    spent.append(time.process_time())
+    state = ChainState(placement_problem(child))
+    begin, draw = state.initial_partitions()[0], Styles(state, Deadline()).next(state.problem)
+    made = partition(state.problem, units(state.problem), begin, 0, Deadline(), MOST // 2, draw.style)
+    state.evaluate_and_keep(made, kind=draw.kind)
+    spent.append(time.process_time())
+    found = state.decoded()
+    assert check(child, found).feasible
+    spent.append(time.process_time())
+    assert check(instance, PlacementSolution.from_json(found.to_json())).feasible
+    spent.append(time.process_time())
+    steps = [later - before for before, later in pairwise(spent)]
+    print(" | ".join(f"{seconds:.2f}" for seconds in (*steps, sum(steps) - steps[2])))
 
 
 def run(*arguments: object) -> Ran:

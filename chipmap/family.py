@@ -208,8 +208,8 @@ class Family:
                       any method or start
     ``first``         (instance, run) -> anything: valid mappings within a fraction of a second and without compiled
                       code, told in the process that keeps the time, before any method
-    ``prepare``       (instance) -> anything: a child makes it while its parent makes the first mapping; methods find it
-                      kept with the instance
+    ``prepare``       each (instance) -> anything: a child makes it while its parent makes the first mapping; methods
+                      and the checker find it kept with the instance
     ``advice``        (instance, run) -> None: what would help, as notes at the end of a run
     ``small``         (instance) -> bool: whether compiling kernels takes longer than solving it without: they run as
                       plain Python then (:func:`chipmap.kernels.plainly`)
@@ -274,7 +274,7 @@ class Family:
     equip_graph: str = ""
     at_once: str = ""
     first: str = ""
-    prepare: str = ""
+    prepare: tuple[str, ...] = ()
     advice: str = ""
     small: str = ""
     warm: tuple[tuple[str, str], ...] = ()

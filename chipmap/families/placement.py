@@ -77,7 +77,7 @@ FAMILY = Family(
     at_once="chipmap.methods.placement.at_once:at_once",
     advice="chipmap.methods.placement.at_once:advice",
     first="chipmap.methods.placement.first:first",
-    prepare="chipmap.instances.placement.problem:placement_problem",
+    prepare=("chipmap.instances.placement.problem:placement_problem", "chipmap.validation.placement.facts:looked_up"),
     warm_starts={
         "greedy": "chipmap.methods.placement.first:first",
         "sibling": "chipmap.methods.placement.chain:by_siblings",

@@ -177,9 +177,9 @@ def _prepare(family: Family, method: Method, instance: Record) -> None:
     from chipmap.kernels import disabled
 
     resolve(method.function)
-    if family.prepare:
-        with suppress(MemoryError):  # the method says so
-            resolve(family.prepare)(instance)
+    with suppress(MemoryError):  # the method says so
+        for made in family.prepare:
+            resolve(made)(instance)
     if method.name == family.default_method and not family.is_small(instance) and not disabled():
         import_module("chipmap.kernels.compiled")
 

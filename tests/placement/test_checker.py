@@ -23,6 +23,7 @@ from chipmap.instances.placement.system import LinkKind, routes_of
 from chipmap.networks.graph import OperationGraph, Tensor
 from chipmap.records import InputError
 from chipmap.validation.placement.checker import check
+from chipmap.validation.placement.facts import looked_up
 from tests.placement.random_instances import CHAIN, FORK, made, throughput
 
 ROWS = [(4, 1, 3), (5, 2, 2), (3, 1, 0)]
@@ -95,6 +96,24 @@ def test_static_memory_adds_all_up() -> None:
     task = {"memory": "static"}
     assert check(made(ROWS, FORK, memory=8, task=task), solution((0, 4, 11), (4, 9))).feasible
     assert broken(made(ROWS, FORK, memory=7, task=task), solution((0, 4, 11), (4, 9))) == {"C6"}
+
+
+def test_sums_above_64_bits_are_exact() -> None:
+    """10,000 outputs of 10^15 bytes each, and one transfer that starts after 2^62 ns."""
+    many = made([(1, 0, 10**15)] * 10_000, [], devices=1, task={"memory": "static"})
+    names = [operation.name for operation in many.graph.operations]
+    placed = PlacementSolution(devices=dict.fromkeys(names, "d0"), start={name: v for v, name in enumerate(names)})
+    assert check(many, placed).figures["peak_bytes d0"] == 10.0**19
+    late = made(ROWS, FORK, memory=8)
+    certificate = check(late, solution((0, 4, 2**63 - 1), (4, 2**62)))
+    assert certificate.feasible and certificate.terms == {"T1": 2**63 + 2}
+
+
+def test_what_is_looked_up_before_changes_nothing() -> None:
+    instance, wrong = made(ROWS, FORK, memory=7), solution((0, 4, 11), (4, 8))
+    certificate, again = check(instance, wrong), made(ROWS, FORK, memory=7)
+    looked_up(again)
+    assert check(again, wrong) == certificate and {one.label for one in certificate.violations} == {"C3", "C6"}
 
 
 def test_blocks_in_a_circle() -> None:

@@ -1,6 +1,7 @@
 """The independent checker of family ``placement``: what ``docs/families/placement.md`` says, label by label.
 
-Plain loops over the records. It imports no simulator, cost function, model or heuristic, so that nothing judges itself.
+Plain loops over the records, and sums over arrays where a graph is large. It imports no simulator, cost function, model
+or heuristic, so that nothing judges itself.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def check(instance: PlacementInstance, solution: PlacementSolution) -> Certifica
         broken |= {"C4": c4_device(placed), "C5": c5_channel(placed)}
         terms = {"T1": t1_step(placed)}
     figures = {"devices": float(len(set(placed.device.values())))}
-    figures["sent_bytes"] = float(sum(one.bytes * len(placed.targets(one)) for one in facts.storages))
+    figures["sent_bytes"] = float(placed.sent_bytes)
     if task.memory != "none":
         figures |= {f"peak_bytes {name}": float(peak.bytes) for name, peak in placed.peaks.items()}
     (objective,) = terms.values()
@@ -79,13 +80,11 @@ def _not_fetchable(facts: Facts, solution: PlacementSolution) -> Iterator[str]:
 
 
 def _wrong_transfers(facts: Facts, solution: PlacementSolution) -> Iterator[Finding]:
-    needed = set[tuple[int, str]]()
-    on = {v: solution.devices[facts.names[v]] for v in facts.placed}
-    for one in facts.storages if facts.instance.task.objective == "step_time" else ():
-        at = on[one.producer]
-        for v in one.readers:
-            if on[v] != at:
-                needed.add((one.tensor, on[v]))
+    needed, names = set[tuple[int, str]](), list(facts.devices)
+    if facts.instance.task.objective == "step_time":
+        on = facts.numbered(solution.devices[facts.names[v]] for v in facts.placed)
+        pairs = facts.crossing(on).tolist()
+        needed = {(facts.storages[pair // len(names)].tensor, names[pair % len(names)]) for pair in pairs}
     seen = set[tuple[int, str]]()
     for i, transfer in enumerate(solution.transfers):
         key = (transfer.tensor, transfer.to)

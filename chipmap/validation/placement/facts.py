@@ -6,14 +6,19 @@ It follows ``docs/families/placement.md`` ("The problem") and shares nothing wit
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from chipmap.instances.placement.instance import PlacementInstance, allowed_devices
 from chipmap.instances.placement.system import Device, DeviceClass, Route, routes_of
 from chipmap.records import kept
 from chipmap.validation.decimals import written
+from chipmap.validation.placement.arrays import Reads, Whole, exact
 
 
 class Storage(NamedTuple):
@@ -25,6 +30,30 @@ class Storage(NamedTuple):
     readers: tuple[int, ...]
     output: bool
     resident: bool
+
+
+class StorageArrays(NamedTuple):
+    """The ``producer``, ``bytes`` of each storage [K], whether it is an ``output``, or rests (``resident``); who
+    ``reads`` storages, and who reads weights of which each device has a copy."""
+
+    producer: NDArray[np.int64]
+    bytes: Whole
+    output: NDArray[np.bool_]
+    resident: NDArray[np.bool_]
+    reads: Reads
+    weight_reads: Reads
+
+    @classmethod
+    def of(cls, storages: Sequence[Storage], copies: Iterable[tuple[int, tuple[int, ...]]]) -> StorageArrays:
+        """Those of lists of them."""
+        return cls(
+            producer=np.array([one.producer for one in storages], dtype=np.int64),
+            bytes=exact(one.bytes for one in storages),
+            output=np.array([one.output for one in storages], dtype=bool),
+            resident=np.array([one.resident for one in storages], dtype=bool),
+            reads=Reads.of(one.readers for one in storages),
+            weight_reads=Reads.of(readers for _, readers in copies),
+        )
 
 
 class Facts:
@@ -94,6 +123,41 @@ class Facts:
                 self.copies.append((tensor.bytes, read_by))
 
     @cached_property
+    def places(self) -> dict[int, int]:
+        """The position in ``storages`` of each tensor that is one."""
+        return {one.tensor: k for k, one in enumerate(self.storages)}
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each device, in the system's order."""
+        return {name: d for d, name in enumerate(self.devices)}
+
+    @cached_property
+    def arrays(self) -> StorageArrays:
+        """Storages and copies of weights as arrays."""
+        return StorageArrays.of(self.storages, self.copies)
+
+    def numbered(self, devices: Iterable[str]) -> NDArray[np.int64]:
+        """The number of each operation's device, -1 where it isn't placed [N]; ``devices``: those of ``placed``."""
+        found = np.full(len(self.graph.operations), -1, dtype=np.int64)
+        found[self.placed] = list(map(self.numbers.__getitem__, devices))
+        return found
+
+    def crossing(self, on: NDArray[np.int64]) -> NDArray[np.int64]:
+        """storage · D + device, ascending, for each device ``on`` which a storage is read, but not made."""
+        reads, home = self.arrays.reads, on[self.arrays.producer]
+        there = on[reads.reader]
+        away = there != home[reads.what]
+        found: NDArray[np.int64] = np.unique(reads.what[away] * len(self.devices) + there[away])
+        return found
+
+    @cached_property
+    def weighted(self) -> list[tuple[int, int]]:
+        """Each placed operation with weights of its own, and their bytes."""
+        operations = self.graph.operations
+        return [(v, operations[v].weight_bytes) for v in self.placed if operations[v].weight_bytes]
+
+    @cached_property
     def names(self) -> list[str]:
         """The operations' names."""
         return [operation.name for operation in self.graph.operations]
@@ -151,3 +215,16 @@ class Facts:
 def facts_of(instance: PlacementInstance) -> Facts:
     """The facts of ``instance`` (kept on it, as a search has many placements checked)."""
     return kept(instance, "_facts", Facts)
+
+
+def looked_up(instance: PlacementInstance) -> Facts:
+    """The facts with what the first check would look up, by a process that has nothing better to do meanwhile."""
+    facts = facts_of(instance)
+    kinds = {device.kind: name for name, device in facts.devices.items()}
+    for v in facts.placed:
+        for name in kinds.values():
+            facts.time(v, name)
+    for key in ("allowed", "places", "arrays", "weighted"):
+        getattr(facts, key)
+    assert instance.content_hash
+    return facts

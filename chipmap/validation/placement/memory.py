@@ -1,14 +1,24 @@
-"""Memory over time (C6): what each device holds, and when. Plain loops over the records, apart from any simulator."""
+"""Memory over time (C6): what each device holds, and when, apart from any simulator."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
+from chipmap.validation.placement.arrays import Whole, alike, exact, levels
 from chipmap.validation.placement.facts import Facts, Storage, facts_of
 
+#: What an entry is, of the operation that it names.
+WORDS = (
+    *("weights of {}", "fetched weights of {}", "weights that {} reads"),
+    *("copy of output of {}", "output of {}"),
+)
+WEIGHTS, FETCHED, READ, COPY, OUTPUT = range(len(WORDS))
 #: So many of the largest storages are named.
 NAMED = 3
 
@@ -51,21 +61,37 @@ class Peak(NamedTuple):
         return ", ".join(f"{one.name} ({one.bytes})" for one in self.largest)
 
 
+class Spans(NamedTuple):
+    """Entry k: operation ``whose[k]``'s bytes (``what``: a position in :data:`WORDS`) on device ``device[k]``.
+
+    ``bytes[k]`` are held from ``start[k]`` up to ``end[k]`` ns, or throughout where ``throughout[k]``.
+    """
+
+    device: NDArray[np.int64]
+    what: NDArray[np.int64]
+    whose: NDArray[np.int64]
+    bytes: Whole
+    throughout: NDArray[np.bool_]
+    start: Whole
+    end: Whole
+
+
 class Placed:
     """A placement on its instance: the device of each operation and, for step time, when all of it happens."""
 
     def __init__(self, facts: Facts, solution: PlacementSolution) -> None:
         self.facts, names = facts, facts.names
         self.device = {v: solution.devices[names[v]] for v in facts.placed}
-        self.fetched = {v for v in facts.placed if names[v] in set(solution.fetched)}
-        self.busy = {v: facts.time(v, self.device[v]) for v in facts.placed}
+        fetched, start = set(solution.fetched), solution.start
+        self.fetched = {v for v in facts.placed if names[v] in fetched} if fetched else set[int]()
+        self.busy = {v: facts.time(v, device) for v, device in self.device.items()}
         for v in self.fetched:
             self.busy[v] += facts.fetch(v)
-        self.start = {v: solution.start[names[v]] for v in facts.placed if names[v] in solution.start}
+        self.start = {v: start[names[v]] for v in facts.placed if names[v] in start}
         self.end = {v: start + self.busy[v] for v, start in self.start.items()}
-        storages, self.moves = {one.tensor: one for one in facts.storages}, list[Move]()
+        self.moves = list[Move]()
         for one in solution.transfers:
-            storage = storages[one.tensor]
+            storage = facts.storages[facts.places[one.tensor]]
             source = self.device[storage.producer]
             route = facts.routes.get((source, one.to))
             end = None if route is None else one.start + facts.send(storage, route)
@@ -76,13 +102,27 @@ class Placed:
         return self._away.get(storage.tensor, [])
 
     @cached_property
+    def on(self) -> NDArray[np.int64]:
+        """The number of each operation's device, -1 where it isn't placed [N]."""
+        return self.facts.numbered(self.device.values())
+
+    @cached_property
+    def crossing(self) -> NDArray[np.int64]:
+        """storage · D + device, ascending, for each device on which a storage is read, but not made."""
+        return self.facts.crossing(self.on)
+
+    @cached_property
+    def sent_bytes(self) -> int:
+        """The bytes of all transfers."""
+        return sum(self.facts.arrays.bytes[self.crossing // len(self.facts.devices)].tolist())
+
+    @cached_property
     def _away(self) -> dict[int, list[str]]:
         """The other devices that read a storage, by tensor, where there are any."""
-        found, device = dict[int, list[str]](), self.device
-        for one in self.facts.storages:
-            there, home = {device[v] for v in one.readers}, device[one.producer]
-            if there and there != {home}:
-                found[one.tensor] = [name for name in self.facts.devices if name in there and name != home]
+        found, names, storages = dict[int, list[str]](), list(self.facts.devices), self.facts.storages
+        for pair in self.crossing.tolist():
+            which, device = divmod(pair, len(names))
+            found.setdefault(storages[which].tensor, []).append(names[device])
         return found
 
     @cached_property
@@ -93,32 +133,35 @@ class Placed:
 
 def peaks(placed: Placed) -> dict[str, Peak]:
     """The peak of each device."""
-    found, there = {}, held(placed)
-    for name in placed.facts.devices:
-        most, at = 0, 0
-        for time, now in curve(there[name]):
-            if now > most:
-                most, at = now, time
-        then = (one for one in there[name] if one.start is None or one.start <= at < (one.end or 0))
-        largest = sorted(then, key=lambda one: (-one.bytes, one.name))[:NAMED]
-        found[name] = Peak(most, at, tuple(largest))
+    found, entries = {}, spans(placed)
+    for name, mine in zip(placed.facts.devices, by_device(entries, len(placed.facts.devices)), strict=True):
+        most, at = throughout(entries, mine), 0
+        passing = mine[~entries.throughout[mine]]
+        times, now = levels(most, entries.start[passing], entries.end[passing], entries.bytes[passing])
+        if len(now) and now.max() > most:
+            most, at = int(now.max()), int(times[now.argmax()])
+        then = mine[entries.throughout[mine] | ((entries.start[mine] <= at) & (at < entries.end[mine]))]
+        found[name] = Peak(most, at, _largest(placed.facts, entries, then))
     return found
+
+
+def _largest(facts: Facts, entries: Spans, then: NDArray[np.int64]) -> tuple[Held, ...]:
+    """The largest of these entries, by name where they are equally large."""
+    least = sorted(entries.bytes[then].tolist())[-NAMED:][:1]
+    listed = _held(facts, entries, [k for k in then.tolist() if entries.bytes[k] >= least[0]])
+    return tuple(sorted(listed, key=lambda one: (-one.bytes, one.name))[:NAMED])
 
 
 def curve(there: Iterable[Held]) -> list[tuple[int, int]]:
     """(time, bytes held from then on), from time 0 on; at one time, what is freed comes first."""
-    now, events = 0, dict[int, int]()
+    base, passing = 0, list[tuple[int, int, int]]()
     for one in there:
-        if one.start is None:
-            now += one.bytes
-        elif one.end is not None and one.start < one.end:
-            events[one.start] = events.get(one.start, 0) + one.bytes
-            events[one.end] = events.get(one.end, 0) - one.bytes
-    found = [(0, now)]
-    for time in sorted(events):
-        now += events[time]
-        found.append((time, now))
-    return found
+        if one.start is None or one.end is None:
+            base += one.bytes
+        else:
+            passing.append((one.start, one.end, one.bytes))
+    times, now = levels(base, *(exact(column) for column in list(zip(*passing, strict=True)) or ((), (), ())))
+    return [(0, base), *zip(times.tolist(), now.tolist(), strict=True)]
 
 
 def memory(instance: PlacementInstance, solution: PlacementSolution) -> dict[str, list[Held]]:
@@ -131,49 +174,136 @@ def held(placed: Placed) -> dict[str, list[Held]]:
 
     Rule ``none`` is taken as ``live``, or as ``static`` where nothing has a start.
     """
-    facts, found = placed.facts, {name: list[Held]() for name in placed.facts.devices}
-    static = facts.instance.task.memory == "static" or facts.instance.task.objective == "throughput"
-    for v in facts.placed:
-        weights = facts.graph.operations[v].weight_bytes
-        if weights and v not in placed.fetched:
-            found[placed.device[v]].append(Held("weights of {}", facts.names[v], weights, None, None))
-    for name, buffer in _fetched(placed, static).items():
-        found[name] += buffer
-    for size, readers in facts.copies:
-        for name in {placed.device[v] for v in readers}:
-            found[name].append(Held("weights that {} reads", facts.names[readers[0]], size, None, None))
-    ends = {(move.storage.tensor, move.target): (move.start, move.end or move.start) for move in placed.moves}
-    last_end = max(placed.end.values(), default=0)
-    output, copy = "output of {}", "copy of output of {}"
-    device, end, waiting = placed.device, placed.end, under_way(placed)
-    for one in facts.storages:
-        u, away = one.producer, placed.targets(one)
-        home, whose, last = device[u], facts.names[u], 0
-        for name in away:
-            if static:
-                found[name].append(Held(copy, whose, one.bytes * waiting.get((one.tensor, name), 1), None, None))
-                continue
-            start, arrived = ends[one.tensor, name]
-            last = max(last, arrived)
-            until = max(end[v] for v in one.readers if device[v] == name)
-            found[name].append(Held(copy, whose, one.bytes, start, until))
-        if static or one.resident:
-            found[home].append(Held(output, whose, one.bytes * waiting.get((one.tensor, home), 1), None, None))
-            continue
-        here = one.readers if not away else [v for v in one.readers if device[v] == home]
-        until = last_end if one.output else max(last, end[u], *[end[v] for v in here])
-        found[home].append(Held(output, whose, one.bytes, placed.start[u], until))
+    entries, names = spans(placed), placed.facts.devices
+    lists = (_held(placed.facts, entries, mine.tolist()) for mine in by_device(entries, len(names)))
+    return dict(zip(names, lists, strict=True))
+
+
+def _held(facts: Facts, entries: Spans, listed: Iterable[int]) -> list[Held]:
+    """Entries as records."""
+    found = list[Held]()
+    for k in listed:
+        times = (None, None) if entries.throughout[k] else (int(entries.start[k]), int(entries.end[k]))
+        what, whose = WORDS[entries.what[k]], facts.names[entries.whose[k]]
+        found.append(Held(what, whose, int(entries.bytes[k]), *times))
     return found
 
 
-def _fetched(placed: Placed, static: bool) -> dict[str, list[Held]]:
-    """The weights that operations fetch to each device: while each runs, or the largest of them throughout."""
-    facts, found = placed.facts, dict[str, list[Held]]()
-    for v in sorted(placed.fetched):
-        times = (None, None) if static else (placed.start[v], placed.end[v])
-        size = facts.graph.operations[v].weight_bytes
-        found.setdefault(placed.device[v], []).append(Held("fetched weights of {}", facts.names[v], size, *times))
-    return {name: [max(some, key=lambda one: one.bytes)] if static else some for name, some in found.items()}
+def spans(placed: Placed) -> Spans:
+    """All entries by the task's rule; with ``static`` storages count as often as :func:`under_way` says."""
+    task = placed.facts.instance.task
+    static = task.memory == "static" or task.objective == "throughput"
+    parts = [_weights(placed), _fetched(placed, static), _read_weights(placed)]
+    parts += _static(placed, under_way(placed)) if static else _live(placed)
+    return Spans(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _entries(
+    what: int, device: NDArray[np.int64], whose: NDArray[np.int64], size: Whole, times: tuple[Whole, Whole] | None
+) -> Spans:
+    """Entries of one kind, throughout without ``times``."""
+    count, (start, end) = len(device), times or (np.zeros(len(device), np.int64),) * 2
+    return Spans(device, np.full(count, what), whose, size, np.full(count, times is None), start, end)
+
+
+def _weights(placed: Placed) -> Spans:
+    listed = [(v, size) for v, size in placed.facts.weighted if v not in placed.fetched]
+    whose = np.array([v for v, _ in listed], dtype=np.int64)
+    return _entries(WEIGHTS, placed.on[whose], whose, exact(size for _, size in listed), None)
+
+
+def _fetched(placed: Placed, static: bool) -> Spans:
+    """The weights that operations fetch: while each runs, or the largest of a device throughout."""
+    size, listed = dict(placed.facts.weighted), sorted(placed.fetched)
+    if static:
+        largest: dict[str, int] = {}
+        for v in listed:
+            other = largest.setdefault(placed.device[v], v)
+            largest[placed.device[v]] = max(other, v, key=lambda u: (size[u], u == other))
+        listed = sorted(largest.values())
+    whose = np.array(listed, dtype=np.int64)
+    times = None if static else (exact(placed.start[v] for v in listed), exact(placed.end[v] for v in listed))
+    return _entries(FETCHED, placed.on[whose], whose, exact(size[v] for v in listed), times)
+
+
+def _read_weights(placed: Placed) -> Spans:
+    """Weights that several operations read: a copy on each device of these."""
+    copies, reads, devices = placed.facts.copies, placed.facts.arrays.weight_reads, len(placed.facts.devices)
+    which, device = np.divmod(np.unique(reads.what * devices + placed.on[reads.reader]), devices)
+    first = np.array([readers[0] for _, readers in copies], dtype=np.int64)
+    return _entries(READ, device, first[which], exact(size for size, _ in copies)[which], None)
+
+
+def _static(placed: Placed, waiting: Mapping[tuple[int, str], int]) -> list[Spans]:
+    """Storages at home and where they are sent, throughout."""
+    facts = placed.facts
+    which, device = np.divmod(placed.crossing, len(facts.devices))
+    found, all_of = list[Spans](), np.arange(len(facts.storages))
+    for what, storage, there in ((COPY, which, device), (OUTPUT, all_of, placed.on[facts.arrays.producer])):
+        size = facts.arrays.bytes[storage]
+        if waiting:
+            names = list(facts.devices)
+            tensors = (facts.storages[s].tensor for s in storage.tolist())
+            times = (waiting.get((t, names[d]), 1) for t, d in zip(tensors, there.tolist(), strict=True))
+            size = exact(one * count for one, count in zip(size.tolist(), times, strict=True))
+        found.append(_entries(what, there, facts.arrays.producer[storage], size, None))
+    return found
+
+
+def _live(placed: Placed) -> list[Spans]:
+    """Copies from the start of their transfer to the last end of a reader there. At home from the start of the producer
+    to the last end of a reader there and of a transfer, to the last end of all if it is an output; constants rest."""
+    facts, reads, devices = placed.facts, placed.facts.arrays.reads, len(placed.facts.devices)
+    producer, pairs = facts.arrays.producer, placed.crossing
+    which, device = np.divmod(pairs, devices)
+    start, end, begins, arrives = alike(*_times(placed), *_sent(placed, pairs))
+    there, home = placed.on[reads.reader], placed.on[producer]
+    away, last = there != home[reads.what], end[reads.reader]
+    until = np.zeros(len(pairs), dtype=end.dtype) + (end.min() if len(end) else 0)
+    np.maximum.at(until, np.searchsorted(pairs, reads.what[away] * devices + there[away]), last[away])
+    held = np.maximum(end[producer], 0)
+    np.maximum.at(held, reads.what[~away], last[~away])
+    np.maximum.at(held, which, arrives)
+    held[facts.arrays.output] = max(placed.end.values(), default=0)
+    outputs = _entries(OUTPUT, home, producer, facts.arrays.bytes, (start[producer], held))
+    copies = _entries(COPY, device, producer[which], facts.arrays.bytes[which], (begins, until))
+    return [copies, outputs._replace(throughout=facts.arrays.resident)]
+
+
+def _times(placed: Placed) -> tuple[Whole, Whole]:
+    """The start and end of each operation, 0 where it isn't placed [N]."""
+    found = list[Whole]()
+    for times in (placed.start, placed.end):
+        listed = exact(times.values())
+        whole = np.zeros(len(placed.on), dtype=listed.dtype)
+        whole[np.fromiter(times, np.int64, len(times))] = listed
+        found.append(whole)
+    return found[0], found[1]
+
+
+def _sent(placed: Placed, pairs: NDArray[np.int64]) -> tuple[Whole, Whole]:
+    """When the transfer of each pair (storage · D + device) starts and ends."""
+    facts, moves = placed.facts, placed.moves
+    number = facts.places
+    keys = [number[move.storage.tensor] * len(facts.devices) + facts.numbers[move.target] for move in moves]
+    made = np.array(keys, dtype=np.int64)
+    order = np.argsort(made, kind="stable")
+    found = order[np.searchsorted(made[order], pairs, side="right") - 1]
+    if not np.array_equal(made[found], pairs):
+        raise KeyError("a tensor is read on a device to which it isn't sent")
+    ends = exact(move.start if move.end is None else move.end for move in moves)
+    return exact(move.start for move in moves)[found], ends[found]
+
+
+def by_device(entries: Spans, devices: int) -> list[NDArray[np.int64]]:
+    """The positions of each device's entries."""
+    order = np.argsort(entries.device, kind="stable")
+    return np.split(order, np.searchsorted(entries.device[order], np.arange(1, devices)))
+
+
+def throughout(entries: Spans, mine: NDArray[np.int64]) -> int:
+    """The bytes of these entries that are held throughout."""
+    return int(entries.bytes[mine[entries.throughout[mine]]].sum())
 
 
 def under_way(placed: Placed) -> dict[tuple[int, str], int]:
