@@ -77,6 +77,18 @@ def test_degrees_that_divide_nothing(chipmap: Command) -> None:
     assert "these can be divided: task.batch=8" in said
 
 
+def test_tensor_parallelism_over_several_dimensions_is_a_remedy(chipmap: Command) -> None:
+    """One sample of one layer on 2 x 2 chips: all four share a layer's tensors, or there are no degrees. That remedy
+    is named in mode `physical` alone, and it does."""
+    one = ("workload.layers=1", "task.batch=1")
+    assert "tensor_dimensions" not in infeasible(chipmap, "dataflow/tiny-degrees", *one, "mode=dfmodel")
+    said = infeasible(chipmap, "dataflow/tiny-degrees", *one, "mode=physical")
+    assert "tensor parallelism over 2 dimensions of the network (task.tensor_dimensions=2)" in said
+    settings = (*one, "mode=physical", "task.tensor_dimensions=2")
+    done = chipmap("solve", "dataflow/tiny-degrees", *(word for setting in settings for word in ("--set", setting)))
+    assert done.code == 0 and "valid" in done.out
+
+
 def test_a_tensor_larger_than_dram(chipmap: Command) -> None:
     small = "system.memory.capacity_bytes=1000"
     said = infeasible(chipmap, CHAIN, small, "mode=dfmodel")

@@ -14,11 +14,13 @@ from contextlib import suppress
 from itertools import combinations, permutations
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from chipmap.deadline import Stop
 from chipmap.heuristics.dataflow.program.lattice import TooWideError
 from chipmap.instances.dataflow.instance import DataflowInstance
 from chipmap.instances.dataflow.making import dataflow_problem
-from chipmap.instances.dataflow.plans import held_degrees
+from chipmap.instances.dataflow.plans import allowed_degrees, held_degrees
 from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.methods.clashes import clashing, labels_of
 from chipmap.methods.dataflow.cases import FIRST_TRY
@@ -66,7 +68,18 @@ def no_degrees(instance: DataflowInstance) -> Infeasibility:
     other = (
         "another task.micro_batch, or other sizes of the network" if task.micro_batch else "other sizes of the network"
     )
-    return lacking("C0", 1, 0, message, _divisible(instance), other, labels=("C0",))
+    remedies = *_over_dimensions(instance), _divisible(instance), other
+    return lacking("C0", 1, 0, message, *remedies, labels=("C0",))
+
+
+def _over_dimensions(instance: DataflowInstance) -> Iterator[str]:
+    """The fewest dimensions for tensor parallelism with which some degrees divide layers and batch, if any do."""
+    now, most = instance.task.tensor_dimensions, len(instance.system.network)
+    for count in range(now + 1, most + 1) if instance.mode == "physical" else ():
+        task = structs.replace(instance.task, tensor_dimensions=count)
+        if allowed_degrees(structs.replace(instance, task=task)):
+            yield f"tensor parallelism over {count} dimensions of the network (task.tensor_dimensions={count})"
+            return
 
 
 def _no_pipeline(instance: DataflowInstance) -> bool:
