@@ -67,8 +67,21 @@ class Parser(argparse.ArgumentParser):
         found, extra = self.parse_known_args(arguments)
         if extra:
             command = self.commands().get(getattr(found, "command", ""), self)
-            self._unknown(command, extra[0])
+            if not command._takes(found, extra):
+                self._unknown(command, extra[0])
         return found
+
+    def _takes(self, found: argparse.Namespace, extra: list[str]) -> bool:
+        """Whether arguments behind an option are those of the one argument that may be left out or given several times;
+        argparse looks for these before the first option only. They are put into ``found``."""
+        several = [action for action in self.positionals() if action.nargs in ("?", "+", "*")]
+        if len(several) != 1 or any(word.startswith("-") and word != "-" for word in extra):
+            return False
+        name, known = several[0].dest, getattr(found, several[0].dest)
+        if several[0].nargs == "?" and (known is not None or len(extra) > 1):
+            return False
+        setattr(found, name, extra[0] if several[0].nargs == "?" else [*(known or []), *extra])
+        return True
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Write the help, and know whether that worked (argparse's own loses it in silence on a full disk)."""

@@ -90,6 +90,8 @@ def test_limits_take_units() -> None:
         ("info --schema rung", "Did you mean ring?"),
         ("bench dataflow/tabl6 --out x", "Did you mean dataflow/table6"),
         ("check a b c", "'c' is one argument too many"),
+        ("explain a b --quiet c", "'c' is one argument too many"),
+        ("explain a --quiet b c", "one argument too many"),
     ],
 )
 def test_what_may_be_meant(chipmap: Command, arguments: str, said: str) -> None:
@@ -97,6 +99,19 @@ def test_what_may_be_meant(chipmap: Command, arguments: str, said: str) -> None:
     assert done.code == 1 and done.out == ""
     assert done.err.startswith("chipmap: ") and said in done.err
     assert "argument" not in done.err.replace("one argument too many", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "taken"),
+    [
+        ("explain a --set b=1 c", "solution", "c"),
+        ("explain a --set b=1 - --quiet", "solution", "-"),
+        ("solve a --time-limit 3 b --quiet c", "instances", ["a", "b", "c"]),
+        ("info --family ring a", "instances", ["a"]),
+    ],
+)
+def test_arguments_may_stand_behind_options(arguments: str, name: str, taken: object) -> None:
+    assert getattr(parser().parsed(shlex.split(arguments)), name) == taken
 
 
 def test_no_command_prints_the_commands(chipmap: Command) -> None:
