@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from chipmap.instances.wafer.instance import WaferSolution
 from chipmap.methods.chain import Turn
 from chipmap.methods.wafer.state import COUNTED, FIXED, WIRED, WaferChainState
 
 #: Seconds' worth of counted cuts, or of wired ones, where there is no time limit.
 UNLIMITED_CUTS = 20.0
-#: Rounds of fixed boxes where it isn't the clock that ends them.
-UNLIMITED_ROUNDS = 2
+#: Moves of fixed boxes times kernels, where it isn't the clock that ends them.
+UNLIMITED_MOVES = 3e8
 
 
 def to_and_fro(state: WaferChainState, turn: Turn) -> None:
@@ -40,14 +42,18 @@ def by_wiring(state: WaferChainState, turn: Turn) -> None:
 
 
 def fixed(state: WaferChainState, turn: Turn) -> None:
-    """Annealing of the slicing floorplans so far, each kernel with a box of its own."""
+    """Annealing of the slicing floorplans so far, each kernel with a box of its own.
+
+    It ends after a round that leaves the best of them no better than all the floorplans of the links before.
+    """
     from chipmap.heuristics.wafer.slicing.fixed import fixed_boxes
 
     def found(solution: WaferSolution) -> None:
         state.in_rows(turn, solution.placements, FIXED)
 
-    starts = [*state.kept, *state.rows.values()]
-    fixed_boxes(state.problem, starts, state.seed, turn.deadline, found, None if turn.run.clocked else UNLIMITED_ROUNDS)
+    starts, known = [*state.kept, *state.rows.values()], min(map(state.score, state.rows.values()), default=inf)
+    work = inf if turn.run.clocked else UNLIMITED_MOVES
+    fixed_boxes(state.problem, starts, state.seed, turn.deadline, found, work, known)
 
 
 def _seconds(turn: Turn) -> float | None:

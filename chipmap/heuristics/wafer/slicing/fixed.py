@@ -2,7 +2,7 @@
 
 The search of :mod:`.annealing` chooses all boxes of a tree anew after each move, which is exact and slow. Here each
 kernel keeps a box until a move gives it another one, and a move that doesn't fit the fabric is undone. So a move on
-49 kernels takes 1.3 microseconds. It needs a floorplan to begin with, whose time stays. Boxes carry their
+49 kernels takes about a microsecond. It needs a floorplan to begin with, whose time stays. Boxes carry their
 execution arguments, so that adapters count.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 
 import numpy as np
 
@@ -82,9 +83,9 @@ class Fixed:
         graph = graph_of(self.problem)
         state = kernel.FixedState(
             tree=self.tree.copy(),
-            saved=self.tree.copy(),
             best=self.tree.copy(),
-            work=np.zeros((5, self.tree.shape[1]), np.int64),
+            work=np.zeros((kernel.ROWS, 2 * self.tree.shape[1]), np.int64),
+            move=np.zeros(5, np.int64),
             score=np.array([0, moves_kernel.WORST]),
             random=seeded(seed),
         )
@@ -104,7 +105,7 @@ class Fixed:
 
     def _floorplan(self) -> WaferSolution:
         """The tree as a solution."""
-        work = np.zeros((5, self.tree.shape[1]), np.int64)
+        work = np.zeros((kernel.ROWS, 2 * self.tree.shape[1]), np.int64)
         kernel.lay_out(self.tree, work, self.boxes.shapes, self.boxes.sides)
         placements = []
         for i, t in enumerate(self.problem.types.tolist()):
@@ -120,31 +121,36 @@ def fixed_boxes(
     seed: int,
     deadline: Deadline,
     improved: Improved = lambda solution: None,
-    rounds: int | None = None,
+    work: float = inf,
+    known: float = inf,
 ) -> WaferSolution | None:
-    """The best floorplan found from slicing ``starts`` until ``deadline``, or in ``rounds`` rounds.
+    """The best floorplan found from slicing ``starts`` until ``deadline``.
 
     The starts of least score are annealed, round by round: the better half goes on with more moves. It ends where the
-    last one alone gets no better. ``improved`` hears of every floorplan better than all starts. None where nothing is
-    better, and at once where neither wires nor adapters cost.
+    last one alone gets no better, and after a round whose best score isn't below ``known``. ``work``: so many moves
+    times kernels at most, of which the first round gets up to a third. ``improved`` hears of every floorplan better
+    than all starts. None where nothing is better, and at once where neither wires nor adapters cost.
     """
     random = np.random.default_rng(seed)
     if not graph_of(problem).ticks.any():
         return None
     some = [one for one in (Fixed.of(problem, start) for start in starts) if one is not None]
     some = sorted(some, key=lambda one: one.score)[:STARTS]
-    least, best, moves, done = min((one.score for one in some), default=0), None, float(MOVES), 0
-    while some and deadline.keep_going() and (rounds is None or done < rounds):
+    least, best = min((one.score for one in some), default=0), None
+    moves = min(float(MOVES), work / (3 * problem.n**2 * max(1, len(some))))
+    while some and work > 0 and deadline.keep_going():
         better = False
         for one in some:
-            if not deadline.keep_going():
+            if work <= 0 or not deadline.keep_going():
                 break
-            better |= one.run(int(moves * problem.n), int(random.integers(2**62)), deadline)
+            count = int(min(moves * problem.n, work / problem.n))
+            work -= max(1, count) * problem.n
+            better |= one.run(count, int(random.integers(2**62)), deadline)
             if one.score < least:
                 least, best = one.score, one.solution
                 improved(best)
-        if len(some) == 1 and not better:
+        if least >= known or (len(some) == 1 and not better):
             break
         some = sorted(some, key=lambda one: one.score)[: (len(some) + 1) // 2]
-        moves, done = min(MOST, GROWTH * moves), done + 1
+        moves = min(MOST, GROWTH * moves)
     return best
