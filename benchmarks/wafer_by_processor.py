@@ -24,6 +24,7 @@ if "--one" in sys.argv:
 from benchmarks.best_known import submit
 from chipmap import SolveOptions, solve
 from chipmap.inputs.reading import read
+from chipmap.instances.wafer import WaferInstance
 from tests.wafer.generated import generated
 
 HEAD = "| instance | objective, ticks | gap | found by | last found, CPU s | load |\n|---|--:|--:|---|--:|--:|"
@@ -32,6 +33,7 @@ HEAD = "| instance | objective, ticks | gap | found by | last found, CPU s | loa
 def one(name: str, limit: float, seed: int) -> dict[str, Any]:
     """A run in this process, whose clock is that of the processor."""
     instance = generated(int(name)) if name.isdigit() else read(f"wafer/ispd2020-{name}")
+    assert isinstance(instance, WaferInstance)
     options = SolveOptions(time_limit=limit, threads=1, seed=seed, compile="first")
     result = solve(instance, "wafer/auto", options, isolate=False)
     if not name.isdigit():

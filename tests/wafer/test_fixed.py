@@ -200,7 +200,12 @@ def test_a_round_without_a_gain_ends_it_and_work_is_bounded(monkeypatch: pytest.
     problem, calls = wafer_problem(tiny(0, 2)), list[int]()
     start = slicing_layout(problem)
     assert start is not None
-    monkeypatch.setattr(Fixed, "run", lambda self, moves, seed, deadline: calls.append(moves * self.problem.n) or True)
+
+    def run(made: Fixed, moves: int, seed: int, deadline: Deadline) -> bool:
+        calls.append(moves * made.problem.n)
+        return True
+
+    monkeypatch.setattr(Fixed, "run", run)
     score = evaluate(problem, in_order(problem, start)).score
     fixed_boxes(problem, [start] * 3, 0, Deadline(), known=score)
     assert calls == [MOVES * problem.n**2] * 3
