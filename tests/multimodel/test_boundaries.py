@@ -22,7 +22,7 @@ from chipmap.heuristics.multimodel.windows.counted import laid, over
 from chipmap.inputs.reading import read
 from chipmap.instances.multimodel.generators import random_instance
 from chipmap.instances.multimodel.problem import MultiProblem, multi_problem, schedule, terms
-from chipmap.methods.multimodel import programs
+from chipmap.methods.multimodel import latest
 from chipmap.methods.multimodel.column_bound import grid
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.multimodel.checker import check
@@ -170,7 +170,7 @@ def test_what_is_compiled_first_has_this_search(monkeypatch: pytest.MonkeyPatch)
         begun.append(program)
         raise Stop
 
-    monkeypatch.setattr(programs, "improve", begin)
+    monkeypatch.setattr(latest, "improve", begin)
     family = get_family("multimodel")
     for name, function in (one for one in family.warm if ":" in one[1]):
         instance = read(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement, pairwise
 from random import Random
 
 import numpy as np
@@ -193,6 +193,39 @@ def test_the_formula_is_met(feature: str) -> None:
             assert np.array_equal(np.minimum.accumulate(said), least)
             checked += int(np.isfinite(least).any())
     assert checked > 20
+
+
+@pytest.mark.parametrize("feature", ["pipelined", "hops differ", "memory", "both ends pay"])
+def test_cautious_tables_count_the_most_that_a_cell_of_bottlenecks_allows(feature: str) -> None:
+    """Brute force over all cuts and paths says where each range first fits; plain tables say no later cell."""
+    given = {**FEATURES[feature], "layers": (6,), "rows": 2, "columns": 2}
+    later = 0
+    for seed in range(3):
+        problem = multi_problem(made(seed, windows=2, **given))  # type: ignore[arg-type]
+        paths, model = module_paths(problem), problem.models[0]
+        assert paths is not None and model.q > 1
+        edges = edges_up_to(longest(problem), 40)
+        coarse = edges_up_to(longest(problem), 6)
+        ends = bottlenecks(coarse, model.q).tolist()
+        shortest = np.full((2, model.layers, model.layers), len(edges))
+        for k, cautious in enumerate((False, True)):
+            table = build(problem, 0, paths, edges, None, Deadline(), coarse, cautious)
+            np.minimum.at(shortest[k], (table.first, table.last), table.cell)
+        for first, last in combinations_with_replacement(range(model.layers), 2):
+            weights, least = int(model.weight_time[first : last + 1].sum()), np.inf
+            for path in (ways[0] for ways in paths.ways):
+                real = all_segmentations(problem, first, last, path) if len(path) <= last - first + 1 else []
+                amounts = [times_of(problem, one) for one in real]
+                slow = min((most for _, most in amounts), default=0)
+                for low, high in pairwise([-1, *ends[1:]]):
+                    within = [total for total, most in amounts if most <= high]
+                    counted = high if slow <= low else slow
+                    least = min([least, *(total + weights + (model.q - 1) * counted for total in within)])
+            if least <= edges[-1]:
+                assert shortest[1, first, last] == max(0, np.searchsorted(edges, least) - 1)
+            assert shortest[0, first, last] <= shortest[1, first, last]
+            later += int(shortest[0, first, last] < shortest[1, first, last] < len(edges))
+    assert later > 0
 
 
 @pytest.mark.parametrize("feature", ["pipelined", "whole batch", "memory", "both ends pay"])

@@ -26,8 +26,9 @@ from chipmap.methods.multimodel.baselines import scar_start
 from chipmap.methods.multimodel.energies import model_by_energies
 from chipmap.methods.multimodel.frames import chain as chain_of_frames
 from chipmap.methods.multimodel.frames import rated, refuse
+from chipmap.methods.multimodel.latest import Latest
 from chipmap.methods.multimodel.pins import Obeying, grouped, search_groups, start_pinned
-from chipmap.methods.multimodel.programs import Latest, column_bounds, columns, numbers_alone
+from chipmap.methods.multimodel.programs import column_bounds, columns, numbers_alone
 from chipmap.methods.multimodel.reasons import clash
 from chipmap.methods.multimodel.refutation import SingleModels, above_limits, limited
 from chipmap.records import InputError

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from chipmap.deadline import Stop
+from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.multimodel.columns.column_generation import KNOTS, NEAR, Column, Prices, WindowColumns
 from chipmap.heuristics.multimodel.columns.pricing import Pricing
 from chipmap.heuristics.multimodel.tables.counts import Counts
@@ -55,6 +56,8 @@ class ColumnBound:
 
     def __init__(self, problem: MultiProblem, turn: Turn, paths: Paths | Counts) -> None:
         self.problem, self.turn, self.run = problem, turn, turn.run
+        #: Of the last tables.
+        self.cells: Cells
         #: Those of the next tables; they may be others for each.
         self.paths = paths
         self.program = program = AnyWindows(problem)
@@ -171,15 +174,12 @@ class ColumnBound:
         edges = grid(max(1, self.time), max(1, self.longest()), ratio * FINER)
         rates = None if latency else [share * self.ratio for share in RATES]
         started = time.monotonic()
-        models, deadline = range(len(self.problem.models)), self.turn.deadline
-        tables = [build(self.problem, m, self.paths, edges, rates, deadline, coarse) for m in models]
-        self.entries = sum(len(table.energy) for table in tables)
+        self.cells = Cells(ratio, edges, coarse, rates)
+        pricing = priced(self.problem, self.paths, self.cells, self.turn.deadline)
+        self.entries = sum(len(table.energy) for table in pricing.tables)
         self.spent = time.monotonic() - started, 0.0
         self.width, self.near = ratio, max(NEAR, ratio * NEAR_CELLS)
         layers = [model.layers for model in self.problem.models]
-        tables = [shared_cells(self.problem, m, table, edges) for m, table in enumerate(tables)]
-        static = 0.0 if latency else self.problem.power / 1000  # without energies there is none
-        pricing = Pricing(tables, places(self.paths), edges, static)
         return WindowColumns(layers, self.problem.windows, pricing, GrowingProgram)
 
     def prove(self, program: WindowColumns, share: float = 1.0) -> bool:
@@ -270,6 +270,27 @@ class ColumnBound:
         else:
             more = first
         return [first, more]
+
+
+class Cells(NamedTuple):
+    """What tables are made of: the width of the bottlenecks' cells, the edges of the windows' cells and of those that
+    bottlenecks have, in ns, and rates in pJ per ns."""
+
+    width: float
+    edges: IntArray
+    coarse: IntArray
+    rates: list[float] | None
+
+
+def priced(
+    problem: MultiProblem, paths: Paths | Counts, cells: Cells, deadline: Deadline, cautious: bool = False
+) -> Pricing:
+    """Tables of all models with these cells, and the program over them."""
+    models, (_, edges, coarse, rates) = range(len(problem.models)), cells
+    tables = [build(problem, m, paths, edges, rates, deadline, coarse, cautious) for m in models]
+    tables = [shared_cells(problem, m, table, edges) for m, table in enumerate(tables)]
+    # without energies there is no static one
+    return Pricing(tables, places(paths), edges, 0.0 if rates is None else problem.power / 1000)
 
 
 def shared_cells(problem: MultiProblem, m: int, table: Table, edges: IntArray) -> Table:

@@ -8,20 +8,16 @@ in which the product is smallest, for energy within a limit on latency that limi
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf, prod
+from math import inf
 from typing import NamedTuple
 
-from chipmap.deadline import Stop, Unready
 from chipmap.heuristics.multimodel.columns.column_generation import WindowColumns
-from chipmap.heuristics.multimodel.columns.pricing import Pricing
 from chipmap.heuristics.multimodel.tables.counts import Counts, all_counts
 from chipmap.heuristics.multimodel.tables.paths import Paths, module_paths
-from chipmap.heuristics.multimodel.windows.boundaries import improve
-from chipmap.heuristics.multimodel.windows.counted import over
-from chipmap.instances.multimodel.instance import MultiSolution
-from chipmap.instances.multimodel.problem import MultiProblem, placed, schedule
+from chipmap.instances.multimodel.problem import MultiProblem
 from chipmap.methods.chain import Turn
 from chipmap.methods.multimodel.column_bound import NEAR_LAST, ColumnBound
+from chipmap.methods.multimodel.latest import Latest, Made
 from chipmap.methods.multimodel.whole_windows import sequences
 
 #: Widths of the bottlenecks' cells as shares of the windows' time, round by round, and widths between them.
@@ -46,13 +42,10 @@ LAST = 0.5
 #: Tables are to take at most so many times as long as the last ones, or as this share of the time that is left: of many
 #: nodes they may take twice as long as expected.
 GROWTH, SURE = 4.5, 0.05
-#: Sums above which boundaries don't move by numbers of chiplets: about a second for each model's turn.
-MOST_SUMS = 5e8
 #: Most entries of all tables.
 MOST_ENTRIES = 25_000_000
-#: Seconds of the search over boundaries after each tables, as a share of what these took, and of what is left at most;
-#: its descents where it isn't limited by time.
-AFTER, DESCENTS = 0.5, 40
+#: Seconds of the search over boundaries after each tables, as a share of what these took, and of what is left at most.
+AFTER = 0.5
 
 
 def column_bounds(problem: MultiProblem, turn: Turn) -> None:
@@ -75,6 +68,7 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True, tables: Late
         run.note("search", "columns over windows: not for times of 2^53 ns")
         return
     bound, at = ColumnBound(problem, turn, kinds[0]), None
+    tables = tables or Latest(beside=False)
     step: Step | None = Step(0, COARSE if run.options.deterministic else RATIOS[0])
     while step is not None:
         bound.paths = kinds[step.kind]
@@ -85,9 +79,9 @@ def columns(problem: MultiProblem, turn: Turn, search: bool = True, tables: Late
             bound.prove(program)
     if run.clocked:  # what is left brings bound and program nearer
         bound.near = NEAR_LAST
-        bound.prove(program, LAST if search and tables is None else 1.0)
-    if search and tables is None:
-        boundaries(problem, turn, bound.paths, program.pricing, turn.deadline.seconds, last=True)
+        bound.prove(program, LAST if search and not tables.beside else 1.0)
+    if search and not tables.beside:
+        tables.boundaries(problem, turn, turn.deadline.seconds, last=True)
 
 
 def numbers_alone(problem: MultiProblem, turn: Turn) -> None:
@@ -95,18 +89,6 @@ def numbers_alone(problem: MultiProblem, turn: Turn) -> None:
     for counts in all_counts(problem):
         bound = ColumnBound(problem, turn, counts)
         bound.prove(bound.stage(COARSE))
-
-
-class Latest:
-    """The last tables that one lane made, for the search over boundaries in another one."""
-
-    #: One value, so that no other thread reads the paths of some tables with the pricing of others.
-    made: tuple[Paths | Counts, Pricing] | None = None
-
-    def boundaries(self, problem: MultiProblem, turn: Turn, seconds: float) -> None:
-        """:func:`boundaries` by these tables, if there are any."""
-        if (made := self.made) is not None:
-            boundaries(problem, turn, *made, seconds)
 
 
 class Step(NamedTuple):
@@ -127,22 +109,21 @@ def kinds_of_tables(problem: MultiProblem) -> list[Paths | Counts]:
 
 
 def _round(
-    bound: ColumnBound, ratio: float, first: bool, search: bool, share: float, tables: Latest | None
+    bound: ColumnBound, ratio: float, first: bool, search: bool, share: float, tables: Latest
 ) -> tuple[WindowColumns, bool]:
     """Tables of this width, schedules from them, and what they prove within this share of the time; whether no more
     can be proved. ``first`` of their kind?"""
     problem, turn = bound.problem, bound.turn
     program = bound.stage(ratio)
-    if tables is not None:
-        tables.made = bound.paths, program.pricing.again()
-    elif first and search:  # schedules first, so that the proofs may leave more out
-        boundaries(problem, turn, bound.paths, program.pricing, AFTER * bound.spent[0])
+    tables.made = Made(bound.paths, program.pricing.again(), bound.cells, bound.spent[0])
+    if first and search and not tables.beside:  # schedules first, so that the proofs may leave more out
+        tables.boundaries(problem, turn, AFTER * bound.spent[0])
     whole = bound.prove(program, share)
     if ratio < COARSE:
         sequences(bound, program, search)
-    if not first and search and tables is None:
+    if not first and search and not tables.beside:
         seconds = AFTER * min(sum(bound.spent), turn.deadline.seconds)  # proofs may go on
-        boundaries(problem, turn, bound.paths, program.pricing, seconds)
+        tables.boundaries(problem, turn, seconds)
     return program, whole
 
 
@@ -193,38 +174,3 @@ def _seconds(bound: ColumnBound, kinds: list[Paths | Counts], at: Step, step: St
     if misjudged and tables > GROWTH * max(bound.spent[0], SURE * bound.turn.deadline.seconds):
         return inf
     return tables + min(tables, AGAIN * bound.spent[1])
-
-
-def _sums(problem: MultiProblem, counts: Counts, pricing: Pricing) -> float:
-    """Sums of two numbers when each model in turn finds its nodes beside the others, side by side by numbers."""
-    merged = problem.windows * len(problem.models) * max(0, len(problem.models) - 2)
-    return merged * pricing.cells * prod((len(group) + 1) * (len(group) + 2) / 2 for group in counts.groups)
-
-
-def boundaries(
-    problem: MultiProblem, turn: Turn, paths: Paths | Counts, pricing: Pricing, seconds: float, last: bool = False
-) -> None:
-    """Better schedules from the tables: boundaries of windows move. For so many seconds where there is a time limit;
-    else numbers of chiplets lead to schedules in the ``last`` search alone."""
-    task, run, best = problem.instance.task, turn.run, turn.run.best
-    limits = (task.latency_limit_ns, task.energy_limit_pj, *(model.deadline_ns for model in problem.instance.models))
-    if best is None or problem.windows == 1 or task.objective == "energy":
-        return
-    if any(limit is not None for limit in limits):
-        return
-    if isinstance(paths, Counts) and (not (run.clocked or last) or _sums(problem, paths, pricing) > MOST_SUMS):
-        return
-    assert isinstance(best.solution, MultiSolution)
-    deadline = turn.deadline.within(seconds) if run.clocked else turn.deadline
-    program = over(problem, paths, pricing, deadline)
-    windows, most = placed(problem, best.solution), None if run.clocked else DESCENTS
-    try:
-        for found in improve(program, windows, run.options.seed, most):
-            turn.solution(schedule(problem, found), "boundaries of windows")
-    except Stop:
-        turn.deadline.check()
-    except Unready as missing:  # the proofs go on; the next tables' search may find it compiled
-        if missing.awaited is None:
-            raise
-        if "boundaries" not in run.delayed:
-            run.delayed.append("boundaries")

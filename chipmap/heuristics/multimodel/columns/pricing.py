@@ -135,16 +135,20 @@ class Pricing:
                 self.sets[m][:] = 0.0
                 self.values[m][:] = np.inf
             else:
-                self.floors[m] = np.inf
-                begin, end = self._span(m, low, high - 1)
-                none = np.zeros(high + 1)
-                part, table = slice(begin, end), self.tables[m]
-                by_signature(*(column[part] for column in table), none, none, np.inf, self.values[m], self.which[m])
-                self.which[m][self.which[m] >= 0] += begin
-                self.places.fill(self.values[m], np.inf, self.sets[m])
+                self.range(m, low, high)
         self.at = np.arange(self.cells)
         self.beside = Beside(self.places, self.sets)
         return self.beside.least + self.powered
+
+    def range(self, m: int, low: int, high: int) -> None:
+        """Write what the table says of model m from node ``low`` to ``high`` to its ``values`` and ``sets``."""
+        self.floors[m] = np.inf
+        begin, end = self._span(m, low, high - 1)
+        none = np.zeros(high + 1)
+        part, table = slice(begin, end), self.tables[m]
+        by_signature(*(column[part] for column in table), none, none, np.inf, self.values[m], self.which[m])
+        self.which[m][self.which[m] >= 0] += begin
+        self.places.fill(self.values[m], np.inf, self.sets[m])
 
     def _span(self, m: int, first: int, last: int) -> tuple[int, int]:
         """Where the entries of a range stand; tables are sorted by first and last layer."""

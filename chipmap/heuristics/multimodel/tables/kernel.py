@@ -35,12 +35,14 @@ class Costs(NamedTuple):
 
 class WindowCosts(NamedTuple):
     """What a model takes in a window: ``edges`` of the windows' cells, sums ``weight`` [L + 1] of the times of weights,
-    the ``rates`` of the criteria from 2 on, and q − 1 (``more``)."""
+    the ``rates`` of the criteria from 2 on, and q − 1 (``more``). ``cautious``: M counts as the most that its cell
+    allows, not as the least."""
 
     edges: FloatArray
     weight: FloatArray
     rates: FloatArray
     more: float
+    cautious: bool
 
 
 @njit(cache=True, nogil=True)
@@ -362,7 +364,10 @@ def steps(
                     continue
                 base = window.weight[j + 1] - window.weight[start + v]
                 if window.more > 0:
-                    base += window.more * max(low[h, j, v], slow[j, v])
+                    slowest = max(low[h, j, v], slow[j, v])
+                    if window.cautious and slow[j, v] <= ends[h]:
+                        slowest = ends[h + 1]
+                    base += window.more * slowest
                 _lower(end, h, j, v, base, window, fall)
         for v in range(WIDE):
             offsets[j * WIDE + v] = count

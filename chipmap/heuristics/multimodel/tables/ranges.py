@@ -107,15 +107,17 @@ def build(
     rates: Sequence[float] | None,
     deadline: Deadline,
     coarse: IntArray | None = None,
+    cautious: bool = False,
 ) -> Table:
     """The table of model m; raises :class:`chipmap.deadline.Stop` at the deadline.
 
     Cells of bottlenecks are those that windows of ``coarse`` edges allow (None: ``edges``). Without ``rates`` (None)
-    energies are 0, and a range has one entry per group: the first cell that it fits.
+    energies are 0, and a range has one entry per group: the first cell that it fits. ``cautious``: M counts as the most
+    that its cell allows, but in the cell of the signature's least M as that. Then entries aren't limits, but estimates.
     """
     model, alone = problem.models[m], rates is None
     ends = bottlenecks(edges if coarse is None else coarse, model.q)
-    program = _Program(problem, model, paths, edges[[0, -1]] if alone else edges, ends, rates)
+    program = _Program(problem, model, paths, edges[[0, -1]] if alone else edges, ends, rates, cautious)
     parts = []
     for start in range((model.layers - 1) // WIDE * WIDE, -1, -WIDE):
         program.meet(start)
@@ -177,6 +179,7 @@ class _Program:
         edges: IntArray,
         ends: FloatArray,
         given: Sequence[float] | None,
+        cautious: bool = False,
     ) -> None:
         rates = [max(1, round(rate)) for rate in given or ()]
         self.paths, self.ends, self.both = paths, ends.copy(), problem.both_ends
@@ -187,7 +190,7 @@ class _Program:
         self.layers, self.windows, cells = model.layers, len(edges) - 1, len(ends) - 1
         weight = np.concatenate([[0.0], np.cumsum(model.weight_time, dtype=np.float64)])
         self.window = WindowCosts(
-            edges.astype(np.float64), weight, np.array(rates, dtype=np.float64), float(model.q - 1)
+            edges.astype(np.float64), weight, np.array(rates, dtype=np.float64), float(model.q - 1), cautious
         )
         self.lanes = lanes_of(costs)
         shape = (cells, self.layers, len(costs.run) * WIDE)

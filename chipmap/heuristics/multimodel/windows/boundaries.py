@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,8 +33,9 @@ from chipmap.kernels.arrays import float_table
 
 #: Rates of the labels' criteria, as shares of the weight of time.
 RATES = (0.3, 1.0, 3.0)
-#: Ranges whose sets of chiplets are kept, at most.
-KEPT = 64
+#: Numbers in all that are kept: of ranges and of sums of two, by set of chiplets and cell; and of the costs of a
+#: model's ranges beside others'.
+KEPT, PRICED = 2**24, 2**22
 #: Moves of annealing from each new schedule, this often more from the best one, and its first and last temperature as
 #: shares of the objective.
 MOVES, LONGER, HOT, COLD = 100_000, 10, 2e-3, 1e-6
@@ -135,6 +137,8 @@ class Boundaries:
         self.problem, self.paths, self.pricing, self.deadline = problem, paths, pricing, deadline
         self.models, self.count = problem.models, problem.windows
         self._known: dict[tuple[int, int, int], Sets] = {}
+        self._pairs: dict[tuple[tuple[int, int, int], tuple[int, int, int]], Floats] = {}
+        self._rate, self._priced = 0.0, dict[tuple[int, tuple[tuple[int, int, int], ...]], Floats]()
         self._real: dict[tuple[int, int, int, int, int], tuple[int, ...] | None] = {}
 
     def nodes_of(self, windows: Sequence[Sequence[Segment]]) -> Nodes:
@@ -165,19 +169,12 @@ class Boundaries:
     def model(self, m: int, nodes: Nodes, rate: float) -> tuple[float, list[int]]:
         """The best nodes of model m, the others' fixed."""
         layers = self.models[m].layers
-        table, times = self.pricing.tables[m], rate * self.pricing.edges[1:]
         least = np.full((self.count + 1, layers + 1), np.inf)
         least[0, 0] = 0.0
         steps = []
-        price = np.empty((layers + 1, layers + 1))
         for w in range(self.count):
-            others = self._others(m, w, nodes)
-            alone = 0.0 if self._idle(m, w, nodes) else float((others[-1] + times).min())
-            beside = rests(
-                self.pricing.places.mask, self.pricing.places.signature, others, times, self.pricing.values[m].shape[0]
-            )
-            prices(table.signature, table.first, table.last, table.cell, table.energy, beside, alone, price)
-            total = least[w][:, None] + price
+            others = tuple((k, own[w], own[w + 1]) for k, own in enumerate(nodes) if k != m and own[w] < own[w + 1])
+            total = least[w][:, None] + self._prices(m, others, rate)
             steps.append(np.argmin(total, axis=0))
             least[w + 1] = total.min(axis=0)
         own = [layers]
@@ -185,25 +182,46 @@ class Boundaries:
             own.append(int(steps[w][own[-1]]))
         return float(least[-1, -1]), own[::-1]
 
-    def _idle(self, m: int, w: int, nodes: Nodes) -> bool:
-        """Whether no other model runs in window w."""
-        return all(k == m or own[w] == own[w + 1] for k, own in enumerate(nodes))
-
-    def _others(self, m: int, w: int, nodes: Nodes) -> Floats:
-        """The least energy of the models other than m in window w, by set of chiplets and cell."""
+    def _prices(self, m: int, others: tuple[tuple[int, int, int], ...], rate: float) -> Floats:
+        """[node before, node behind]: the least cost of a window with model m beside ``others`` (model, nodes)."""
         self.deadline.check()
-        moved = [(k, own[w], own[w + 1]) for k, own in enumerate(nodes) if k != m and own[w] < own[w + 1]]
-        if not moved:
-            return np.zeros_like(self.pricing.sets[m])
-        return reduce(self.pricing.places.side_by_side, [self.range(*part).sets for part in moved])
+        if rate != self._rate:
+            self._pairs: dict[tuple[tuple[int, int, int], tuple[int, int, int]], Floats] = {}
+        self._rate, self._priced = rate, {}
+        if (m, others) not in self._priced:
+            layers, table, pricing = self.models[m].layers, self.pricing.tables[m], self.pricing
+            times, places = rate * pricing.edges[1:], pricing.places
+            beside = self._beside(others) if others else np.zeros_like(pricing.sets[m])
+            alone = float((beside[-1] + times).min()) if others else 0.0
+            rest = rests(places.mask, places.signature, beside, times, pricing.values[m].shape[0])
+            price = np.empty((layers + 1, layers + 1))
+            prices(table.signature, table.first, table.last, table.cell, table.energy, rest, alone, price)
+            make_room(self._priced, PRICED // price.size)
+            self._priced[m, others] = price
+        return self._priced[m, others]
+
+    def _beside(self, parts: Sequence[tuple[int, int, int]]) -> Floats:
+        """[set, cell]: the least energy of these ranges (model, nodes) side by side.
+
+        Sums of the models 2i and 2i + 1 are kept: of four models, two beside a third are mostly known."""
+        pairs = [pair for pair in pairwise(parts) if pair[0][0] % 2 == 0 and pair[1][0] == pair[0][0] + 1]
+        paired = {part for pair in pairs for part in pair}
+        sums = [self.range(*part).sets for part in parts if part not in paired]
+        return reduce(self.pricing.places.side_by_side, [*sums, *map(self._pair, pairs)])
+
+    def _pair(self, pair: tuple[tuple[int, int, int], tuple[int, int, int]]) -> Floats:
+        if pair not in self._pairs:
+            found = self.pricing.places.side_by_side(*(self.range(*part).sets for part in pair))
+            make_room(self._pairs, KEPT // found.size)
+            self._pairs[pair] = found
+        return self._pairs[pair]
 
     def range(self, m: int, low: int, high: int) -> Sets:
         """What the table says of the range of model m from node ``low`` to ``high``."""
         key = m, low, high
         if key not in self._known:
-            if len(self._known) >= KEPT:
-                self._known.pop(next(iter(self._known)))
-            self.pricing.fixed([(low, high) if k == m else (0, 0) for k in range(len(self.models))])
+            make_room(self._known, KEPT // self.pricing.sets[m].size)
+            self.pricing.range(m, low, high)
             self._known[key] = Sets(self.pricing.values[m].copy(), self.pricing.sets[m].copy())
         return self._known[key]
 
@@ -257,6 +275,12 @@ class Boundaries:
             found = chain.best(s, int(self.pricing.edges[t + 1]), hoped)
             self._real[key] = found.starts if found is not None else None
         return self._real[key]
+
+
+def make_room(kept: dict[Any, Any], most: int) -> None:
+    """Let go what was kept first, so that with one more there are at most so many, or only that one."""
+    while kept and len(kept) >= most:
+        kept.pop(next(iter(kept)))
 
 
 @njit(nogil=True, cache=True)
