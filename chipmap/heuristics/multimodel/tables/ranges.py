@@ -112,8 +112,8 @@ def build(
     """The table of model m; raises :class:`chipmap.deadline.Stop` at the deadline.
 
     Cells of bottlenecks are those that windows of ``coarse`` edges allow (None: ``edges``). Without ``rates`` (None)
-    energies are 0, and a range has one entry per group: the first cell that it fits. ``cautious``: M counts as the most
-    that its cell allows, but in the cell of the signature's least M as that. Then entries aren't limits, but estimates.
+    energies are 0, and a range has one entry per group: the first cell that it fits. ``cautious``: estimates, with the
+    most M that a cell allows, or the signature's least M in its cell.
     """
     model, alone = problem.models[m], rates is None
     ends = bottlenecks(edges if coarse is None else coarse, model.q)
@@ -183,15 +183,13 @@ class _Program:
     ) -> None:
         rates = [max(1, round(rate)) for rate in given or ()]
         self.paths, self.ends, self.both = paths, ends.copy(), problem.both_ends
-        if ends[0] == 0:  # segments may take no time at all
-            self.ends[0] = -1.0
+        self.ends[0] = -1.0 if ends[0] == 0 else ends[0]  # segments may take no time at all
         self.costs = costs = criteria(problem, model, paths, None if given is None else rates)
         self.lows = lowest_starts(costs, ends[1:])
         self.layers, self.windows, cells = model.layers, len(edges) - 1, len(ends) - 1
         weight = np.concatenate([[0.0], np.cumsum(model.weight_time, dtype=np.float64)])
-        self.window = WindowCosts(
-            edges.astype(np.float64), weight, np.array(rates, dtype=np.float64), float(model.q - 1), cautious
-        )
+        given_rates = np.array(rates, dtype=np.float64)
+        self.window = WindowCosts(edges.astype(np.float64), weight, given_rates, float(model.q - 1), cautious)
         self.lanes = lanes_of(costs)
         shape = (cells, self.layers, len(costs.run) * WIDE)
         #: Costs of a signature's ranges that end with it.

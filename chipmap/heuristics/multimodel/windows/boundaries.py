@@ -44,6 +44,8 @@ WORSE = 0.015
 #: A schedule worse by up to this share may be the next one to start from.
 ACCEPT = 0.005
 
+#: A model, the node before its range and the one behind it.
+Part = tuple[int, int, int]
 #: For each model its nodes 0 … L behind 0 … W windows.
 Nodes = list[list[int]]
 
@@ -136,9 +138,9 @@ class Boundaries:
     def __init__(self, problem: MultiProblem, paths: Paths | Counts, pricing: Pricing, deadline: Deadline) -> None:
         self.problem, self.paths, self.pricing, self.deadline = problem, paths, pricing, deadline
         self.models, self.count = problem.models, problem.windows
-        self._known: dict[tuple[int, int, int], Sets] = {}
-        self._pairs: dict[tuple[tuple[int, int, int], tuple[int, int, int]], Floats] = {}
-        self._rate, self._priced = 0.0, dict[tuple[int, tuple[tuple[int, int, int], ...]], Floats]()
+        self._known: dict[Part, Sets] = {}
+        self._pairs: dict[tuple[Part, Part], Floats] = {}
+        self._rate, self._priced = 0.0, dict[tuple[int, tuple[Part, ...]], Floats]()
         self._real: dict[tuple[int, int, int, int, int], tuple[int, ...] | None] = {}
 
     def nodes_of(self, windows: Sequence[Sequence[Segment]]) -> Nodes:
@@ -182,12 +184,11 @@ class Boundaries:
             own.append(int(steps[w][own[-1]]))
         return float(least[-1, -1]), own[::-1]
 
-    def _prices(self, m: int, others: tuple[tuple[int, int, int], ...], rate: float) -> Floats:
+    def _prices(self, m: int, others: tuple[Part, ...], rate: float) -> Floats:
         """[node before, node behind]: the least cost of a window with model m beside ``others`` (model, nodes)."""
         self.deadline.check()
         if rate != self._rate:
-            self._pairs: dict[tuple[tuple[int, int, int], tuple[int, int, int]], Floats] = {}
-        self._rate, self._priced = rate, {}
+            self._rate, self._priced = rate, {}
         if (m, others) not in self._priced:
             layers, table, pricing = self.models[m].layers, self.pricing.tables[m], self.pricing
             times, places = rate * pricing.edges[1:], pricing.places
@@ -200,7 +201,7 @@ class Boundaries:
             self._priced[m, others] = price
         return self._priced[m, others]
 
-    def _beside(self, parts: Sequence[tuple[int, int, int]]) -> Floats:
+    def _beside(self, parts: Sequence[Part]) -> Floats:
         """[set, cell]: the least energy of these ranges (model, nodes) side by side.
 
         Sums of the models 2i and 2i + 1 are kept: of four models, two beside a third are mostly known."""
@@ -209,7 +210,7 @@ class Boundaries:
         sums = [self.range(*part).sets for part in parts if part not in paired]
         return reduce(self.pricing.places.side_by_side, [*sums, *map(self._pair, pairs)])
 
-    def _pair(self, pair: tuple[tuple[int, int, int], tuple[int, int, int]]) -> Floats:
+    def _pair(self, pair: tuple[Part, Part]) -> Floats:
         if pair not in self._pairs:
             found = self.pricing.places.side_by_side(*(self.range(*part).sets for part in pair))
             make_room(self._pairs, KEPT // found.size)
