@@ -67,15 +67,17 @@ class Parser(argparse.ArgumentParser):
         found, extra = self.parse_known_args(arguments)
         if extra:
             command = self.commands().get(getattr(found, "command", ""), self)
-            if not command._takes(found, extra):
-                self._unknown(command, extra[0])
+            extra = [word for word in extra if word != "--"]
+            options = [word for word in extra if word.startswith("-") and word != "-"]
+            if options or (extra and not command._takes(found, extra)):
+                self._unknown(command, (options or extra)[0])
         return found
 
     def _takes(self, found: argparse.Namespace, extra: list[str]) -> bool:
         """Whether arguments behind an option are those of the one argument that may be left out or given several times;
         argparse looks for these before the first option only. They are put into ``found``."""
         several = [action for action in self.positionals() if action.nargs in ("?", "+", "*")]
-        if len(several) != 1 or any(word.startswith("-") and word != "-" for word in extra):
+        if len(several) != 1:
             return False
         name, known = several[0].dest, getattr(found, several[0].dest)
         if several[0].nargs == "?" and (known is not None or len(extra) > 1):

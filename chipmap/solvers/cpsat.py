@@ -67,6 +67,17 @@ def reader(solution: Sequence[int]) -> ValueOf:
     return value_of
 
 
+def kept(model: Model, values: Sequence[int], seconds: float) -> bool:
+    """Whether ``values``, one for each variable and in its domain, keep all constraints; True if time is too short."""
+    native = _with_assumptions(model).clone()
+    _hint(native, range(len(values)), values)
+    solver = cp_model.CpSolver()
+    solver.parameters.fix_variables_to_their_hinted_value = True
+    solver.parameters.max_time_in_seconds = seconds
+    solver.parameters.num_workers = 1
+    return solver.solve(native) != cp_model.INFEASIBLE
+
+
 def export_cpsat(model: Model, path: Path) -> None:
     """Write the ``CpModelProto``: text for ``.pbtxt``, binary for ``.pb``."""
     if not _with_assumptions(model).export_to_file(str(path)):

@@ -92,6 +92,7 @@ def test_limits_take_units() -> None:
         ("check a b c", "'c' is one argument too many"),
         ("explain a b --quiet c", "'c' is one argument too many"),
         ("explain a --quiet b c", "one argument too many"),
+        ("solve a --quiet b --bogus", "no option is called --bogus"),
     ],
 )
 def test_what_may_be_meant(chipmap: Command, arguments: str, said: str) -> None:
@@ -107,6 +108,7 @@ def test_what_may_be_meant(chipmap: Command, arguments: str, said: str) -> None:
         ("explain a --set b=1 c", "solution", "c"),
         ("explain a --set b=1 - --quiet", "solution", "-"),
         ("solve a --time-limit 3 b --quiet c", "instances", ["a", "b", "c"]),
+        ("solve a --quiet -- b", "instances", ["a", "b"]),
         ("info --family ring a", "instances", ["a"]),
     ],
 )
