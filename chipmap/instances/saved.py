@@ -70,8 +70,8 @@ _TABLE: tuple[tuple[Saves, str], ...] = (
         _native_batch_norm_legit _native_batch_norm_legit_functional _native_batch_norm_legit_no_training
         batchnormalization instancenormalization group_norm native_group_norm groupnormalization norm
         local_response_norm lrn nansum reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d
-        replication_pad2d replication_pad3d quickgelu fastgelu biasgelu fft_rfft
-        fft_ihfft fft_rfft2 fft_rfftn _fft_r2c""",
+        replication_pad2d replication_pad3d quickgelu fastgelu biasgelu fft_rfft fft_ihfft fft_rfft2 fft_rfftn
+        _fft_r2c cosine_similarity""",
     ),
     (
         Saves("inputs", True),
@@ -89,7 +89,7 @@ _TABLE: tuple[tuple[Saves, str], ...] = (
     ),
     (Saves("source"), "index_add index_copy put"),
     (Saves(extra="mask"), "dropout native_dropout feature_dropout alpha_dropout feature_alpha_dropout"),
-    (Saves(extra="places"), "topk sort max_dim min_dim kthvalue median mode"),
+    (Saves(extra="places"), "topk sort max_dim min_dim kthvalue median nanmedian mode"),
     (
         Saves("inputs", extra="places"),
         """max_pool1d max_pool2d max_pool3d max_pool2d_with_indices max_pool3d_with_indices maxpool adaptive_max_pool1d
@@ -108,7 +108,7 @@ _TABLE: tuple[tuple[Saves, str], ...] = (
     (
         Saves("all"),
         """maximum minimum fmax fmin max min atan2 arctan2 addcdiv complex gather gatherelements take take_along_dim
-        masked_select remainder fmod cosine_similarity""",
+        masked_select remainder fmod""",
     ),
     (
         Saves("all", True),
@@ -167,7 +167,7 @@ def saves(kind: str, results: int = 1, operands: int = 0) -> Saves:
     name = plain(kind)
     if name in ("max", "min") and results > 1:
         name += "_dim"
-    elif name in ("max", "min", "median") and operands == 1 and results == 1:
+    elif name in ("max", "min", "median", "nanmedian") and operands == 1 and results == 1:
         name = "max_all"
     elif operands == {"lerp": 2, "remainder": 1, "fmod": 1}.get(name):
         name += "_scalar"

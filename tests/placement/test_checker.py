@@ -24,6 +24,7 @@ from chipmap.networks.graph import OperationGraph, Tensor
 from chipmap.records import InputError
 from chipmap.validation.placement.checker import check
 from chipmap.validation.placement.facts import looked_up
+from chipmap.validation.placement.memory import memory
 from tests.placement.random_instances import CHAIN, FORK, made, throughput
 
 ROWS = [(4, 1, 3), (5, 2, 2), (3, 1, 0)]
@@ -107,6 +108,22 @@ def test_sums_above_64_bits_are_exact() -> None:
     late = made(ROWS, FORK, memory=8)
     certificate = check(late, solution((0, 4, 2**63 - 1), (4, 2**62)))
     assert certificate.feasible and certificate.terms == {"T1": 2**63 + 2}
+
+
+def test_times_that_are_no_whole_numbers_are_summed_as_they_are() -> None:
+    """No file has them, but a caller may: 5 and 4 bytes share half a ns."""
+    two = made([(1, 0, 5), (1, 0, 4)], [], devices=1, memory=8)
+    for late, most in ((1.0, 5.0), (0.5, 9.0)):
+        start: Any = {"v0": 0, "v1": late}
+        placed = PlacementSolution(devices={"v0": "d0", "v1": "d0"}, start=start)
+        assert check(two, placed).figures["peak_bytes d0"] == most
+
+
+def test_a_tensor_that_is_not_sent_has_no_memory() -> None:
+    instance, moved = made(ROWS, FORK, memory=8), solution((0, 0, 12), (4, 5))
+    for transfers in ((), moved.transfers[:1]):
+        with pytest.raises(KeyError, match="isn't sent"):
+            memory(instance, moved.replace(transfers=transfers))
 
 
 def test_what_is_looked_up_before_changes_nothing() -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from chipmap.instances.placement.beside import UNTOLD, copies
+from chipmap.instances.placement.beside import UNTOLD, copies, made_beside
 from chipmap.instances.saved import saves
+from chipmap.networks.graph import Operation
 from chipmap.networks.importers.operators.kept import kept_bytes
 from chipmap.networks.importers.steps import Step, Value
 from tests.placement.kept import exported, kept_by_torch, kept_here
@@ -20,7 +21,8 @@ Body = Callable[[Any, Any], Any]
 
 def test_forms_keep_what_their_formulas_name() -> None:
     assert saves("max", 1, 1) == saves("median", 1, 1) == saves("amax")
-    assert saves("max", 2, 1) == saves("median", 2, 1) == saves("topk")
+    assert saves("nanmedian", 1, 1) == saves("amax")
+    assert saves("max", 2, 1) == saves("median", 2, 1) == saves("nanmedian", 2, 1) == saves("topk")
     assert saves("max", 1, 2) == saves("maximum")
     assert saves("lerp", 1, 2) == saves("remainder", 1, 1) == saves("add")
     assert saves("lerp", 1, 3).operands == "factors"
@@ -37,8 +39,18 @@ def test_what_is_made_beside_the_result_by_hand() -> None:
     three = {"equation": "bqd,bkd,bke->bqe"}
     assert _kept("einsum", (2, 3, 4), (2, 5, 4), (2, 5, 7), **three) == 2 * 30
     assert _kept("einsum", (2, 3, 4), (2, 5, 4), (2, 5, 7), **three, path=[1, 2, 0, 1]) == 2 * 2 * 4 * 7
-    assert _kept("feature_dropout", (2, 4, 5, 5)) == 2 * 8 and _kept("alpha_dropout", (2, 4, 5)) == 2 * 40
+    assert _kept("feature_dropout", (2, 4, 5, 5)) == _kept("feature_dropout_", (2, 4, 5, 5)) == 2 * 8
+    assert _kept("alpha_dropout", (2, 4, 5)) == 2 * 40
     assert _kept("cosine_similarity", (2, 1, 4), (3, 4), dim=-1) == 2 * (2 * 24 + 4 * 6)
+
+
+def test_a_cosine_to_what_has_no_gradient_keeps_half() -> None:
+    """Of 24 numbers in 6 rows: the other operand divided by its norms, and two norms."""
+    cosine = Operation(name="c", kind="cosine_similarity", kept_bytes=2 * (2 * 24 + 4 * 6))
+    assert made_beside(cosine, [True, True], [12], [], 2) == [2 * (2 * 24 + 4 * 6)]
+    assert made_beside(cosine, [False, True], [12], [], 2) == made_beside(cosine, [True, False], [12], [], 2)
+    assert made_beside(cosine, [True, False], [12], [], 2) == [2 * (24 + 2 * 6)]
+    assert saves("cosine_similarity").operands == "inputs"
 
 
 def test_a_copy_of_a_part_is_read_in_place_of_the_tensor() -> None:
@@ -54,6 +66,7 @@ FORMS: dict[str, Body] = {
     "largest of all": lambda torch, q: q.sin().max() + q.sum(),
     "least of all": lambda torch, q: q.sin().min() + q.sum(),
     "middle of all": lambda torch, q: q.sin().median() + q.sum(),
+    "middle of numbers": lambda torch, q: q.sin().nanmedian() + q.cos().nanmedian(-1).values,
     "both ends": lambda torch, q: sum(torch.aminmax(q.sin(), dim=-1)),
     "running maximum": lambda torch, q: q.sin().cummax(-1).values,
     "running logarithm": lambda torch, q: torch.logcumsumexp(q.sin(), -1),
@@ -61,8 +74,10 @@ FORMS: dict[str, Body] = {
     "gated mixture": lambda torch, q: torch.lerp(q.sin(), q.cos(), q.sigmoid()),
     "remainder": lambda torch, q: torch.remainder(q.sin(), 0.3) * q,
     "cosine": lambda torch, q: torch.nn.functional.cosine_similarity(q.sin(), q.cos(), dim=-1),
+    "cosine to a target": lambda torch, q: torch.cosine_similarity(q.sin(), q.cos().detach(), dim=-1),
     "cosine of pairs": lambda torch, q: torch.cosine_similarity(q.sin()[:, :, :, None], q.cos()[:, :, None], dim=-1),
     "channels dropped": lambda torch, q: torch.nn.functional.dropout2d(q.sin(), 0.1),
+    "channels dropped in place": lambda torch, q: torch.nn.functional.dropout2d(q.sin(), 0.1, True, True),
     "nothing dropped": lambda torch, q: torch.nn.functional.dropout2d(q.sin(), 0.1, False),
     "alpha dropout": lambda torch, q: torch.nn.functional.alpha_dropout(q.sin(), 0.1, True),
     "random slope": lambda torch, q: torch.nn.functional.rrelu(q.sin(), training=True),

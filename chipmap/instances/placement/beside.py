@@ -14,15 +14,19 @@ _STATISTIC, _PLACE = 4, 8
 UNTOLD = -1
 
 
-def made_beside(one: Operation, operands: int, results: Sequence[int], scales: Sequence[int], word: int) -> list[int]:
+def made_beside(
+    one: Operation, gradients: Sequence[bool], results: Sequence[int], scales: Sequence[int], word: int
+) -> list[int]:
     """Bytes of it for an operation that is no product; nothing where these are results already.
 
-    ``operands``: how many it reads; ``results``: bytes of the results; ``scales``: of the weights that it reads;
-    ``word``: of a number. States beside a recurrent layer's result aren't what its gates keep.
+    ``gradients``: whether each operand has one; ``results``: bytes of the results; ``scales``: of the weights that it
+    reads; ``word``: of a number. States beside a recurrent layer's result aren't what its gates keep. A cosine has half
+    where only one operand has a gradient.
     """
-    extra = saved.saves(one.kind, len(results), operands).extra
+    extra = saved.saves(one.kind, len(results), len(gradients)).extra
     if one.kept_bytes and len(results) == 1:
-        return [one.kept_bytes]
+        half = saved.plain(one.kind) == "cosine_similarity" and sorted(gradients) == [False, True]
+        return [one.kept_bytes // 2 if half else one.kept_bytes]
     if not extra or (len(results) != 1 and extra != "gates"):
         return []
     size = max(results)

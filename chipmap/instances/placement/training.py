@@ -26,7 +26,7 @@ operands, nothing is handed on, and one sum adds up all gradients of an activati
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, get_args
@@ -177,7 +177,7 @@ class _Backward:
             wanted = computes and self._has_gradient(one, [s for s in read if s not in cut], free)
             multiplies = one.kind.lower() in PRODUCTS
             copied = self._copied(one, read) if wanted and multiplies else {}
-            extra = [*copied.values()] if multiplies or not wanted else self._beside(one, read, sizes)
+            extra = [*copied.values()] if multiplies or not wanted else self._beside(one, read, cut, sizes)
             rest = {"role": "compute" if copies else one.role, "moved_bytes": one.moved_bytes, "loops": one.loops}
             made = draft.op(one.name, one.kind, read if computes else [], [*sizes, *extra], one.flop, **rest)
             for t, s in zip(makes[v], made, strict=False):
@@ -222,12 +222,13 @@ class _Backward:
             return {}
         return copies(one, read, self.draft.sizes, {*self._weights(read)}, self.wanting)
 
-    def _beside(self, one: Operation, read: Sequence[int], sizes: Sequence[int]) -> list[int]:
+    def _beside(self, one: Operation, read: Sequence[int], cut: Set[int], sizes: Sequence[int]) -> list[int]:
         """Bytes of what an operation that is no product makes for its gradient alone."""
         if not self.autograd:
             return []
         scales = [self.draft.sizes[s] for s in self._weights(read)]
-        return made_beside(one, len(read), sizes, scales, self.recipe.word_bytes)
+        gradients = [s in self.wanting and s not in cut for s in read]
+        return made_beside(one, gradients, sizes, scales, self.recipe.word_bytes)
 
     def _gradient(self, t: int) -> int | None:
         """The gradient of a tensor, its parts added up; of what nobody reads, the loss's; None where there is none."""

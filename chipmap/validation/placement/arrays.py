@@ -29,10 +29,10 @@ class Reads(NamedTuple):
 
 
 def exact(values: Iterable[int]) -> Whole:
-    """These numbers as an array whose sums are right."""
+    """These numbers as an array whose sums are right; where one is no whole number, as they are."""
     listed = list(values)
-    fits = sum(map(abs, listed)) < SAFE
-    return np.array(listed, dtype=np.int64 if fits else object)
+    total = sum(map(abs, listed))
+    return np.array(listed, dtype=np.int64 if isinstance(total, int) and total < SAFE else object)
 
 
 def alike(*arrays: Whole) -> list[Whole]:

@@ -36,8 +36,9 @@ def kept_bytes(step: Step, values: Mapping[str, Value]) -> int:
     row = step.arguments.get("normalized_shape")
     if step.kind in _NORMS and len(read) < 3 and isinstance(row, list) and prod(row):
         return _NORMS[step.kind] * _SINGLE * (read[0].elements // prod(row))
-    if step.kind in _DRAWN and read:
-        return prod(read[0].shape[: _DRAWN[step.kind]]) * read[0].bits // 8
+    kind = step.kind.removesuffix("_")  # also in place
+    if kind in _DRAWN and read:
+        return prod(read[0].shape[: _DRAWN[kind]]) * read[0].bits // 8
     if step.kind == "cosine_similarity" and len(read) == 2:
         return _cosine(read[0], read[1], step.arguments.get("dim", 1))
     if step.kind == "einsum" and len(read) > 2:
