@@ -111,6 +111,7 @@ def test_what_a_test_needs_is_found_through_what_it_calls() -> None:
     files = (
         "tests/placement/test_jax_gradients.py",
         "tests/dataflow/test_exchanges_jax.py",
+        "tests/dataflow/test_experts_jax.py",
         "tests/dataflow/test_meshes_jax.py",
         "tests/plans/test_jax_programs.py",
     )
