@@ -158,16 +158,17 @@ def plain(kind: str) -> str:
     return name if name.endswith("__") else name.removesuffix("_")
 
 
-def saves(kind: str, results: int = 1, operands: int = 0) -> Saves:
+def saves(kind: str, results: int = 1, operands: int = 0, smaller: bool = True) -> Saves:
     """What an operator of this kind saves that makes so many ``results`` of so many ``operands`` (0: unsaid).
 
-    ``max`` along a dimension makes two; that of all numbers has one operand. ``lerp`` between two operands has a number
-    for its weight, and ``remainder`` of one operand a number for its divisor.
+    ``max`` along a dimension makes two. That of all numbers has one operand and a ``smaller`` result; that of a tensor
+    and itself has one as large. ``lerp`` between two operands has a number for its weight, and ``remainder`` of one
+    operand a number for its divisor.
     """
     name = plain(kind)
     if name in ("max", "min") and results > 1:
         name += "_dim"
-    elif name in ("max", "min", "median", "nanmedian") and operands == 1 and results == 1:
+    elif name in ("max", "min", "median", "nanmedian") and operands == 1 and results == 1 and smaller:
         name = "max_all"
     elif operands == {"lerp": 2, "remainder": 1, "fmod": 1}.get(name):
         name += "_scalar"

@@ -106,8 +106,9 @@ class Clock:
         self.now = time.thread_time_ns if threads == 1 else time.perf_counter_ns
         self.own = 0
         self.own = round(median(self.timed(_nothing)[0] for _ in range(999)))
-        if threads == 1:
-            self.pace = Pace(self.timed)
+        pace = Pace(self.timed)
+        if threads == 1 and pace.told():
+            self.pace = pace
 
     def timed(self, call: Callable[[], T]) -> tuple[int, T]:
         """Nanoseconds of a call, and what it returns."""

@@ -184,6 +184,7 @@ def _of_mip(model: Model, called: str) -> tuple[list[str], Reader]:
     names = column_names(lowered)
 
     def reader(values: list[float]) -> Callable[[Any], float]:
+        """Reads variables from columns' values; :class:`Unfit` where a bound or a row is broken."""
         x = np.array(values)
         for name, value, integer in zip(names, values, lowered.integer, strict=True):
             if integer:
@@ -209,6 +210,7 @@ def _of_cpsat(model: Model, called: str) -> tuple[list[str], Reader]:
     names = [variable.name or f"#{place}" for place, variable in enumerate(variables)]
 
     def reader(values: list[float]) -> Callable[[Any], float]:
+        """Reads variables and literals; :class:`Unfit` where a domain or a constraint is broken."""
         for name, value, variable in zip(names, values, variables, strict=True):
             _whole(name, value)
             ends = list(variable.domain)

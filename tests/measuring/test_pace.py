@@ -24,8 +24,9 @@ class Slow(Clock):
     """Each call takes what it takes at full speed, times ``speed``; every third run of a pass five times as long."""
 
     def __init__(self, speed: float) -> None:
+        self.speed, self.calls = speed, 0
         super().__init__(1)
-        self.own, self.speed, self.calls = 0, speed, 0
+        self.own = 0
         self.pace = Pace(self.timed)
 
     def timed(self, call: Callable[[], Any]) -> tuple[int, Any]:
@@ -102,3 +103,10 @@ def test_samples_of_before_go_on_as_they_are() -> None:
 def test_several_threads_have_no_pace() -> None:
     """They count time by the clock, in which the processor's turns are."""
     assert Clock(2).pace is None and Clock(1).pace is not None
+
+
+def test_a_coarse_clock_tells_no_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sum takes microseconds: a clock that ticks every 16 ms counts none of them."""
+    assert Pace(Slow(1.0).timed).told() and not Pace(lambda call: (0, call())).told()
+    monkeypatch.setattr("time.thread_time_ns", lambda: 16_000_000)
+    assert Clock(1).pace is None

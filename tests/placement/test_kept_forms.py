@@ -67,6 +67,7 @@ FORMS: dict[str, Body] = {
     "least of all": lambda torch, q: q.sin().min() + q.sum(),
     "middle of all": lambda torch, q: q.sin().median() + q.sum(),
     "middle of numbers": lambda torch, q: q.sin().nanmedian() + q.cos().nanmedian(-1).values,
+    "larger of a tensor and itself": lambda torch, q: torch.max(s := q.cos(), s),
     "both ends": lambda torch, q: sum(torch.aminmax(q.sin(), dim=-1)),
     "running maximum": lambda torch, q: q.sin().cummax(-1).values,
     "running logarithm": lambda torch, q: torch.logcumsumexp(q.sin(), -1),

@@ -307,7 +307,8 @@ class _Backward:
     def _kept(self, v: int) -> list[int]:
         """What an operation that is no product keeps for its gradient (:mod:`chipmap.instances.saved`)."""
         reads, kind = self.reads[v], self.draft.operations[v].kind
-        what = saved.saves(kind, len(self.results[v]), sum(reads.values()))
+        smaller = self.draft.sizes[self.results[v][0]] < max((self.draft.sizes[t] for t in reads), default=0)
+        what = saved.saves(kind, len(self.results[v]), sum(reads.values()), smaller)
         wanting = dict.fromkeys(self._wanted(v))
         kept = {
             "none": [],

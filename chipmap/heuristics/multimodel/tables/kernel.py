@@ -321,6 +321,12 @@ def _lower(end: FloatArray, h: int, j: int, v: int, base: float, window: WindowC
     fall.highest[v] = max(fall.highest[v], t)
 
 
+@njit(part=True)
+def _slowest(low: float, slow: float, over: float, upto: float, cautious: bool) -> float:
+    """The M that counts: the least, or, ``cautious``, the most of its cell (over, upto]; at least ``slow``."""
+    return upto if cautious and slow <= over else max(low, slow)
+
+
 @njit(cache=True, nogil=True)
 def steps(
     end: FloatArray,
@@ -364,10 +370,7 @@ def steps(
                     continue
                 base = window.weight[j + 1] - window.weight[start + v]
                 if window.more > 0:
-                    slowest = max(low[h, j, v], slow[j, v])
-                    if window.cautious and slow[j, v] <= ends[h]:
-                        slowest = ends[h + 1]
-                    base += window.more * slowest
+                    base += window.more * _slowest(low[h, j, v], slow[j, v], ends[h], ends[h + 1], window.cautious)
                 _lower(end, h, j, v, base, window, fall)
         for v in range(WIDE):
             offsets[j * WIDE + v] = count
