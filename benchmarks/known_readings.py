@@ -84,6 +84,9 @@ READ: dict[tuple[str, str, str], Reading] = {
     (RESULTS + "multimodel-one-window.md", "One window: `task.windows=1`, objective `edp`", ""): Reading(
         {"objective": "value"}  # one window is one of five, the others empty; its bound is of one window alone
     ),
+    (FAMILIES + "multimodel-results.md", "What was tried and lost", "with them"): Reading(
+        {"before": "value", "with them": "value"}, "J·s"
+    ),
     (RESULTS + "multimodel-targets.md", "EDP in J·s, sample by sample (b = 1)", ""): Reading(VALUE_BOUND),
     (RESULTS + "multimodel-targets.md", "EDP in J·s, whole models (b = B), and two models", ""): Reading(
         {**VALUE_BOUND, "scar-best": "value"}

@@ -306,9 +306,9 @@ class _Backward:
 
     def _kept(self, v: int) -> list[int]:
         """What an operation that is no product keeps for its gradient (:mod:`chipmap.instances.saved`)."""
-        reads, kind = self.reads[v], self.draft.operations[v].kind
-        smaller = self.draft.sizes[self.results[v][0]] < max((self.draft.sizes[t] for t in reads), default=0)
-        what = saved.saves(kind, len(self.results[v]), sum(reads.values()), smaller)
+        reads, results, sizes = self.reads[v], self.results[v], self.draft.sizes
+        smaller = any(sizes[t] > sizes[results[0]] for t in reads)
+        what = saved.saves(self.draft.operations[v].kind, len(results), sum(reads.values()), smaller)
         wanting = dict.fromkeys(self._wanted(v))
         kept = {
             "none": [],
@@ -318,8 +318,7 @@ class _Backward:
             "source": [t for t in reads if t != self._written_to(v, wanting)],
             "factors": [t for t, often in reads.items() if often > 1 or any(s != t for s in wanting)],
         }[what.operands]
-        results = self.results[v] if what.result else self.results[v][1:] if what.extra else []
-        return [*kept, *results, *self.beside[v]]
+        return [*kept, *(results if what.result else results[1:] if what.extra else []), *self.beside[v]]
 
     def _product(self, v: int, given: list[int], wanted: Sequence[tuple[int, int]], made: int) -> None:
         """A gradient for each operand of a product, of so many bytes, from the other operands."""
