@@ -54,7 +54,7 @@ FAMILY = Family(
         *(("wafer/tiny-skip", method) for method in ("rows", "search", "poker")),
         *(
             ("wafer/tiny-skip", f"chipmap.methods.wafer.chain:{what}")
-            for what in ("to_and_fro", "by_counts", "by_wires", "by_fixed_boxes", "exchanges")
+            for what in ("to_and_fro", "by_counts", "by_wires", "by_rings", "by_fixed_boxes", "exchanges")
         ),
     ),
     attempts=("greedy", "exact", "rows"),

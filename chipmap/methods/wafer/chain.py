@@ -21,7 +21,7 @@ from chipmap.methods.wafer.greedy import exhausted, packed, sized
 from chipmap.methods.wafer.models import area, small
 from chipmap.methods.wafer.neighbourhoods import SOURCE, search_neighbourhoods
 from chipmap.methods.wafer.reasons import no_floorplan
-from chipmap.methods.wafer.state import COUNTED, FIXED, WIRED, WaferChainState
+from chipmap.methods.wafer.state import COUNTED, FIXED, RINGS, WIRED, WaferChainState
 from chipmap.options import cores
 from chipmap.records import InputError
 from chipmap.result import Termination
@@ -84,6 +84,11 @@ def by_counts(instance: WaferInstance, run: Run) -> Termination:
 def by_wires(instance: WaferInstance, run: Run) -> Termination:
     """Wired cuts alone (:mod:`chipmap.heuristics.wafer.slicing.wired`)."""
     return _only(instance, run, Link(WIRED, 1.0, cuts.by_wiring))
+
+
+def by_rings(instance: WaferInstance, run: Run) -> Termination:
+    """Rings round a hub alone (:mod:`chipmap.heuristics.wafer.slicing.rings`)."""
+    return _only(instance, run, Link(RINGS, 1.0, cuts.by_rings))
 
 
 def by_fixed_boxes(instance: WaferInstance, run: Run) -> Termination:
@@ -250,6 +255,7 @@ WIRES: tuple[Link, ...] = (
     ANSWER,
     Link("snakes", 0.15, cuts.to_and_fro),
     Link(WIRED, 0.25, cuts.by_wiring),
+    Link(RINGS, 0.15, cuts.by_rings),
     Link(COUNTED, 0.2, cuts.by_counting),
     Link("CU.POKer", 0.15, _cu_poker),
     Link("rows", 0.2, _rows),
@@ -261,6 +267,7 @@ ADAPTERS: tuple[Link, ...] = (
     ANSWER,
     Link("snakes", 0.15, cuts.to_and_fro),
     Link(WIRED, 0.25, cuts.by_wiring),
+    Link(RINGS, 0.15, cuts.by_rings),
     Link(COUNTED, 0.2, cuts.by_counting),
     Link("rows", 0.5, _rows),
     Link(FIXED, FIXED_SHARE, cuts.fixed),

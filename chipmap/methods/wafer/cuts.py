@@ -1,4 +1,4 @@
-"""Links of ``wafer/auto`` that make slicing floorplans: rows to and fro, cuts, and the annealing of fixed boxes."""
+"""Links of ``wafer/auto`` that make slicing floorplans: rows to and fro, cuts, rings, the annealing of fixed boxes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from math import inf
 
 from chipmap.instances.wafer.instance import WaferSolution
 from chipmap.methods.chain import Turn
-from chipmap.methods.wafer.state import COUNTED, FIXED, WIRED, WaferChainState
+from chipmap.methods.wafer.state import COUNTED, FIXED, RINGS, WIRED, WaferChainState
 
 #: Seconds' worth of counted cuts, or of wired ones, where there is no time limit.
 UNLIMITED_CUTS = 20.0
@@ -39,6 +39,16 @@ def by_wiring(state: WaferChainState, turn: Turn) -> None:
 
     problem, seconds = state.problem, _seconds(turn)
     wired_cuts(problem, state.seed, turn.deadline, lambda one: state.in_rows(turn, one.placements, WIRED), seconds)
+
+
+def by_rings(state: WaferChainState, turn: Turn) -> None:
+    """Rings round a hub, where the graph has one."""
+    from chipmap.heuristics.wafer.slicing.rings import rings
+
+    def found(solution: WaferSolution) -> None:
+        state.in_rows(turn, solution.placements, RINGS)
+
+    rings(state.problem, turn.deadline, found, _seconds(turn), state.kept.extend)
 
 
 def fixed(state: WaferChainState, turn: Turn) -> None:

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 #: From so many kernels on, exchanges of equal kernels take the place of everything else that looks for floorplans.
 MANY = 200
-#: The sources of floorplans by counted cuts, by wired cuts and with fixed boxes.
-COUNTED, WIRED, FIXED = "counted cuts", "wired cuts", "fixed boxes"
+#: The sources of floorplans by counted cuts, by wired cuts, by rings and with fixed boxes.
+COUNTED, WIRED, RINGS, FIXED = "counted cuts", "wired cuts", "rings", "fixed boxes"
 
 
 class WaferChainState:
     """A problem, and what the links have learnt of it: ``rows`` are floorplans in rows, by source, ``kept`` those of
-    counted cuts at other times, ``fewest`` the one whose adapters have been reduced. ``path_bound`` says that the bound
-    of paths is proved."""
+    counted cuts and rings at other times, ``fewest`` the one whose adapters have been reduced. ``path_bound`` says that
+    the bound of paths is proved."""
 
     def __init__(self, problem: WaferProblem, seed: int) -> None:
         self.problem, self.seed = problem, seed
@@ -63,7 +63,7 @@ class WaferChainState:
 
         found = sorted(self.rows.values(), key=self.score)
         if self.problem.instance.weights.adapter:
-            return found[0] if found and found[0] in map(self.rows.get, (COUNTED, WIRED, FIXED)) else None
+            return found[0] if found and found[0] in map(self.rows.get, (COUNTED, WIRED, RINGS, FIXED)) else None
         slicing = (one for one in found if guillotine(boxes_of(in_order(self.problem, one))) is not None)
         return next(slicing, None)
 
