@@ -85,7 +85,7 @@ def slack(program: Elimination, boxes: np.ndarray, ranges: bool) -> float:
     problem = program.problem
     centres = 2 * boxes[:, :2] + boxes[:, 2:]
     wire = int(np.abs(np.diff(centres[problem.edges], axis=1)).sum())
-    states = [States(np.array([w]), np.array([h]), np.zeros((1, 1), np.int64), 1) for w, h in boxes[:, 2:]]
+    states = [States(np.array([w]), np.array([h]), np.zeros(1, np.int64)) for w, h in boxes[:, 2:]]
     across, up = np.ptp(centres[~program.plan.outside] if program.plan.core else centres, axis=0).tolist()
     exact = Ranges(Strip(across, across), Strip(up, up))
     most = [program.evaluate(states, program.packing.whole, np.zeros(SIZE), Deadline()).value]
@@ -104,7 +104,7 @@ def test_three_triangles_in_a_row_by_hand() -> None:
     """
     edges = [(3 * t + i, 3 * t + j) for t in range(3) for i, j in ((0, 1), (1, 2), (0, 2))] + [(2, 3), (5, 6)]
     program = Elimination(wired(Random(0), 9, edges, (24, 20)), False)
-    states = [States(np.array([w]), np.array([20]), np.zeros((1, 1), np.int64), 1) for w in (2, 4, 2) * 3]
+    states = [States(np.array([w]), np.array([20]), np.zeros(1, np.int64)) for w in (2, 4, 2) * 3]
     values = []
     for made in (program.plan, without_links(program.plan)):
         program.plan = made

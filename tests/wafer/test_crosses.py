@@ -65,7 +65,7 @@ def test_no_floorplan_takes_more_than_a_cross_has(caps: tuple[float, ...], monke
 
 def states(boxes: list[tuple[int, int]]) -> States:
     x, y = np.array(boxes).T
-    return States(np.ascontiguousarray(x), np.ascontiguousarray(y), np.zeros((len(boxes), 1), np.int64), 1)
+    return States(np.ascontiguousarray(x), np.ascontiguousarray(y), np.zeros(len(boxes), np.int64))
 
 
 def test_tall_and_wide_boxes_do_not_share_a_small_window() -> None:

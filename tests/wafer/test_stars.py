@@ -19,7 +19,7 @@ from tests.wafer.test_bounds_links import cut, slack, wired
 
 def one(width: int, height: int) -> States:
     """The states of a kernel with one box."""
-    return States(np.array([width]), np.array([height]), np.zeros((1, 1), np.int64), 1)
+    return States(np.array([width]), np.array([height]), np.zeros(1, np.int64))
 
 
 def around(hub: tuple[int, int], boxes: list[tuple[int, int]], width: int, height: int) -> float | None:

@@ -27,7 +27,6 @@ more multiplier. The former has parts in x and y, so it keeps (1 - d) for the la
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -35,22 +34,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipmap.deadline import Deadline
-from chipmap.heuristics.wafer.bounds.clusters import Cases, Cluster, Plan, Shape, plan
+from chipmap.heuristics.wafer.bounds.clusters import Cases, Cluster, Plan, plan
 from chipmap.heuristics.wafer.bounds.crosses import CROSSES, Crosses
-from chipmap.heuristics.wafer.bounds.kernel import INFINITE, message
+from chipmap.heuristics.wafer.bounds.kernel import INFINITE, message, picks
 from chipmap.heuristics.wafer.bounds.links import End, direction
 from chipmap.heuristics.wafer.bounds.packing import COUNT, FloatArray, Packing, Ranges
 from chipmap.heuristics.wafer.bounds.stars import Shared, StarCosts, star_costs, stars
 from chipmap.heuristics.wafer.bounds.states import AGREE, States, compares_c
+from chipmap.heuristics.wafer.bounds.sweep import ACROSS, UP, Option, Scale, Sent, Sweep, better, options_of
 from chipmap.instances.wafer.holes import obstacles
 from chipmap.instances.wafer.problem import TICKS, IntArray, WaferProblem
 from chipmap.records import kept
-
-#: Kinds of parts that a table counts with, as bits, and sets of kinds.
-UP, ACROSS, BOTH = 1, 2, 3
-ONLY_UP, ONLY_ACROSS, SOME_UP, SOME_ACROSS = (0, UP), (0, ACROSS), (UP, BOTH), (ACROSS, BOTH)
-ANY = (0, UP, ACROSS, BOTH)
-
 
 #: Number of packing inequalities: within the ranges, and on the whole fabric.
 PACKED = 2 * COUNT
@@ -67,47 +61,6 @@ class Relaxed(NamedTuple):
 
     value: float
     slope: FloatArray
-
-
-#: Cases of a cluster and, for each member but the root, the kinds of its tables that go with them.
-Option = tuple[Cases, list[tuple[int, ...]]]
-
-
-class _Sent(NamedTuple):
-    """What a cluster adds to its root's states, the option that gives it, and the members' states and the case."""
-
-    options: list[Option]
-    added: FloatArray
-    option: IntArray
-    picks: IntArray
-
-
-@dataclass(frozen=True, eq=False)
-class _Scale:
-    """What a half tile of parts costs: ``bridge`` [2] ticks in x and in y on a bridge, ``cycle`` [2] elsewhere."""
-
-    bridge: FloatArray
-    cycle: FloatArray
-
-    def parts(self, coefficients: IntArray, looped: bool) -> FloatArray:
-        """[.., 2] ticks of coefficients [.., 4]."""
-        plain = self.cycle if looped else self.bridge
-        scaled: FloatArray = coefficients[..., :2] * plain + coefficients[..., 2:] * self.bridge
-        return scaled
-
-
-@dataclass(eq=False)
-class _Sweep:
-    """One elimination: each kernel's states, ticks of its boxes' least side and its tables by kind; what each cluster
-    sent by kind, its root's before."""
-
-    own: list[States]
-    scale: _Scale
-    stars: Shared
-    thin: FloatArray
-    values: list[dict[int, FloatArray]]
-    sent: list[dict[int, _Sent]] = field(default_factory=list)
-    before: list[dict[int, FloatArray]] = field(default_factory=list)
 
 
 class Elimination:
@@ -156,7 +109,7 @@ class Elimination:
         shares = np.minimum(multipliers[ROWS:], self.caps(ranges)[ROWS:]) / self.discount
         less = shares[:2]
         core = self.plan.core
-        scale = _Scale(self.wire * (1 - (0 if core else 1) * less), self.wire * (1 - less / (1 if core else 2)))
+        scale = Scale(self.wire * (1 - (0 if core else 1) * less), self.wire * (1 - less / (1 if core else 2)))
         whole, inside = self.packing.whole, self._inside(ranges)
         penalties = [self.packing.penalty(s.x, s.y, ranges, multipliers[:COUNT]) for s in states]
         beside = [self.packing.penalty(s.x, s.y, whole, multipliers[COUNT:PACKED]) for s in states]
@@ -178,7 +131,7 @@ class Elimination:
         )
         for v, cost in shared.boxes():
             start[v][0] += cost
-        sweep = _Sweep(own, scale, shared, thin, start)
+        sweep = Sweep(own, scale, shared, thin, start)
         for number in range(len(self.plan.clusters)):
             deadline.check()
             self._send(sweep, number, strips)
@@ -216,7 +169,7 @@ class Elimination:
         """[n] the kernels whose centres lie within the ranges: of a graph with a core, the core's."""
         return ~self.plan.outside if self.plan.core else np.ones(self.problem.n, bool)
 
-    def _ends(self, sweep: _Sweep, pays: FloatArray, less: FloatArray) -> tuple[float, IntArray, IntArray]:
+    def _ends(self, sweep: Sweep, pays: FloatArray, less: FloatArray) -> tuple[float, IntArray, IntArray]:
         """The value, the state and kind of every root. Ranges are paid for in full where no parts lie along them."""
         value, chosen, kinds = 0.0, np.zeros(self.problem.n, np.int64), np.zeros(self.problem.n, np.int64)
         for root in self.plan.roots:
@@ -230,12 +183,11 @@ class Elimination:
             value += best
         return value, chosen, kinds
 
-    def _send(self, sweep: _Sweep, number: int, strips: bool) -> None:
+    def _send(self, sweep: Sweep, number: int, strips: bool) -> None:
         """Eliminate the members of a cluster but its root."""
-        cluster, less = self.plan.clusters[number], sweep.stars.share if number in self._starred else 0.0
+        cluster, less, sent = self.plan.clusters[number], sweep.stars.share if number in self._starred else 0.0, {}
         root = cluster.members[-1]
-        sent = {}
-        for kind, options in _options(cluster.shape, strips, less > 0).items():
+        for kind, options in options_of(cluster.shape, strips, less > 0).items():
             if (part := self._message(sweep, cluster, options, 1 - less)) is not None:
                 sent[kind] = part
         before, after = sweep.values[root], dict[int, FloatArray]()
@@ -247,28 +199,16 @@ class Elimination:
         sweep.before.append(before)
         sweep.sent.append(sent)
 
-    def _message(self, sweep: _Sweep, cluster: Cluster, options: list[Option], share: float) -> _Sent | None:
+    def _message(self, sweep: Sweep, cluster: Cluster, options: list[Option], share: float) -> Sent | None:
         """The best of the options for every state of the root, with a share of the parts (not of what links add); None
         if their tables are missing."""
-        *others, root = cluster.members
         if cluster.link:
             return self._link_message(sweep, cluster, options)
-        own = [sweep.own[v] for v in others]
-        start = np.cumsum([0] + [len(s.x) for s in own])
-        boxes = tuple(np.concatenate([getattr(s, name) for s in own]) for name in ("x", "y", "groups"))
-        top = (sweep.own[root].x, sweep.own[root].y, sweep.own[root].groups)
-        count = sweep.own[root].count
-        with_c = compares_c(self.problem, self.problem.types[list(cluster.members)].tolist())
-        masks = (self._costs[cluster.shape.factor, with_c], count - 1)
-        best: _Sent | None = None
+        top, boxes, best = sweep.own[cluster.members[-1]], sweep.boxes(cluster), None
+        lattice = top.lattice.merges, np.repeat(self._adapters(cluster), top.lattice.counts)
         for number, (cases, kinds) in enumerate(options):
-            tables = [
-                [sweep.values[v][kind] for kind in allowed if kind in sweep.values[v]]
-                for v, allowed in zip(others, kinds, strict=True)
-            ]
-            if not all(tables):
+            if (values := sweep.least(cluster, kinds)) is None:
                 continue
-            values = np.concatenate([np.minimum.reduce(some) for some in tables])
             ends = sweep.thin[np.array(cluster.links)[cases.link]]
             constants = 4.0 * np.where(cases.link >= 0, ends, 0)
             shape = (
@@ -277,53 +217,69 @@ class Elimination:
                 share * sweep.scale.parts(cases.root, cluster.looped),
                 constants,
             )
-            added, picks = message((values, *boxes, start), top, shape, masks, count)
-            best = _better(best, _Sent(options, added, np.full(len(added), number), picks))
+            added, case = message((values, *boxes), (top.x, top.y, top.groups), shape, lattice)
+            best = better(best, Sent(options, added, np.full(len(added), number), case))
         return best
 
-    def _link_message(self, sweep: _Sweep, cluster: Cluster, options: list[Option]) -> _Sent | None:
+    def _adapters(self, cluster: Cluster) -> FloatArray:
+        """[masks] what a cluster's adapters cost where its members agree as the mask says."""
+        with_c = compares_c(self.problem, self.problem.types[list(cluster.members)].tolist())
+        return self._costs[cluster.shape.factor, with_c]
+
+    def _link_message(self, sweep: Sweep, cluster: Cluster, options: list[Option]) -> Sent | None:
         """As :meth:`_message`, for an edge that is a link (:class:`.links.End`)."""
-        (other, root), best = cluster.members, None
-        with_c = compares_c(self.problem, self.problem.types[[other, root]].tolist())
-        own, top, zero = sweep.own[other], sweep.own[root], np.zeros((1, 2))
-        masks = (self._costs[cluster.shape.factor, with_c], top.count - 1)
-        shape = zero, np.zeros((1, 1), np.int64), zero, np.zeros(1)
-        start, ends = np.array([0, len(own.x)]), [self._end(sweep, cluster, place).costs() for place in (0, 1)]
+        top, boxes, best = sweep.own[cluster.members[-1]], sweep.boxes(cluster), None
+        lattice = top.lattice.merges, np.repeat(self._adapters(cluster), top.lattice.counts)
+        shape = np.zeros((1, 2)), np.zeros((1, 1), np.int64), np.zeros((1, 2)), np.zeros(1)
+        ends = [self._end(sweep, cluster, place).costs() for place in (0, 1)]
         for number, (cases, kinds) in enumerate(options):
-            tables = [sweep.values[other][kind] for kind in kinds[0] if kind in sweep.values[other]]
-            if not tables:
+            if (values := sweep.least(cluster, kinds)) is None:
                 continue
             for case, row in enumerate(cases.root):
-                values = np.minimum.reduce(tables) + ends[0][direction(row)]
-                boxes = values, own.x, own.y, own.groups, start
-                added, picks = message(boxes, (top.x, top.y, top.groups), shape, masks, top.count)
-                added, picks[:, -1] = added + ends[1][direction(row)], case
-                best = _better(best, _Sent(options, added, np.full(len(added), number), picks))
+                members = values + ends[0][direction(row)], *boxes
+                added, _ = message(members, (top.x, top.y, top.groups), shape, lattice)
+                added += ends[1][direction(row)]
+                best = better(best, Sent(options, added, np.full(len(added), number), np.full(len(added), case)))
         return best
 
-    def _end(self, sweep: _Sweep, cluster: Cluster, place: int) -> End:
+    def _picks(self, sweep: Sweep, cluster: Cluster, option: Option, case: int, state: int, share: float) -> list[int]:
+        """The members' states that go with a state of the root and a case."""
+        (cases, kinds), root = option, sweep.own[cluster.members[-1]]
+        values = sweep.least(cluster, kinds)
+        assert values is not None
+        coefficients = share * sweep.scale.parts(cases.full[case, :-1], cluster.looped)
+        if cluster.link:
+            coefficients = np.zeros((1, 2))
+            values = values + self._end(sweep, cluster, 0).costs()[direction(cases.root[case])]
+        lattice = root.lattice.numbers, self._adapters(cluster)
+        found: IntArray = picks((values, *sweep.boxes(cluster)), int(root.groups[state]), coefficients, lattice)
+        return found.tolist()
+
+    def _end(self, sweep: Sweep, cluster: Cluster, place: int) -> End:
         """One of the ends of a link."""
         claimed, own = cluster.links[place], sweep.own[cluster.members[place]]
         other = sweep.own[claimed] if claimed in cluster.members else None
         return End(own, other, sweep.scale.bridge)
 
-    def _trace(self, sweep: _Sweep, chosen: IntArray, kinds: IntArray) -> tuple[FloatArray, float]:
+    def _trace(self, sweep: Sweep, chosen: IntArray, kinds: IntArray) -> tuple[FloatArray, float]:
         """Fill in the states that give the value, from the roots.
 
         Returns [2] by how much a discount of 1 lowers it, and what the edges of stars cost one by one.
         """
         lower, apart = np.zeros(2), 0.0
         for number in range(len(self.plan.clusters) - 1, -1, -1):
-            *others, root = self.plan.clusters[number].members
+            cluster = self.plan.clusters[number]
+            *others, root = cluster.members
             sent, before, s = sweep.sent[number], sweep.before[number], chosen[root]
             pairs = [(a, b) for a in before for b in sent if a | b == kinds[root]]
             kinds[root], kind = min(pairs, key=lambda pair: before[pair[0]][s] + sent[pair[1]].added[s])
             part = sent[kind]
-            cases, allowed = part.options[part.option[s]]
-            for j, v in enumerate(others):
-                chosen[v] = pick = part.picks[s, j]
-                kinds[v] = min((k for k in allowed[j] if k in sweep.values[v]), key=lambda k: sweep.values[v][k][pick])
-            cluster, case = self.plan.clusters[number], int(part.picks[s, -1])
+            (cases, allowed), case = part.options[part.option[s]], int(part.case[s])
+            share = 1 - sweep.stars.share if number in self._starred else 1.0
+            found = self._picks(sweep, cluster, (cases, allowed), case, int(s), share)
+            for v, some, pick in zip(others, allowed, found, strict=True):
+                chosen[v] = pick
+                kinds[v] = min((k for k in some if k in sweep.values[v]), key=lambda k: sweep.values[v][k][pick])
             if cluster.link:
                 at, picked = direction(cases.root[case]), chosen[list(cluster.members)].tolist()
                 ends = [self._end(sweep, cluster, place).discounted(at, s) for place, s in enumerate(picked)]
@@ -331,55 +287,30 @@ class Elimination:
             else:
                 taken = self._discounted(sweep, cluster, cases, case, chosen)
             if number in self._starred:
-                taken *= 1 - sweep.stars.share
-                sides = np.array([(sweep.own[v].x[chosen[v]], sweep.own[v].y[chosen[v]]) for v in cluster.members])
-                apart += float((sweep.scale.parts(cases.full[case], cluster.looped) * sides).sum())
+                taken *= share
+                parts = sweep.scale.parts(cases.full[case], cluster.looped)
+                apart += float((parts * sweep.sides(cluster.members, chosen)).sum())
             lower += taken
         return lower + self._loose(sweep, chosen), apart
 
-    def _loose(self, sweep: _Sweep, chosen: IntArray) -> FloatArray:
+    def _loose(self, sweep: Sweep, chosen: IntArray) -> FloatArray:
         """[2] ticks of edges outside the clusters that a discount of 1 takes away."""
         lower = np.zeros(2)
         for v in np.flatnonzero(self.plan.loose).tolist():
-            sides = np.array([sweep.own[v].x[chosen[v]], sweep.own[v].y[chosen[v]]])
+            sides = sweep.sides((v,), chosen)[0]
             at = int(np.argmin(sweep.scale.cycle * sides))
             lower[at] += self.wire * self.plan.loose[v] * sides[at] / (1 if self.plan.core else 2)
         return lower
 
-    def _discounted(self, sweep: _Sweep, cluster: Cluster, cases: Cases, case: int, chosen: IntArray) -> FloatArray:
+    def _discounted(self, sweep: Sweep, cluster: Cluster, cases: Cases, case: int, chosen: IntArray) -> FloatArray:
         """[2] ticks of a cluster's parts in x and in y that a discount of 1 takes away."""
-        sides = np.array([(sweep.own[v].x[chosen[v]], sweep.own[v].y[chosen[v]]) for v in cluster.members])
         full = cases.full[case]
         factors = (0.0, 1.0) if self.plan.core else (1.0, 0.5)
         parts = full[:, :2] * factors[cluster.looped] + full[:, 2:]
-        taken: FloatArray = self.wire * (parts * sides).sum(axis=0)
+        taken: FloatArray = self.wire * (parts * sweep.sides(cluster.members, chosen)).sum(axis=0)
         if cases.link[case] >= 0:
             other = sweep.own[cluster.links[cases.link[case]]]
             least = np.array([other.x.min(), other.y.min()])
-            taken[np.argmin(sweep.scale.bridge * least)] += 4 * self.wire * least[np.argmin(sweep.scale.bridge * least)]
+            at = np.argmin(sweep.scale.bridge * least)
+            taken[at] += 4 * self.wire * least[at]
         return taken
-
-
-def _better(best: _Sent | None, sent: _Sent) -> _Sent:
-    """The cheaper of both for every state of the root."""
-    if best is None:
-        return sent
-    better = sent.added < best.added
-    for ours, new in ((best.added, sent.added), (best.picks, sent.picks), (best.option, sent.option)):
-        ours[better] = new[better]
-    return best
-
-
-def _options(shape: Shape, strips: bool, mixed_parts: bool) -> dict[int, list[Option]]:
-    """By the kind of what is sent: the cases and the kinds of the members' tables; ``mixed_parts``: with parts in both
-    directions, whatever the case."""
-    count = shape.every.chosen.shape[1]
-    if not strips:
-        return {0: [(shape.every, [(0,)] * count)]}
-    if mixed_parts:
-        return {BOTH: [(shape.every, [ANY] * count)]}
-    mixed: list[Option] = [(shape.both, [ANY] * count)] if shape.both else []
-    for j in range(count):
-        for cases, some in ((shape.across, SOME_UP), (shape.up, SOME_ACROSS)):
-            mixed.append((cases, [some if i == j else ANY for i in range(count)]))
-    return {UP: [(shape.up, [ONLY_UP] * count)], ACROSS: [(shape.across, [ONLY_ACROSS] * count)], BOTH: mixed}

@@ -8,7 +8,7 @@ import numpy as np
 
 from chipmap.instances.wafer.problem import ceil_div, least_k
 from chipmap.kernels import njit
-from chipmap.kernels.arrays import floats, integer_table, integers
+from chipmap.kernels.arrays import floats, integers
 
 #: More quarters of a step than any kernel takes.
 NEVER = np.int64(1) << np.int64(60)
@@ -61,73 +61,101 @@ def boxes(convs: Any, triples: Any, tau: int, memory: int, limit: int) -> Any:
 
 
 @njit(part=True)
-def _project(values: Any, x: Any, y: Any, groups: Any, coefficients: Any, table: Any, where: Any) -> None:
-    """table[e, g] = min over the states s of group g of values[s] + coefficients[e] · (x, y)[s]; where = argmin.
+def _project(state: Any, coefficients: Any, merges: Any, table: Any) -> None:
+    """table[e, g] = min over the states s of group g of values[s] + coefficients[e] · (x, y)[s].
 
-    ``groups`` [states, masks] numbers the groups of all masks through.
+    ``state`` = (values, x, y, groups). Groups of the finest mask get the least of their states, all others the least of
+    the groups within them.
     """
+    values, x, y, groups = state
     for e in range(len(coefficients)):
-        for g in range(table.shape[1]):
-            table[e, g] = INFINITE
+        row = table[e]
+        for g in range(len(row)):
+            row[g] = INFINITE
         for s in range(len(values)):
             value = values[s] + coefficients[e, 0] * x[s] + coefficients[e, 1] * y[s]
-            for m in range(groups.shape[1]):
-                g = groups[s, m]
-                if value < table[e, g]:
-                    table[e, g] = value
-                    where[e, g] = s
+            if value < row[groups[s]]:
+                row[groups[s]] = value
+        for k in range(len(merges)):
+            if row[merges[k, 0]] < row[merges[k, 1]]:
+                row[merges[k, 1]] = row[merges[k, 0]]
 
 
 @njit(part=True)
-def _combine(state: Any, root: Any, chosen: Any, masks: Any, table: Any, best: float, pick: Any) -> float:
-    """The cheapest case and mask for one state of the root; ``pick`` receives (case, mask)."""
-    x, y, groups = state
-    coefficients, constants = root
-    costs, everything = masks
+def _combine(root: Any, number: int, own: Any, total: Any, merges: Any, best: Any) -> None:
+    """Take a case where it is the cheapest so far for a state of the root: ``best`` = (added [s], cases [s]).
+
+    ``total`` [groups]: adapters and all members' least costs where they agree with the root on a group. A group of the
+    finest mask gets the least of all groups that hold it.
+    """
+    for k in range(len(merges) - 1, -1, -1):
+        if total[merges[k, 1]] < total[merges[k, 0]]:
+            total[merges[k, 0]] = total[merges[k, 1]]
+    x, y, groups = root
+    added, cases = best
+    constant, across, up = own
+    for s in range(len(x)):
+        value = constant + across * x[s] + up * y[s] + total[groups[s]]
+        if value < added[s]:
+            added[s], cases[s] = value, number
+
+
+@njit(cache=True, nogil=True)
+def message(members: Any, root: Any, shape: Any, lattice: Any) -> Any:
+    """What a cluster adds to each state of its root, and the case that gives it.
+
+    ``members`` = (values, x, y, groups, start): the states of the other members one after the other, of member j at
+    [start[j], start[j + 1]); ``root`` = (x, y, groups); ``shape`` = (coefficients [e, 2], chosen [cases, members],
+    root coefficients [cases, 2], constants [cases]); ``lattice`` = (merges [k, 2], cost of each group): see
+    :class:`.states.Lattice`. A case costs its constant and Σ coefficients · (x, y) over all members. Returns added [s]
+    and cases [s].
+    """
+    values, x, y, groups, start = members
+    coefficients, chosen, own, constants = shape
+    merges, costs = lattice
+    count = chosen.shape[1]
+    table = np.empty((count, len(coefficients), len(costs)))
+    for j in range(count):
+        a, b = start[j], start[j + 1]
+        _project((values[a:b], x[a:b], y[a:b], groups[a:b]), coefficients, merges, table[j])
+    best = floats(len(root[0]), INFINITE), integers(len(root[0]), 0)
+    total = np.empty(len(costs))
     for c in range(len(chosen)):
-        own = constants[c] + coefficients[c, 0] * x + coefficients[c, 1] * y
-        floor = own
-        for j in range(chosen.shape[1]):
-            floor += table[j, chosen[c, j], everything]
-        if floor >= best:
-            continue
-        for m in range(len(costs)):
-            value = own + costs[m]
-            for j in range(chosen.shape[1]):
-                value += table[j, chosen[c, j], groups[m]]
-            if value < best:
-                best = value
-                pick[0], pick[1] = c, m
+        for g in range(len(total)):
+            value = costs[g]
+            for j in range(count):
+                value += table[j, chosen[c, j], g]
+            total[g] = value
+        _combine(root, c, (constants[c], own[c, 0], own[c, 1]), total, merges, best)
     return best
 
 
 @njit(cache=True, nogil=True)
-def message(members: Any, root: Any, shape: Any, masks: Any, groups: int) -> Any:
-    """What a cluster adds to each state of its root, and the members' states and the case that give it.
+def picks(members: Any, group: int, coefficients: Any, lattice: Any) -> Any:
+    """[members] the states that go with a root in the finest group ``group``, each with its ``coefficients`` [j, 2].
 
-    ``members`` = (values, x, y, groups, start): the states of the other members one after the other, of member j at
-    [start[j], start[j + 1]); ``root`` = (x, y, groups); ``shape`` = (coefficients [e, 2], chosen [cases, members],
-    root coefficients [cases, 2], constants [cases]); ``masks`` = (cost of each mask [m], number of the group of
-    everything). A case costs its constant and Σ coefficients · (x, y) over all members. Returns added [s] and picks
-    [s, members + 1].
+    ``members`` as in :func:`message`; ``lattice`` = (numbers of the finest groups by mask, cost of each mask).
     """
-    values, x, y, member_groups, start = members
-    root_x, root_y, root_groups = root
-    coefficients, chosen, own, constants = shape
-    count = chosen.shape[1]
-    table = np.empty((count, len(coefficients), groups))
-    where = np.zeros((count, len(coefficients), groups), np.int64)
+    values, x, y, groups, start = members
+    numbers, costs = lattice
+    count = len(start) - 1
+    least = floats(count * len(costs), INFINITE)
+    where = integers(count * len(costs), 0)
     for j in range(count):
-        a, b = start[j], start[j + 1]
-        _project(values[a:b], x[a:b], y[a:b], member_groups[a:b], coefficients, table[j], where[j])
-    result = floats(len(root_x), INFINITE)
-    picks = integer_table(len(root_x), count + 1, 0)
-    pick = integers(2, 0)
-    for s in range(len(root_x)):
-        state = (root_x[s], root_y[s], root_groups[s])
-        result[s] = _combine(state, (own, constants), chosen, masks, table, INFINITE, pick)
-        if result[s] < INFINITE:
-            for j in range(count):
-                picks[s, j] = where[j, chosen[pick[0], j], root_groups[s, pick[1]]]
-            picks[s, count] = pick[0]
-    return result, picks
+        for s in range(start[j], start[j + 1]):
+            value = values[s] + coefficients[j, 0] * x[s] + coefficients[j, 1] * y[s]
+            for m in range(len(costs)):
+                at = j * len(costs) + m
+                if value < least[at] and numbers[groups[s], m] == numbers[group, m]:
+                    least[at], where[at] = value, s - start[j]
+    best, mask = INFINITE, 0
+    for m in range(len(costs)):
+        value = costs[m]
+        for j in range(count):
+            value += least[j * len(costs) + m]
+        if value < best:
+            best, mask = value, m
+    found = integers(count, 0)
+    for j in range(count):
+        found[j] = where[j * len(costs) + mask]
+    return found

@@ -20,18 +20,36 @@ MAX_TRIPLES = 200_000
 AGREE = tuple(product((True, False), repeat=3))
 
 
+#: Masks and ones with an argument less, whose groups hold theirs: minima go from the first mask to all others.
+MERGES = ((0, 1), (0, 2), (0, 4), (1, 3), (1, 5), (2, 6), (3, 7))
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """Groups of states by mask: two states are in the same group of a mask where they agree on the arguments it names.
+
+    ``numbers`` [finest, masks]: a group of the first mask, which names all arguments, has the same number as its row;
+    the numbers of all masks run through, and ``counts`` [masks] says how many each has. ``merges`` [k, 2]: the least
+    values of groups become those of all others if each row's first goes into its second, in this order.
+    """
+
+    numbers: IntArray
+    counts: IntArray
+    merges: IntArray
+
+
+#: One group, where arguments don't count.
+ALONE = Lattice(np.zeros((1, 1), np.int64), np.ones(1, np.int64), np.zeros((0, 2), np.int64))
+
+
 @dataclass(frozen=True, eq=False)
 class States:
-    """All boxes of a kernel type that matter at a time: ``x``, ``y`` [s] tiles and ``groups`` [s, masks].
-
-    Two states are in the same group of a mask where they agree on the arguments that the mask names; the numbers of the
-    groups of all masks run through, to ``count``, and those of the last mask are the last.
-    """
+    """All boxes of a kernel type that matter at a time: ``x``, ``y`` [s] tiles and ``groups`` [s] of the first mask."""
 
     x: IntArray
     y: IntArray
     groups: IntArray
-    count: int
+    lattice: Lattice = ALONE
 
 
 class Tables:
@@ -60,7 +78,7 @@ class Tables:
 
     def fronts(self, tau: int) -> list[States]:
         """The Pareto front of every type at ``tau`` quarters, all in the one group of agreeing on nothing."""
-        return [_states(f[:, 0], f[:, 1], np.zeros((len(f), 1), np.int64), 1) for f in shapes(self.problem, tau)]
+        return [_states(f[:, 0], f[:, 1], np.zeros(len(f), np.int64)) for f in shapes(self.problem, tau)]
 
     def states(self, tau: int) -> list[States]:
         """The boxes of every type at ``tau`` quarters, with the arguments that a floorplan of least cost can need.
@@ -73,19 +91,19 @@ class Tables:
         widths = np.array([boxes(convs, self.triples, tau, memory, limit) for convs in self.problem.type_arrays])
         kept = np.flatnonzero(self._needed(widths))
         labels, widths = self.triples[kept], widths[:, kept]
-        numbers, count = _groups(labels)
+        lattice = lattice_of(labels)
         result = []
         for width, compares in zip(widths, self.compares, strict=True):
-            some, own = width > 0, numbers
+            some, own = width > 0, np.arange(len(labels))
             if not compares:
                 same = (labels[1:, :2] == labels[:-1, :2]).all(axis=1)
                 some[1:] &= ~same | (width[1:] < width[:-1]) | (width[:-1] == 0)
                 first = np.flatnonzero(np.append(True, ~same))
-                own = numbers[np.repeat(first, np.diff(np.append(first, len(labels))))]
+                own = np.repeat(first, np.diff(np.append(first, len(labels))))
             x, y, groups = width[some], labels[some, 0] * labels[some, 1] * (labels[some, 2] + 1), own[some]
             both = np.concatenate([x, y]), np.concatenate([y, x]), np.concatenate([groups, groups])
             fits = self.problem.fits(both[0], both[1])
-            result.append(_states(both[0][fits], both[1][fits], both[2][fits], count))
+            result.append(_states(both[0][fits], both[1][fits], both[2][fits], lattice))
         return result
 
     def _needed(self, widths: IntArray) -> NDArray[np.bool_]:
@@ -105,8 +123,8 @@ def compares_c(problem: WaferProblem, types: Iterable[int]) -> bool:
     return problem.instance.protocol == "c_n" and all(len(problem.type_arrays[t]) == 1 for t in types)
 
 
-def _states(x: IntArray, y: IntArray, groups: IntArray, count: int) -> States:
-    return States(np.ascontiguousarray(x), np.ascontiguousarray(y), np.ascontiguousarray(groups), count)
+def _states(x: IntArray, y: IntArray, groups: IntArray, lattice: Lattice = ALONE) -> States:
+    return States(np.ascontiguousarray(x), np.ascontiguousarray(y), np.ascontiguousarray(groups), lattice)
 
 
 def _predecessors(every: IntArray) -> list[IntArray]:
@@ -120,15 +138,17 @@ def _predecessors(every: IntArray) -> list[IntArray]:
     return found
 
 
-def _groups(labels: IntArray) -> tuple[IntArray, int]:
-    """The group of every triple in every mask, numbered through, and the number of groups."""
-    columns, first, scale = [], 0, int(labels.max()) + 1
+def lattice_of(labels: IntArray) -> Lattice:
+    """The groups of different triples in ascending order: each is a group of the first mask."""
+    columns, counts, scale = [], list[int](), int(labels.max()) + 1
     for mask in AGREE:
         h, w, c = (labels * np.array(mask)).T
         _, index = np.unique((h * scale + w) * scale + c, return_inverse=True)
-        columns.append(index.reshape(-1) + first)
-        first += int(index.max()) + 1
-    return np.column_stack(columns).astype(np.int64), first
+        columns.append(index.reshape(-1) + sum(counts))
+        counts.append(int(index.max()) + 1)
+    numbers = np.column_stack(columns).astype(np.int64)
+    merges = [np.unique(numbers[:, list(pair)], axis=0) for pair in MERGES]
+    return Lattice(numbers, np.array(counts), np.concatenate(merges))
 
 
 def _steps(conv: IntArray) -> IntArray:
