@@ -116,6 +116,7 @@ def raised(problem: PlacementProblem) -> list[HeadsAndTails]:
         plain,
         worked,
         same_device_bound.raised(problem, plain, False, FOREVER),
+        same_device_bound.raised(problem, plain, True, FOREVER, nearest=2),
         same_device_bound.raised(problem, plain, True, FOREVER),
     ]
 
@@ -194,6 +195,18 @@ def test_sides_on_three_devices() -> None:
         assert same_device_bound.raised(problem, w, probing, FOREVER).head.tolist() == [0, 0, 0, 11]
     optimum, _ = brute_force(problem.instance, check)
     assert optimum == 12
+
+
+def test_more_ancestors_raise_a_head() -> None:
+    """v3 reads v0, v1 and v2; the tensor of v0, which v1 and v2 read, takes 20 ns to send: 21 with it, 19 without."""
+    rows, edges = [(1, 0, 20), (10, 0, 8), (10, 0, 8), (1, 0, 0)], [(0, 1), (0, 2), (0, 3), (1, 3), (2, 3)]
+    problem = placement_problem(made(rows, edges))
+    w = bounds.heads_and_tails(problem, FOREVER)
+    for nearest, start in ((2, 19), (3, 21), (256, 21)):
+        for probing in (False, True):
+            found = same_device_bound.raised(problem, w, probing, FOREVER, nearest)
+            assert found.head.tolist() == [0, 1, 1, start], nearest
+    assert brute_force(problem.instance, check)[0] == 22
 
 
 def test_a_tensor_between_two_other_devices_may_cost_nothing() -> None:

@@ -13,7 +13,7 @@ or those that must be off not on D - 1 devices. So e(v) exceeds each s that is r
 :mod:`~chipmap.heuristics.placement.bounds.simple`, this one counts a tensor that leaves v's device and a result that
 comes back. **Probing** supposes one side of each undecided ancestor: if that is refuted, the other holds.
 
-To look at some ancestors only is a relaxation; the :data:`NEAREST` last ones in topological order are.
+To look at some ancestors only is a relaxation; so many last ones in topological order are (:data:`NEAREST` at first).
 """
 
 from __future__ import annotations
@@ -28,16 +28,19 @@ from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.kernels import njit
 from chipmap.kernels.sorting import argsort
 
-#: Ancestors that are looked at, positions before v among which they are sought, and the reads of each one that count.
-NEAREST, REACH, READS = 64, 1_280, 48
+#: Ancestors that are looked at, positions before v for each of them, and the reads of each one that count.
+NEAREST, REACH, READS = 64, 20, 48
 #: Rounds of raising times to go and starts before a limit counts as not refuted.
-ROUNDS = 4
+ROUNDS = 8
 #: Later than any time: the side is impossible.
 NEVER = 2**60
 #: Rows of :attr:`NearAncestors.side`.
 ON, OFF, ON_TO_GO, OFF_TO_GO = 0, 1, 2, 3
-#: Operations per call of compiled code, after which the clock is looked at, without and with probing.
+#: Operations per call of compiled code, after which the clock is looked at, without and with probing (fewer where more
+#: ancestors are looked at: the work grows with their third power).
 CHUNK, PROBED = 2_000, 32
+#: Shares of the time that is left in which heads and tails are probed.
+SHARES = (0.5, 0.9)
 #: With probing a limit is found to so many ns.
 EXACT = 1_000
 
@@ -47,8 +50,9 @@ class NearAncestors(NamedTuple):
 
     ``number``: the operation of each row; ``row`` [N]: the row of an operation, -1 where it has none; ``head``,
     ``time``, ``tied`` (whether it shares v's group); the rows that row i reads are ``other[at[i]:at[i + 1]]``, with
-    ``send``. ``side`` [4, rows]: least starts on and off, then least times to go; ``trial``: the same while a side is
-    supposed. ``list``: scratch.
+    ``send``, and the rows that read it ``out[out_at[i]:out_at[i + 1]]``, with ``out_send``. ``side`` [4, rows]: least
+    starts on and off, then least times to go; ``trial``: the same while a side is supposed. ``ahead``, ``back``: rows
+    whose readers, or whose producers and own sides, are to be looked at again. ``list``: scratch.
     """
 
     number: IntArray
@@ -59,36 +63,60 @@ class NearAncestors(NamedTuple):
     at: IntArray
     other: IntArray
     send: IntArray
+    out_at: IntArray
+    out: IntArray
+    out_send: IntArray
     side: IntArray
     trial: IntArray
+    ahead: IntArray
+    back: IntArray
     list: IntArray
 
 
-def raised(problem: PlacementProblem, w: HeadsAndTails, probing: bool, deadline: Deadline) -> HeadsAndTails:
-    """``w`` with heads and tails at least as large; where the deadline passes, the others stay as they are."""
-    rows, found = NEAREST + 1, []
-    for (order, place, waits), given in zip(directions(problem), (w.head, w.tail), strict=True):
-        near = NearAncestors(
-            number=np.zeros(rows, np.int64),
-            row=np.full(problem.operations, -1, np.int64),
-            head=np.zeros(rows, np.int64),
-            time=np.zeros(rows, np.int64),
-            tied=np.zeros(rows, np.int64),
-            at=np.zeros(rows + 1, np.int64),
-            other=np.zeros(rows * READS, np.int64),
-            send=np.zeros(rows * READS, np.int64),
-            side=np.zeros((4, rows), np.int64),
-            trial=np.zeros((4, rows), np.int64),
-            list=np.zeros(rows, np.int64),
-        )
-        head, chunk = given.copy(), PROBED if probing else CHUNK
+def raised(
+    problem: PlacementProblem, w: HeadsAndTails, probing: bool, deadline: Deadline, nearest: int = NEAREST
+) -> HeadsAndTails:
+    """``w`` with heads and tails at least as large; where the deadline passes, the others stay as they are.
+
+    Where the time for probing passes before, the others are raised without.
+    """
+    near, found = _room(nearest + 1, problem.operations), []
+    for (order, place, waits), given, part in zip(directions(problem), (w.head, w.tail), SHARES, strict=True):
+        head, chunk = given.copy(), max(1, PROBED * NEAREST**3 // nearest**3) if probing else CHUNK
+        until, probed = deadline.share(part), probing
         for low in range(0, problem.operations, chunk):
-            part = order[low : low + chunk]
             if not deadline.keep_going():
                 break
-            raise_heads(part, order, place, waits, w.time, problem.group, head, near, problem.devices, probing)
+            some, probed = order[low : low + chunk], probed and until.keep_going()
+            raise_heads(some, order, place, waits, w.time, problem.group, head, near, problem.devices, probed)
         found.append(head)
     return HeadsAndTails(found[0], w.time, found[1])
+
+
+def _room(rows: int, operations: int) -> NearAncestors:
+    """Empty tables of so many rows."""
+
+    def flat(size: int) -> IntArray:
+        return np.zeros(size, np.int64)
+
+    return NearAncestors(
+        number=flat(rows),
+        row=np.full(operations, -1, np.int64),
+        head=flat(rows),
+        time=flat(rows),
+        tied=flat(rows),
+        at=flat(rows + 1),
+        other=flat(rows * READS),
+        send=flat(rows * READS),
+        out_at=flat(rows + 2),
+        out=flat(rows * READS),
+        out_send=flat(rows * READS),
+        side=np.zeros((4, rows), np.int64),
+        trial=np.zeros((4, rows), np.int64),
+        ahead=flat(rows),
+        back=flat(rows),
+        list=flat(rows),
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -119,11 +147,11 @@ def raise_heads(
         for probed in range(2 if probing else 1):
             if not _refuted(low, count, near, devices, probed == 1):
                 continue
-            low, top = low + 1, high
+            low, top, step = low + 1, high, EXACT
             while low + (EXACT if probed else 0) < top:
-                middle = (low + top) // 2
+                middle = min(low + step, (low + top) // 2)  # most heads rise by little
                 if _refuted(middle, count, near, devices, probed == 1):
-                    low = middle + 1
+                    low, step = middle + 1, 4 * step
                 else:
                     top = middle
         head[v] = low
@@ -141,15 +169,15 @@ def _gather(
     near: NearAncestors,
 ) -> int:
     """Fill ``near`` for ``v``; the number of ancestors."""
-    number, row, count = near.number, near.row, 0
+    number, row, count, nearest = near.number, near.row, 0, len(near.number) - 1
     for i in range(waits.at[v], waits.at[v + 1]):
         row[waits.other[i]] = 0
-    for k in range(place[v] - 1, max(-1, place[v] - 1 - REACH), -1):
+    for k in range(place[v] - 1, max(-1, place[v] - 1 - REACH * nearest), -1):
         u = order[k]
         if row[u] == 0:
             number[count] = u
             count += 1
-            if count == NEAREST:
+            if count == nearest:
                 break
             for i in range(waits.at[u], waits.at[u + 1]):
                 row[waits.other[i]] = 0
@@ -174,7 +202,24 @@ def _gather(
     near.at[count + 1], near.time[count] = size, 0
     for i in range(count):
         row[number[i]] = -1
+    _turned(count, size, near)
     return count
+
+
+@njit(part=True)
+def _turned(count: int, size: int, near: NearAncestors) -> None:
+    """Fill in the readers of each row."""
+    out_at = near.out_at  # while it is filled, the room for row i begins at out_at[i + 1]
+    out_at[:] = 0
+    for k in range(size):
+        out_at[near.other[k] + 2] += 1
+    for i in range(count + 1):
+        out_at[i + 2] += out_at[i + 1]
+    for i in range(count + 1):
+        for k in range(near.at[i], near.at[i + 1]):
+            j = near.other[k]
+            near.out[out_at[j + 1]], near.out_send[out_at[j + 1]] = i, near.send[k]
+            out_at[j + 1] += 1
 
 
 @njit(part=True)
@@ -185,6 +230,7 @@ def _refuted(limit: int, count: int, near: NearAncestors, devices: int, probing:
         side[ON, i], side[OFF, i] = near.head[i], NEVER if near.tied[i] or devices == 1 else near.head[i]
         side[ON_TO_GO, i], side[OFF_TO_GO, i] = 0, 0
     side[ON, count], side[OFF, count], side[ON_TO_GO, count], side[OFF_TO_GO, count] = 0, NEVER, 0, NEVER
+    near.ahead[:], near.back[:] = 1, 1
     if _closed(limit, count, near, devices, side):
         return True
     for i in range(count - 1, -1, -1) if probing else range(0):
@@ -194,45 +240,86 @@ def _refuted(limit: int, count: int, near: NearAncestors, devices: int, probing:
             for row in range(len(side)):
                 for k in range(count + 1):
                     near.trial[row, k] = side[row, k]
-            near.trial[1 - supposed, i] = NEVER
-            if _closed(limit, count, near, devices, near.trial):
-                side[supposed, i] = NEVER
-                if _closed(limit, count, near, devices, side):
-                    return True
+            if _without(1 - supposed, i, limit, count, near, devices, near.trial) and _without(
+                supposed, i, limit, count, near, devices, side
+            ):
+                return True
     return False
+
+
+@njit(part=True)
+def _without(way: int, i: int, limit: int, count: int, near: NearAncestors, devices: int, side: IntArray) -> bool:
+    """:func:`_closed` once row i isn't on that side; ``side`` was closed before."""
+    near.ahead[:], near.back[:] = 0, 0
+    side[way, i], near.ahead[i], near.back[i] = NEVER, 1, 1
+    return _closed(limit, count, near, devices, side)
 
 
 @njit(part=True)
 def _closed(limit: int, count: int, near: NearAncestors, devices: int, side: IntArray) -> bool:
     """Raise starts and times to go until nothing changes; whether an ancestor has no side left, or too many are on."""
+    ahead, back = near.ahead, near.back
     for _ in range(ROUNDS):
-        changed = False
         for i in range(count):
-            on, off = side[ON, i], side[OFF, i]
-            for k in range(near.at[i], near.at[i + 1]):
-                w, send = near.other[k], near.send[k]
-                on = max(on, min(side[ON, w], side[OFF, w] + send) + near.time[w])
-                off = max(off, min(side[OFF, w], side[ON, w] + send) + near.time[w])
-            changed |= min(on, NEVER) > side[ON, i] or min(off, NEVER) > side[OFF, i]
-            side[ON, i], side[OFF, i] = min(on, NEVER), min(off, NEVER)
+            if ahead[i]:
+                ahead[i] = 0
+                _push_starts(i, near, side)
+        changed = False
         for i in range(count, -1, -1):
+            if not back[i]:
+                continue
+            back[i] = 0
             for way in (ON, OFF):
                 here = side[way, i]
                 if i < count and here < NEVER and here + near.time[i] + side[way + ON_TO_GO, i] > limit:
-                    side[way, i], changed = NEVER, True
+                    side[way, i], ahead[i], changed = NEVER, 1, True
                 if side[way, i] >= NEVER:
                     side[way + ON_TO_GO, i] = NEVER
             if side[ON, i] >= NEVER and side[OFF, i] >= NEVER:
                 return True
-            for k in range(near.at[i], near.at[i + 1]):
-                w, send, time = near.other[k], near.send[k], near.time[i]
-                on = min(side[ON_TO_GO, i], side[OFF_TO_GO, i] + send) + time
-                off = min(side[OFF_TO_GO, i], side[ON_TO_GO, i] + send) + time
-                side[ON_TO_GO, w] = min(NEVER, max(side[ON_TO_GO, w], on))
-                side[OFF_TO_GO, w] = min(NEVER, max(side[OFF_TO_GO, w], off))
+            _push_to_go(i, near, side)
         if not changed:
             break
-    return max(_machines(count, near, side, ON, 1), _machines(count, near, side, OFF, devices - 1)) > limit
+    return _overfull(limit, count, near, side, ON, 1) or _overfull(limit, count, near, side, OFF, devices - 1)
+
+
+@njit(part=True)
+def _push_starts(i: int, near: NearAncestors, side: IntArray) -> None:
+    """Raise the starts of what reads row i."""
+    on, off, time = side[ON, i], side[OFF, i], near.time[i]
+    for k in range(near.out_at[i], near.out_at[i + 1]):
+        r, send = near.out[k], near.out_send[k]
+        start_on = min(NEVER, min(on, off + send) + time)
+        start_off = min(NEVER, min(off, on + send) + time)
+        if start_on > side[ON, r] or start_off > side[OFF, r]:
+            side[ON, r], side[OFF, r] = max(side[ON, r], start_on), max(side[OFF, r], start_off)
+            near.ahead[r], near.back[r] = 1, 1
+
+
+@njit(part=True)
+def _push_to_go(i: int, near: NearAncestors, side: IntArray) -> None:
+    """Raise the times to go of what row i reads."""
+    on, off, time = side[ON_TO_GO, i], side[OFF_TO_GO, i], near.time[i]
+    for k in range(near.at[i], near.at[i + 1]):
+        w, send = near.other[k], near.send[k]
+        go_on, go_off = min(NEVER, min(on, off + send) + time), min(NEVER, min(off, on + send) + time)
+        if go_on > side[ON_TO_GO, w] or go_off > side[OFF_TO_GO, w]:
+            side[ON_TO_GO, w] = max(side[ON_TO_GO, w], go_on)
+            side[OFF_TO_GO, w] = max(side[OFF_TO_GO, w], go_off)
+            near.back[w] = 1
+
+
+@njit(part=True)
+def _overfull(limit: int, count: int, near: NearAncestors, side: IntArray, way: int, devices: int) -> bool:
+    """Whether those that can only be on that side can't all run there by ``limit``."""
+    start, work, to_go = 0, 0, 0
+    for i in range(count):
+        if side[1 - way, i] >= NEVER and near.time[i] > 0:
+            start, work = max(start, side[way, i]), work + near.time[i]
+            to_go = max(to_go, side[way + ON_TO_GO, i])
+    if work == 0 or start - (-work // devices) + to_go <= limit:  # no set of them takes longer
+        return False
+    return _machines(count, near, side, way, devices) > limit
 
 
 @njit(part=True)
