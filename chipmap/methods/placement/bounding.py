@@ -20,6 +20,8 @@ from chipmap.methods.placement.chain_state import ChainState
 #: Operations up to which sides are probed, the share of the time that is left for it, and the nearest ancestors that
 #: are looked at, pass by pass.
 PROBED, SHARE, NEAREST = 4_000, 0.1, (64, 128, 256)
+#: A pass is followed by a wider one if it raises the bound by one part in so many.
+WORTH = 200
 
 
 def bound_by_windows(state: ChainState, turn: Turn) -> None:
@@ -37,7 +39,7 @@ def bound_by_windows(state: ChainState, turn: Turn) -> None:
         windows = state.raise_heads_and_tails(raised(windows))
         before, value = turn.run.lower, max(lower.path(windows), price_bound.interval(problem, windows))
         turn.bound(value, name)
-        if name == "probing" and before is not None and value <= before.value:
+        if name == "probing" and before is not None and WORTH * (value - before.value) < before.value:
             break
     low = turn.run.lower.value if turn.run.lower is not None else 0
     high = turn.run.upper if turn.run.upper is not None else problem.horizon
