@@ -17,12 +17,14 @@ from chipmap.networks.importers.steps import words
 
 #: Which operands are kept: none; all; those with a gradient (``input``); those without one, which say where it goes
 #: (``indices``, masks); these and what is written there (``source``); or each whose partner has a gradient
-#: (``factors``).
-Operands = Literal["none", "all", "inputs", "indices", "source", "factors"]
+#: (``factors``); these and a divisor with a gradient (``quotient``).
+Operands = Literal["none", "all", "inputs", "indices", "source", "factors", "quotient"]
+#: Those of operators that multiply or divide.
+FACTORS = ("factors", "quotient")
 #: What is made beside the result, to be kept: a byte per number; the place of each number in eight bytes; mean and
 #: reciprocal deviation of each row of the features that weights scale, or the latter alone; what a recurrent layer
-#: computes inside.
-Extra = Literal["", "mask", "places", "statistics", "deviation", "gates"]
+#: computes inside: gates, or the results of inner layers (``inner``) alone.
+Extra = Literal["", "mask", "places", "statistics", "deviation", "gates", "inner"]
 
 
 class Saves(NamedTuple):
@@ -47,7 +49,7 @@ _TABLE: tuple[tuple[Saves, str], ...] = (
         select_scatter slice_scatter diagonal_scatter as_strided_scatter fft_fft fft_ifft fft_fft2 fft_ifft2 fft_fftn
         fft_ifftn fft_irfft fft_hfft fft_irfft2 fft_irfftn fft_fftshift fft_ifftshift _fft_c2c _fft_c2r deg2rad rad2deg
         frac affine_grid_generator conj_physical real imag reshape contiguous flatten embedding_renorm copy_ lerp_scalar
-        remainder_scalar fmod_scalar""",
+        remainder_scalar fmod_scalar quantile nanquantile l1_loss""",
     ),
     # by the result
     (
@@ -55,7 +57,7 @@ _TABLE: tuple[tuple[Saves, str], ...] = (
         """relu sigmoid tanh softmax _softmax _safe_softmax special_softmax log_softmax _log_softmax logsoftmax
         special_log_softmax special_expit exp exp2 special_exp2 expm1 special_expm1 sqrt rsqrt reciprocal tan
         cholesky linalg_cholesky linalg_cholesky_ex inverse linalg_inv linalg_inv_ex linalg_qr _linalg_svd linalg_svd
-        _linalg_eigh linalg_eigh polar""",
+        _linalg_eigh linalg_eigh polar pairwise_distance""",
     ),
     # by what it read
     (
@@ -85,7 +87,8 @@ _TABLE: tuple[tuple[Saves, str], ...] = (
         Saves("indices"),
         """where masked_fill masked_scatter embedding embedding_bag _embedding_bag gathernd index index_select index_put
         index_fill _unsafe_index _unsafe_index_put _unsafe_masked_index max_unpool2d max_unpool3d scatter scatter_add
-        scatterelements scatternd lookup repeat_interleave rotary rotaryembedding""",
+        scatterelements scatternd lookup repeat_interleave rotary rotaryembedding cross_entropy_loss nll_loss
+        nll_loss_nd nll_loss2d""",
     ),
     (Saves("source"), "index_add index_copy put"),
     (Saves(extra="mask"), "dropout native_dropout feature_dropout alpha_dropout feature_alpha_dropout"),
@@ -98,16 +101,17 @@ _TABLE: tuple[tuple[Saves, str], ...] = (
     # by the other factors
     (
         Saves("factors"),
-        """product mul multiply div divide true_divide matmul mm bmm mv dot vdot inner outer ger linear addmm addmv
+        """product mul multiply matmul mm bmm mv dot vdot inner outer ger linear addmm addmv
         addr addbmm baddbmm gemm einsum tensordot bilinear linalg_matmul kron cross linalg_cross conv conv1d
         conv2d conv3d _conv_depthwise2d conv_depthwise3d _slow_conv2d_forward slow_conv_dilated2d convolution
-        _convolution conv_transpose1d conv_transpose2d conv_transpose3d convtranspose addcmul lerp _grouped_mm
-        transformers.grouped_mm_fallback""",
+        _convolution conv_transpose1d conv_transpose2d conv_transpose3d convtranspose addcmul lerp
+        _grouped_mm transformers.grouped_mm_fallback""",
     ),
+    (Saves("quotient"), "div divide true_divide addcdiv"),
     (Saves("all", True), "hypot cdist _cdist_forward scatter_reduce"),
     (
         Saves("all"),
-        """maximum minimum fmax fmin max min atan2 arctan2 addcdiv complex gather gatherelements take take_along_dim
+        """maximum minimum fmax fmin max min atan2 arctan2 complex gather gatherelements take take_along_dim
         masked_select remainder fmod""",
     ),
     (
@@ -117,7 +121,8 @@ _TABLE: tuple[tuple[Saves, str], ...] = (
         groupqueryattention packedmultiheadattention higher_order.flex_attention selective_scan_fwd
         causal_conv1d_fwd""",
     ),
-    (Saves("all", True, "gates"), "lstm gru rnn rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell"),
+    (Saves("all", True, "gates"), "lstm gru lstm_cell gru_cell"),
+    (Saves("all", True, "inner"), "rnn rnn_tanh rnn_relu rnn_tanh_cell rnn_relu_cell"),
 )
 _SAVES = {kind: saved for saved, kinds in _TABLE for kind in kinds.split()}
 #: Operators without a derivative: comparisons, choices, whole numbers, what is drawn, tables by a formula.

@@ -66,6 +66,8 @@ class Operation(Record, frozen=True, kw_only=True):
     ``layers``: how many layers stand on each other in it (recurrent layers).
     ``detached``: no gradient passes through it: autograd is off where it stands, or it is ``detach`` itself.
     ``kept_bytes``: what it makes for its gradient alone, where its kind doesn't say how much.
+    ``operands``: for each operand, in its own order, the place of its tensor among those that the operation reads, in
+    the order of the graph's tensors (-1: it has no tensor); only where the gradient depends on it, else empty.
     """
 
     LATER_FIELDS: ClassVar[tuple[str, ...]] = (
@@ -76,6 +78,7 @@ class Operation(Record, frozen=True, kw_only=True):
         "layers",
         "detached",
         "kept_bytes",
+        "operands",
     )
 
     name: str
@@ -90,6 +93,7 @@ class Operation(Record, frozen=True, kw_only=True):
     layers: int = 1
     detached: bool = False
     kept_bytes: int = 0
+    operands: tuple[int, ...] = ()
 
     def looks_up(self, stored: int, written: int) -> bool:
         """Whether it fetches rows of the ``stored`` bytes of a table that it reads, as it writes ``written`` bytes.

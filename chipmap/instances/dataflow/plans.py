@@ -132,12 +132,12 @@ def _offered_keeps(instance: DataflowInstance) -> tuple[Keep | None, ...]:
 def useful_plans(instance: DataflowInstance, degrees: Degrees) -> list[BatchPlan]:
     """Those of :func:`allowed_plans` of which one is the best.
 
-    Without a limit on DRAM nothing need be recomputed. Without a pipeline to fill the number of chunks changes
-    nothing: one. Without both the largest micro-batch costs nothing (page, "Micro-batches"), unless chips may have
-    whole samples of it.
+    Without a limit on DRAM nothing need be recomputed: a kernel that is gathers its parameters once more, and spares
+    one backward kernel as much. Without a pipeline to fill the number of chunks changes nothing: one. Without both the
+    largest micro-batch costs nothing (page, "Micro-batches"), unless chips may have whole samples of it.
     """
     allowed = allowed_plans(instance, degrees)
-    if instance.system.memory.capacity_bytes is None:
+    if instance.system.memory.capacity_bytes is None and not _spares_gathers(instance):
         allowed = [one for one in allowed if one.recompute in (None, "none")]
     if degrees.pipeline > 1:
         return allowed
@@ -146,6 +146,12 @@ def useful_plans(instance: DataflowInstance, degrees: Degrees) -> list[BatchPlan
     if instance.system.memory.capacity_bytes is not None or by_samples:
         return allowed
     return [one for one in allowed if one.micro_batch == allowed[-1].micro_batch]
+
+
+def _spares_gathers(instance: DataflowInstance) -> bool:
+    """Whether recomputing a kernel may spare several backward kernels the gather of its parameters."""
+    users = [one.parameters_of for one in instance.workload.kernels if one.parameters_of and not one.update]
+    return instance.task.shard not in (False, "none", "optimizer", "gradients") and len(users) > len({*users})
 
 
 def settled(

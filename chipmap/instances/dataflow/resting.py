@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from chipmap.instances.dataflow.batch import layers_per_stage, parameter_bytes
+from chipmap.instances.dataflow.batch import layers_per_stage, parameter_bytes, recomputed
 from chipmap.instances.dataflow.instance import DataflowInstance, Degrees
 from chipmap.instances.dataflow.joint import joint_ns, joint_swap_ns, tensor_dimensions
 from chipmap.instances.dataflow.options import ticks_of
@@ -174,6 +174,7 @@ def _use_ticks(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """The columns of a :class:`Use` for the schemes of its owner and its user. ``known`` keeps what was found."""
     kernels = (instance.workload.kernels[v] for v in pair)
+    again = instance.workload.kernels[pair[0]].name in recomputed(instance)
     owner, user = (structs.replace(one, name="", adds=(), operand="", parameters_of="") for one in kernels)
     limited = instance.system.memory.capacity_bytes is not None
     found = np.zeros((3, len(schemes[0]), len(schemes[1])), dtype=np.int64)
@@ -188,16 +189,21 @@ def _use_ticks(
                 shared(instance, degrees),
                 instance.task.samples,
                 instance.task.stage_layers,
+                again,
             )
             if key not in known:
-                known[key] = _taken(instance, degrees, (owner, s), (user, t), limited)
+                known[key] = _taken(instance, degrees, (owner, s), (user, t), limited, again)
             found[:, i, j] = known[key]
     return found[0], found[1], found[2]
 
 
-def _taken(instance: DataflowInstance, degrees: Degrees, owner: End, user: End, limited: bool) -> tuple[int, int, int]:
+def _taken(
+    instance: DataflowInstance, degrees: Degrees, owner: End, user: End, limited: bool, again: bool
+) -> tuple[int, int, int]:
+    """Entries of a :class:`Use`; ``again``: the owner is recomputed, and gathers its parameters for both."""
     if user[0].update:
         handed = ticks_of(handed_ns(instance, degrees, owner, user))
         return (handed, 0, 0) if instance.task.in_flight else (0, handed, 0)
-    network = ticks_of(gathered_ns(instance, degrees, owner)) + ticks_of(use_ns(instance, degrees, owner, user))
+    gathered = 0 if again else ticks_of(gathered_ns(instance, degrees, owner))
+    network = gathered + ticks_of(use_ns(instance, degrees, owner, user))
     return network, 0, ceil(uncovered_bytes(instance, degrees, owner, user)) if limited else 0

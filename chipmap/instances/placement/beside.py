@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from itertools import combinations
 
 from chipmap.instances import saved
@@ -27,10 +27,13 @@ def made_beside(
     if one.kept_bytes and len(results) == 1:
         half = saved.plain(one.kind) == "cosine_similarity" and sorted(gradients) == [False, True]
         return [one.kept_bytes // 2 if half else one.kept_bytes]
-    if not extra or (len(results) != 1 and extra != "gates"):
+    if not extra or (len(results) != 1 and extra not in ("gates", "inner")):
         return []
     size = max(results)
-    gates = (6 * one.layers - 1) * size  # five numbers per result of each layer, and the results of the inner ones
+    inner = (one.layers - 1) * size  # the results of all layers but the last
+    if extra == "inner":
+        return [inner] if inner else []
+    gates = 5 * one.layers * size + inner  # five numbers per result of each layer
     if extra in ("statistics", "deviation"):
         each = 2 if extra == "statistics" else 1  # a scale and a shift are one tensor of weights
         one_row = max(scales, default=0) // (each if len(scales) == 1 and one.weight_bytes else 1)
@@ -38,8 +41,23 @@ def made_beside(
     return [{"mask": size // word, "places": _PLACE * size // word, "gates": gates}[extra]]
 
 
+def factors(
+    kind: str, reads: Mapping[int, int], wanting: Collection[int], told: Sequence[Collection[int]] = ()
+) -> list[int]:
+    """Of operands that are multiplied or divided (tensor -> how often), those that gradients read.
+
+    Each whose partner is ``wanting`` a gradient; not one that is just added; a divisor that wants one itself.
+    ``told``: the tensors of each operand, in their order, where that is said.
+    """
+    added = set(told[0]) if told and saved.plain(kind) in ("addcmul", "addcdiv") else set()
+    left = {t: often - (t in added) for t, often in reads.items() if often > (t in added)}
+    kept = [t for t, often in left.items() if often > 1 or any(s != t and s in left for s in wanting)]
+    divisors = told[-1] if told and saved.saves(kind).operands == "quotient" else ()
+    return [*dict.fromkeys([*kept, *(t for t in divisors if t in wanting)])]
+
+
 def copies(
-    one: Operation, read: Sequence[int], sizes: Sequence[int], weights: Set[int], having: Set[int]
+    one: Operation, read: Sequence[int], sizes: Mapping[int, int] | Sequence[int], weights: Set[int], having: Set[int]
 ) -> dict[int, int]:
     """Operand of a product -> bytes of its copy (:mod:`chipmap.networks.importers.operators.copied`).
 
@@ -49,8 +67,8 @@ def copies(
     copy.
     """
     operands, kept = sorted(dict.fromkeys(read), key=lambda t: t in weights), one.kept_bytes
-    if saved.plain(one.kind) == "einsum" and len(read) > 2:  # no copies, but products of two, which the next pair reads
-        return {UNTOLD: kept} if kept else {}
+    if saved.plain(one.kind) == "einsum" and max(len(one.operands), len(read)) > 2:
+        return {UNTOLD: kept} if kept else {}  # no copies, but products of two, which the next pair reads
     for many in (1, 2):
         for some in combinations(operands, many):
             if sum(sizes[t] for t in some) == kept:

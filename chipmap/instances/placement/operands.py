@@ -4,7 +4,7 @@ or without."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import log
 
@@ -57,6 +57,19 @@ class Operands:
         """Tensors of the draft behind these of the forward graph, as often as they are read."""
         return [s for t in read for s in sorted(self.at[t])]
 
+    def told_of(self, one: Operation, read: Sequence[int]) -> list[set[int]]:
+        """Tensors of the draft behind each operand of an operation, if it tells their order; ``read``: of the forward
+        graph, in its order. Nothing behind one that is no tensor."""
+        return [self.at[read[i]] if 0 <= i < len(read) else set() for i in one.operands]
+
+    def lying(self, read: Sequence[int], sizes: Sequence[int]) -> dict[int, int]:
+        """Bytes of each tensor of the draft that is read, or of its part; ``sizes``: of those ``read``."""
+        parts: dict[int, set[int]] = defaultdict(set)
+        for t, size in zip(read, sizes, strict=True):
+            for s in self.at[t]:
+                parts[s].add(size if len(self.at[t]) == 1 else self.draft.sizes[s])
+        return {s: self.draft.sizes[s] if len(found) > 1 else min(found) for s, found in parts.items()}
+
     def cut_of(self, read: Iterable[int]) -> set[int]:
         """Those that are only read where no gradient passes."""
         open_ones = {s for t in read for s in self.at[t] - self.cut[t]}
@@ -78,6 +91,12 @@ class Operands:
         return tensor in self.returned or tensor not in self.detached
 
 
+def in_order(one: Operation, read: Sequence[int]) -> list[int]:
+    """The tensors that an operation reads, as often and in the order as it says (:attr:`Operation.operands`)."""
+    told = [read[i] for i in one.operands if 0 <= i < len(read)]
+    return told if {*told} == {*read} else list(read)
+
+
 def is_added(one: Operation, own: float, others: Sequence[float], made: float) -> bool:
     """Whether of three operands that of ``own`` numbers is added to the product of the two ``others``.
 
@@ -91,10 +110,17 @@ def is_added(one: Operation, own: float, others: Sequence[float], made: float) -
     return far[2] < min(far[:2])
 
 
-def computed_bias(one: Operation, sizes: Mapping[int, int], made: int, word: int) -> int | None:
-    """Of three computed operands (tensor -> bytes) of a product, that which is added; ``made``: the result's bytes."""
+def computed_bias(
+    one: Operation, sizes: Mapping[int, int], made: int, word: int, told: Sequence[Collection[int]] = ()
+) -> int | None:
+    """Of three computed operands (tensor -> bytes) of a product, that which is added; ``made``: the result's bytes.
+
+    The first of those ``told`` in their order.
+    """
     if len(sizes) != 3:
         return None
+    if len(told) == 3 and len(told[0]) == 1:
+        return next(iter(told[0]))
     own = {t: size / word for t, size in sizes.items()}
     return next((t for t in own if is_added(one, own[t], [own[s] for s in own if s != t], made / word)), None)
 

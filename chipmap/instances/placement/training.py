@@ -26,29 +26,20 @@ operands, nothing is handed on, and one sum adds up all gradients of an activati
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, get_args
 
 from chipmap.instances import saved
 from chipmap.instances.optimizer import WIDTHS, Optimizer, per_parameter
-from chipmap.instances.placement.beside import UNTOLD, copies, made_beside
+from chipmap.instances.placement.beside import UNTOLD, copies, factors, made_beside
 from chipmap.instances.placement.draft import Again, Draft
-from chipmap.instances.placement.operands import Operands, computed_bias, is_added, trained_constants
+from chipmap.instances.placement.multiplying import BIASED, PRODUCTS, backward_flop, is_product
+from chipmap.instances.placement.operands import Operands, computed_bias, in_order, is_added, trained_constants
 from chipmap.networks.graph import Operation, OperationGraph
-from chipmap.networks.importers.steps import words
 from chipmap.records import InputError
 
-#: Kinds that sum up over an inner range, where no loop nest says so.
-PRODUCTS = words(
-    """product matmul mm addmm bmm baddbmm addbmm linear gemm einsum mv addmv dot tensordot bilinear conv conv1d conv2d
-    conv3d convolution _convolution convtranspose conv_transpose1d conv_transpose2d conv_transpose3d"""
-)
-#: Those of two operands, to whose product a third may be added: a bias, even if both operands are computed.
-BIASED = PRODUCTS - words("product matmul mm bmm einsum mv dot tensordot bilinear")
-#: Layers of products in one operation.
-RECURRENT = words("lstm gru rnn rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell")
 #: Bytes of a number; FLOP of an update per weight; state of the optimizer in weights.
 WORD, UPDATE_FLOP = 4, 10
 
@@ -119,6 +110,7 @@ class _Backward:
         self.cut: dict[int, set[int]] = {}  # computing operation of the draft -> what it reads without a gradient
         self.swapped: set[int] = set()  # tensors of the forward graph whose dimensions don't lie in their order
         self.gradients: dict[int, list[int]] = {}  # tensor of the draft -> its gradients, to be added
+        self.told: dict[int, list[set[int]]] = {}  # computing operation of the draft -> its operands in their order
         self.reads: dict[int, Counter[int]] = {}  # computing operation of the draft -> tensors that it reads, how often
         self.results: dict[int, list[int]] = {}  # computing operation of the draft -> its results
         self.beside: dict[int, list[int]] = {}  # computing operation -> what it makes for its gradient alone
@@ -153,7 +145,9 @@ class _Backward:
         for v in graph.topological_order():
             if not needed[v]:
                 continue
-            one, read, cut = graph.operations[v], operands.draft_of(reads[v]), operands.cut_of(reads[v])
+            one, told = graph.operations[v], operands.told_of(graph.operations[v], reads[v])
+            reads[v] = in_order(one, reads[v])
+            read, cut = operands.draft_of(reads[v]), operands.cut_of(reads[v])
             sizes = [graph.tensors[t].bytes for t in makes[v]]
             behind = dict.fromkeys(read)
             copies = self._copies(one, reads[v], makes[v], sum(sizes) > sum(draft.sizes[s] for s in behind))
@@ -176,7 +170,8 @@ class _Backward:
             computes = one.role == "compute" or copies
             wanted = computes and self._has_gradient(one, [s for s in read if s not in cut], free)
             multiplies = one.kind.lower() in PRODUCTS
-            copied = self._copied(one, read) if wanted and multiplies else {}
+            lying = operands.lying(reads[v], [graph.tensors[t].bytes for t in reads[v]])
+            copied = self._copied(one, read, lying) if wanted and multiplies else {}
             extra = [*copied.values()] if multiplies or not wanted else self._beside(one, read, cut, sizes)
             rest = {"role": "compute" if copies else one.role, "moved_bytes": one.moved_bytes, "loops": one.loops}
             made = draft.op(one.name, one.kind, read if computes else [], [*sizes, *extra], one.flop, **rest)
@@ -189,6 +184,7 @@ class _Backward:
             if computes:
                 here = len(draft.operations) - 1
                 self.order.append(here)
+                self.told[here] = told
                 self.reads[here], self.results[here] = Counter(read), made[: len(sizes)]
                 self.beside[here], self.cut[here] = made[len(sizes) :], cut
                 self.copied[here] = dict(zip(copied, made[len(sizes) :], strict=False))
@@ -216,11 +212,12 @@ class _Backward:
             return False
         return any(s in self.wanting for s in read) or (free and bool(read))
 
-    def _copied(self, one: Operation, read: Sequence[int]) -> dict[int, int]:
-        """Bytes of the copies that a product makes of operands, for gradients to read."""
+    def _copied(self, one: Operation, read: Sequence[int], lying: Mapping[int, int]) -> dict[int, int]:
+        """Bytes of the copies that a product makes of operands (their bytes: ``lying``), for gradients to read."""
         if not self.autograd:
             return {}
-        return copies(one, read, self.draft.sizes, {*self._weights(read)}, self.wanting)
+        sizes = {s: lying.get(s, self.draft.sizes[s]) for s in read}
+        return copies(one, read, sizes, {*self._weights(read)}, self.wanting)
 
     def _beside(self, one: Operation, read: Sequence[int], cut: Set[int], sizes: Sequence[int]) -> list[int]:
         """Bytes of what an operation that is no product makes for its gradient alone."""
@@ -272,14 +269,14 @@ class _Backward:
         if self.autograd and saved.plain(one.kind) in saved.DENSE:
             sparse = False
         sizes = [min(draft.sizes[t], made) if sparse else draft.sizes[t] for t in wanted]
-        if _is_product(one):
+        if is_product(one):
             self._product(v, given, list(zip(wanted, sizes, strict=True)), made)
         elif wanted:
             if self.autograd:
                 read = [*given, *self.again.read(v, self._kept(v), given)]
             else:
                 read = given if sparse else [*given, *self.reads[v]]
-            gradients = draft.op(f"{one.name}/gradient", f"{one.kind} gradient", read, sizes, _backward_flop(one))
+            gradients = draft.op(f"{one.name}/gradient", f"{one.kind} gradient", read, sizes, backward_flop(one))
             for t, gradient in zip(wanted, gradients, strict=True):
                 self.gradients.setdefault(t, []).append(gradient)
 
@@ -316,7 +313,7 @@ class _Backward:
             "inputs": list(reads if self._weights(reads) else wanting),  # of a norm: what it scales, and the scale
             "indices": [t for t in reads if t not in wanting],
             "source": [t for t in reads if t != self._written_to(v, wanting)],
-            "factors": [t for t, often in reads.items() if often > 1 or any(s != t for s in wanting)],
+            **dict.fromkeys(saved.FACTORS, factors(kind, reads, wanting, self.told[v])),
         }[what.operands]
         return [*kept, *(results if what.result else results[1:] if what.extra else []), *self.beside[v]]
 
@@ -329,7 +326,7 @@ class _Backward:
         beside = sum(draft.sizes[t] for t in reads if t not in weights) if matrices else 0
         stored = self.autograd and len(weights) == len(reads) and self.passing[v].get(weights[0], 1) <= 1
         computed = self.autograd and not weights and one.kind.lower() in BIASED  # as copies in half precision are
-        added = computed_bias(one, {t: draft.sizes[t] for t in reads}, made, WORD) if computed else None
+        added = computed_bias(one, {t: draft.sizes[t] for t in reads}, made, WORD, self.told[v]) if computed else None
         for t, size in wanted:
             flop, bias = one.flop, t == added or (t in weights and t != matrix and not stored)
             if stored:  # both factors are weights, in one tensor or in several
@@ -380,21 +377,3 @@ class _Backward:
         state = self.recipe.state(draft.sizes[t])
         draft.op(f"{label}/update", "update", [t, total], [], UPDATE_FLOP * words, weight_bytes=state)
         return name, f"{label}/update"
-
-
-def _fused_attention(one: Operation) -> bool:
-    return "attention" in one.kind.lower()
-
-
-def _is_product(one: Operation) -> bool:
-    """Whether each operand of an operation has a gradient of the operation's FLOP."""
-    return not _fused_attention(one) and (
-        one.kind.lower() in PRODUCTS or (one.loops is not None and one.loops.inner > 0)
-    )
-
-
-def _backward_flop(one: Operation) -> int:
-    """FLOP of the gradients of an operation that is no product."""
-    if _fused_attention(one):
-        return one.flop * 5 // 2
-    return one.flop * (2 if one.kind.lower() in RECURRENT else 1)

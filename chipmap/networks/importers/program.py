@@ -10,7 +10,7 @@ bytes, unless :mod:`.recomputed` says that each run computes it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from chipmap.networks.graph import Operation, OperationGraph, Role, Tensor
@@ -18,7 +18,7 @@ from chipmap.networks.importers.common import MAX_BYTES, ImportedGraph, unique_n
 from chipmap.networks.importers.counting import Counting, complex_notes, totals
 from chipmap.networks.importers.loops import with_loops
 from chipmap.networks.importers.operators.aten import EMPTY, FILLED
-from chipmap.networks.importers.operators.kept import kept_bytes
+from chipmap.networks.importers.operators.kept import kept_bytes, ordered
 from chipmap.networks.importers.recomputed import is_dequantised, recomputed
 from chipmap.networks.importers.steps import Program as Program
 from chipmap.networks.importers.steps import Shape as Shape
@@ -177,7 +177,7 @@ class _Building:
             for name in settled.views:
                 self.roles[self.makers[name]] = "view"
         kept = self._kept(outputs)
-        tensors = []
+        tensors, places = list[Tensor](), dict[str, int]()
         for name, v in self.makers.items():
             value = program.values.get(name)
             if value is None or v not in kept:  # neither read nor an output; or without an operation
@@ -187,6 +187,7 @@ class _Building:
                 what = f"tensor {name!r} has {size:.0e} bytes"
                 raise InputError(what, self.where, f"At most {MAX_BYTES:.0e} are taken.")
             readers = tuple(kept[reader] for reader in self.readers[name])
+            places[name] = len(tensors)
             tensors.append(Tensor(producer=kept[v], readers=readers, bytes=size, output=name in outputs))
         self.scopes = tuple(program.scopes.get(self.steps[v].name, "") for v in kept)
         names = unique_names([self.steps[v].name for v in kept], range(len(kept)))
@@ -194,7 +195,7 @@ class _Building:
         self.states = {
             own: called[v] for name, own in program.states.items() if (v := self.makers.get(name, -1)) in called
         }
-        operations = [self._operation(v, name, weights[v], frozen[v]) for v, name in called.items()]
+        operations = [self._operation(v, name, weights[v], frozen[v], places) for v, name in called.items()]
         return OperationGraph.checked(program.name, operations, tensors, program.source, self.where)
 
     def _room(self, stored: Stored) -> bool:
@@ -214,8 +215,8 @@ class _Building:
         kept = [v for v, step in enumerate(self.steps) if v not in hidden or step.name in wanted]
         return {v: i for i, v in enumerate(kept)}
 
-    def _operation(self, v: int, name: str, weights: int, frozen: int) -> Operation:
-        """An operation with ``weights`` bytes of its own, ``frozen`` ones among them.
+    def _operation(self, v: int, name: str, weights: int, frozen: int, places: Mapping[str, int]) -> Operation:
+        """An operation with ``weights`` bytes of its own, ``frozen`` ones among them; ``places`` of the tensors.
 
         :class:`InputError` for sizes that can't be meant.
         """
@@ -238,6 +239,7 @@ class _Building:
             layers=_layers(step) if computes else 1,
             detached=step.detached and role in ("compute", "view"),
             kept_bytes=kept_bytes(step, self.program.values) if computes else 0,
+            operands=ordered(step, places) if computes else (),
         )
 
 

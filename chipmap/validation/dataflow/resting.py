@@ -63,10 +63,11 @@ def brought(size: Fraction, held: Part, wanted: Part, instance: DataflowInstance
 
 def each_run(owner: End, user: End, instance: DataflowInstance, degrees: Degrees) -> int:
     """T3: picoseconds, each time that a backward kernel runs, to gather its forward kernel's parameters from replicas
-    that share them out, and to bring them where it uses them."""
+    that share them out, unless that one was just recomputed; and to bring them where it uses them."""
     size = facts.whole_weights(owner[0], instance)
     time = brought(size, resting(owner, instance, degrees), used(user, instance, degrees), instance, degrees)
-    return training.exchanged(*owner, instance, degrees) + facts.up(time)
+    there = owner[0].name in facts.recomputed(instance)
+    return (0 if there else training.exchanged(*owner, instance, degrees)) + facts.up(time)
 
 
 def beside(owner: End, user: End, instance: DataflowInstance, degrees: Degrees) -> int:

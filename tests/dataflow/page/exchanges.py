@@ -159,7 +159,8 @@ def used_weights(mapped: Mapped, b: int, f: int) -> int:
     """T3 of a backward kernel: ticks to have its forward kernel's parameters, and where it uses them."""
     case, size = mapped.case, amounts.weights(mapped.case, mapped.copies[f][1])
     moved = brought(case, size, part(case, mapped.end(f), "rests"), part(case, mapped.end(b), "used"))
-    return network.each_run(case, *mapped.end(f)) + ticks(moved)
+    gathered = 0 if mapped.copies[f][1].name in case.again else network.each_run(case, *mapped.end(f))
+    return gathered + ticks(moved)
 
 
 def beside_rest(mapped: Mapped, b: int, f: int) -> int:

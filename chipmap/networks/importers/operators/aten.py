@@ -16,10 +16,11 @@ from chipmap.networks.importers.steps import Value, words
 
 #: Other strides or another name for the same bytes.
 VIEWS = words(
-    """_conj _neg_view _reshape_alias _unsafe_view adjoint alias alias_copy as_strided as_strided_ atleast_1d
-    atleast_2d atleast_3d broadcast_in_dim broadcast_tensors broadcast_to chunk conj contiguous detach detach_
-    diagonal dropout dropout_ dsplit expand expand_as feature_dropout flatten getitem hsplit imag lift_fresh
-    lift_fresh_copy linalg_diagonal mH mT matrix_H moveaxis movedim narrow numpy_T permute positive ravel real
+    """_conj _neg_view _reshape_alias _unsafe_view adjoint alias alias_copy alpha_dropout alpha_dropout_ as_strided
+    as_strided_ atleast_1d atleast_2d atleast_3d broadcast_in_dim broadcast_tensors broadcast_to chunk conj contiguous
+    detach detach_ diagonal dropout dropout_ dsplit expand expand_as feature_alpha_dropout feature_alpha_dropout_
+    feature_dropout feature_dropout_ flatten getitem hsplit imag lift_fresh lift_fresh_copy
+    linalg_diagonal mH mT matrix_H moveaxis movedim narrow numpy_T permute positive ravel real
     reshape reshape_as select slice slice_inverse split split_with_sizes squeeze squeeze_ swapaxes swapaxes_
     swapdims swapdims_ t t_ tensor_split transpose transpose_ unbind unflatten unfold unsafe_chunk unsafe_split
     unsafe_split_with_sizes unsafe_view unsqueeze unsqueeze_ view view_as view_as_complex view_as_real vsplit"""
@@ -31,7 +32,10 @@ AVERAGES = words("adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d")
 #: How a padding other than with a number fills in -> the operator that PyTorch computes it by, for so many dimensions.
 PADDINGS = {"reflect": "reflection_pad{}d", "replicate": "replication_pad{}d"}
 #: Views at inference, and where nothing is dropped.
-DROPOUTS = words("dropout dropout_ feature_dropout")
+DROPOUTS = words(
+    """alpha_dropout alpha_dropout_ dropout dropout_ feature_alpha_dropout feature_alpha_dropout_ feature_dropout
+    feature_dropout_"""
+)
 #: Views as well where they leave the element type as it is; then PyTorch returns the operand itself.
 CONVERSIONS = words("to type_as")
 #: Of what they read but for the first operand, only the shape or the element type matters.
