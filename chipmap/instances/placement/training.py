@@ -313,7 +313,7 @@ class _Backward:
             "inputs": list(reads if self._weights(reads) else wanting),  # of a norm: what it scales, and the scale
             "indices": [t for t in reads if t not in wanting],
             "source": [t for t in reads if t != self._written_to(v, wanting)],
-            **dict.fromkeys(saved.FACTORS, factors(kind, reads, wanting, self.told[v])),
+            **dict.fromkeys(saved.FACTORS, factors(self.draft.operations[v].kind, reads, wanting, self.told[v])),
         }[what.operands]
         return [*kept, *(results if what.result else results[1:] if what.extra else []), *self.beside[v]]
 
