@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from chipmap.deadline import Unready
@@ -12,14 +12,14 @@ from chipmap.family import family_of, resolve
 from chipmap.inputs.pinning import GivenPins, pinned
 from chipmap.inputs.plain import solution_of
 from chipmap.inputs.reading import checked, read
-from chipmap.inputs.solutions import bounds_of
+from chipmap.inputs.solutions import bounds_of, of_another
 from chipmap.oracle import load_oracle
 from chipmap.process.conduct import plain
 from chipmap.process.explaining import isolated
 from chipmap.process.signals import Interrupts
 from chipmap.process.warming import is_warm, warm
 from chipmap.records import InputError, Record, Units
-from chipmap.result import Bound, Result
+from chipmap.result import Bound, Note, Result
 from chipmap.run import SolveOptions
 
 Progress = Callable[[Step], None]
@@ -34,6 +34,7 @@ def explain(
     isolate: bool = False,
     bounds: Sequence[Bound] = (),
     pin: GivenPins | None = None,
+    notes: Sequence[Note] = (),
 ) -> Explanation:
     """Why ``instance`` has no solution, or what holds its objective up, with changes that were solved and checked.
 
@@ -41,8 +42,9 @@ def explain(
     well, what differs between the two. What a run has proved counts where its archive or its result is given;
     ``bounds`` are other lower bounds that are known to hold. ``progress`` hears every step. With ``isolate`` it runs in
     a child process that is stopped at the time limit, and what it had told by then is returned, with a note; else in
-    this process, where the limit is kept between steps. ``pin`` as of :func:`chipmap.solve`. Raises
-    :class:`InputError` for bad input, or for a family that has no explanation.
+    this process, where the limit is kept between steps. ``pin`` as of :func:`chipmap.solve`. ``notes`` stand before
+    those of the explanation; a solution of another instance gets one. Raises :class:`InputError` for bad input, or for
+    a family that has no explanation.
     """
     started = time.monotonic()
     instance = checked(instance, type(instance).__name__) if isinstance(instance, Record) else read(instance)
@@ -53,10 +55,11 @@ def explain(
         raise InputError(what, "explain", "`chipmap bound` says what is proved.")
     if against is not None and solution is None:
         raise InputError("needs a solution to compare with", "--against", "Give SOLUTION as well.")
-    known = [*bounds]
+    known, remarks = [*bounds], [*notes]
     for run in (solution, against):
         if isinstance(run, str | Path | Result):
             known += bounds_of(run, family, instance)
+            remarks += strangers((run,), instance)
     one, other = (given if given is None else solution_of(given, family, instance) for given in (solution, against))
     options = options or SolveOptions()
     options.check()
@@ -85,7 +88,13 @@ def explain(
             warm(family, stopped=lambda: interrupts.signal is not None)
             started = time.monotonic()
             told = asked(ready=True)
-    return _printable(told, family.units_of(instance))
+    return _printable(told.replace(notes=(*remarks, *told.notes)), family.units_of(instance))
+
+
+def strangers(runs: Iterable[str | Path | Result], instance: Record) -> list[Note]:
+    """A note for each of ``runs`` whose solution was made for another instance than ``instance``."""
+    said = [of_another(run, instance) for run in runs]
+    return [Note(kind="advice", text=text) for text in said if text]
 
 
 def _printable(found: Explanation, units: Units) -> Explanation:

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the explanation; 0, 2 if the instance is infeasible, 3 if nothing is known, 4 if SOLUTION is refused."""
     from chipmap.cli.progress import compile_first
-    from chipmap.explain import explain
+    from chipmap.explain import explain, strangers
     from chipmap.inputs.solutions import bounds_of, read_solution
     from chipmap.run import SolveOptions
 
@@ -52,9 +52,11 @@ def run(args: argparse.Namespace) -> int:
     options, progress = SolveOptions(time_limit=args.time_limit), None if args.quiet else _show
     if not family.is_small(instance):
         compile_first(family, quiet=args.quiet)
-    known = [bound for name in named if name is not None for bound in bounds_of(name, family, instance)]
+    runs = [name for name in named if name is not None]
+    known = [bound for name in runs for bound in bounds_of(name, family, instance)]
+    notes = strangers(runs, instance)
     with Interrupts() as interrupts:
-        found = explain(instance, one, other, options, progress, isolate=True, bounds=known)
+        found = explain(instance, one, other, options, progress, isolate=True, bounds=known, notes=notes)
         units = family.units_of(instance)
         from chipmap.report.explained import text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from chipmap.cli.common import add_instance, read_instance, say
+from chipmap.cli.common import add_instance, add_pin, pin, read_instance, say
 
 #: Standing of a model -> what its optimum is worth, where that isn't the instance's.
 WORTH = {
@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Build a formulation of INSTANCE, uncontracted, and write it: .lp and .mps for MIP models, .pb and .pbtxt for
     CP-SAT models."""
     add_instance(parser)
+    add_pin(parser)
     parser.add_argument("--formulation", metavar="NAME", required=True, help="`chipmap info` lists them")
     parser.add_argument("--to", metavar="FILE", required=True, help="the file to write; its suffix says how")
 
@@ -29,7 +30,8 @@ def run(args: argparse.Namespace) -> int:
     from chipmap.family import family_of, resolve
     from chipmap.solvers.export import export
 
-    instance = read_instance(args.instance, args.set, args.family)
+    instance, pins = pin(read_instance(args.instance, args.set, args.family), args.pin)
+    say(*filter(None, [pins]))
     formulation = family_of(instance).formulation(args.formulation)
     model = resolve(formulation.build)(instance, formulation.choices)
     export(model, args.to)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import msgspec
 
 from chipmap.family import FAMILY_NAMES, Family, get_family, resolve
 from chipmap.inputs.reading import ORDER, file_format, in_archive, plain_of, schema_of, source_of
-from chipmap.records import InputError, Record
+from chipmap.records import InputError, Record, shortened
 from chipmap.records.repeats import refuse_repeats
 from chipmap.result import Bound, Result
 
@@ -38,12 +40,10 @@ def read_solution(
     opened = source_of(name)
     data = opened.content()
     solution = decode_solution(data, opened.where, family, instance)
-    if of_this and instance is not None:
-        beside = Path(name).with_name("result.json")  # in an archive
-        told = beside.read_bytes() if Path(name).name == "solution.json" and beside.is_file() else data
-        if (its := _instance_hash(told)) not in (None, ours := instance.content_hash):
-            what = f"is of another instance: its hash begins with {str(its)[:12]}, this instance's with {ours[:12]}"
-            raise InputError(what, str(source), "Name the instance that it was made for (an archive holds it).")
+    its = _instance_hash(_owner_of(Path(name), data)) if of_this and instance is not None else None
+    if instance is not None and its not in (None, ours := instance.content_hash):
+        what = f"is of another instance: its hash begins with {str(its)[:12]}, this instance's with {ours[:12]}"
+        raise InputError(what, str(source), "Name the instance that it was made for (an archive holds it).")
     return solution
 
 
@@ -66,6 +66,53 @@ def bounds_of(source: str | Path | Result, family: Family, instance: Record) -> 
     if strange or source.status in ("error", "infeasible") or "oracle" in source.provenance:
         return ()
     return source.bounds
+
+
+def of_another(source: str | Path | Result, instance: Record) -> str:
+    """What to say of a solution that was made for another instance than ``instance``, which judges it; else empty.
+
+    An archive holds that instance: then the first of its fields that differ are named.
+    """
+    if isinstance(source, Result):
+        name, its = "the result given", source.instance_hash
+    else:
+        name, path = str(source), Path(source)
+        if path.is_dir():
+            path = path / "result.json"
+        if not path.is_file():
+            return ""
+        its = _instance_hash(_owner_of(path, path.read_bytes()))
+    if its in (None, instance.content_hash):
+        return ""
+    differs = "" if isinstance(source, Result) else _differing(path.with_name("instance.json"), instance)
+    return f"{name} was made for another instance{differs}: all figures are those of its mapping in the instance given"
+
+
+def _differing(path: Path, instance: Record) -> str:
+    """Which fields of the instance in an archive are others than those of ``instance``, in words; the first three."""
+    found = list[str]()
+    with suppress(InputError, OSError):
+        theirs = type(instance).from_json(path.read_bytes(), str(path))
+        for place, *values in _fields_that_differ(*map(msgspec.json.decode, (theirs.to_json(), instance.to_json()))):
+            there, here = (shortened(msgspec.json.encode(one).decode(), 30) for one in values)
+            found.append(f"{place} is {there} there, and {here} in the instance given")
+    more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
+    return f" ({'; '.join(found[:3])}{more})" if found else ""
+
+
+def _fields_that_differ(theirs: Any, ours: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """(path, value there, value here) of all fields that differ; lists are compared as a whole."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for key in dict.fromkeys((*theirs, *ours)):
+            yield from _fields_that_differ(theirs.get(key), ours.get(key), f"{place}.{key}" if place else key)
+    elif theirs != ours:
+        yield place, theirs, ours
+
+
+def _owner_of(path: Path, data: bytes) -> bytes:
+    """``data`` of a solution, or of the result that stands beside it in an archive: it names the instance."""
+    beside = path.with_name("result.json")
+    return beside.read_bytes() if path.name == "solution.json" and beside.is_file() else data
 
 
 def _instance_hash(data: bytes) -> Any:

@@ -328,7 +328,7 @@ class Source:
         self.where = str(where).encode(errors="backslashreplace").decode()
         if data is None and not Path(where).is_file():
             data = read_bytes(where)
-        self._data = None if data is None else data.removeprefix(_BYTE_ORDER_MARK)
+        self._data = None if data is None else _unmarked(data, self.where)
         self.path = str(where) if data is None else None
         self.beside: Source | None = None
 
@@ -339,7 +339,7 @@ class Source:
             return self._data[:64]
         try:
             with self.open() as file:
-                return file.read(64).removeprefix(_BYTE_ORDER_MARK)
+                return _unmarked(file.read(64), self.where)
         except OSError as error:
             raise _unreadable(self.where, error) from None
 
@@ -355,11 +355,21 @@ class Source:
     def content(self) -> bytes:
         """All of it, without a byte order mark."""
         if self._data is None:
-            self._data = read_bytes(self.path or self.where).removeprefix(_BYTE_ORDER_MARK)
+            self._data = _unmarked(read_bytes(self.path or self.where), self.where)
         return self._data
 
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+#: How text in UTF-16 begins: with its byte order mark, or as JSON does.
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff", b"{\0", b"\0{", b"[\0", b"\0[")
+
+
+def _unmarked(data: bytes, where: str) -> bytes:
+    """The data without a byte order mark; :class:`InputError` for text in UTF-16, as some editors and shells write."""
+    if data.startswith(_UTF_16):
+        remedy = "Save it as UTF-8, for example by: iconv -f UTF-16 -t UTF-8 FILE > NEW"
+        raise InputError("is text in UTF-16, and UTF-8 is read", where, remedy)
+    return data.removeprefix(_BYTE_ORDER_MARK)
 
 
 def _unreadable(path: str | Path, error: OSError) -> InputError:

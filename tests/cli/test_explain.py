@@ -136,3 +136,20 @@ def test_bounds_that_are_known_are_taken(isolate: bool) -> None:
     none = result.replace(bounds=(Bound(value=2 * (result.objective or 0), source="a lie"),))
     with pytest.raises(ChipmapError) if not isolate else suppress(ChipmapError):  # if it comes that far
         assert explain("ring/bert-large-36", none, options=options, isolate=isolate).bound is None
+
+
+def test_runs_on_other_packages_are_told(tmp_path: Path, chipmap: Command) -> None:
+    """Of two runs the second had faster links: what differs is said, as the figures are those of the instance given."""
+    name, one, other = "ring/tiny-skip", tmp_path / "one", tmp_path / "other"
+    chipmap("solve", name, "--out", one)
+    chipmap("solve", name, "--set", "package.link_bytes_per_ns=64", "--out", other)
+    told = f"{other} was made for another instance (package.link_bytes_per_ns is 64.0 there, and 32.0 in the instance "
+    shown = chipmap("explain", name, one, "--against", other, "--quiet", "--format", "json").json
+    assert [note["text"].startswith(told) for note in shown["notes"]] == [True]
+    assert told in chipmap("explain", name, other, "--quiet").out
+    assert [note.text.startswith(told) for note in explain(name, one, other).notes] == [True]
+    result = other / "result.json"
+    alone = tmp_path / "alone.json"
+    alone.write_bytes(result.read_bytes())
+    assert f"{alone} was made for another instance: all" in chipmap("explain", name, alone, "--quiet").out
+    assert "another instance" not in chipmap("explain", name, one, "--quiet").out

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import chipmap
+from chipmap.cli import main
 from chipmap.inputs.pinning import pinned
 from chipmap.records import InputError
 
@@ -93,6 +94,23 @@ def test_pins_bind_and_a_warm_start_is_a_hint(tmp_path: Path) -> None:
     assert any("pins bind" in note.text for note in bound.notes)
     assert any("the cheapest way completed it" in note.text for note in hinted.notes)
     assert bound.solution is not None and bound.solution["chips"][1] == 1
+
+
+def test_an_exported_model_holds_the_pins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``export --pin`` states the pins in the model, says so, and its optimum is that of the instance with them."""
+    import highspy
+
+    table, model = tmp_path / "pins.csv", tmp_path / "skip.mps"
+    table.write_text("name,place\nb,1\n")
+    asked = ("export", "ring/tiny-skip", "--formulation", "ring/mip", "--to", model, "--pin", table)
+    assert main([str(word) for word in asked]) == 0
+    assert f"pins bind: what {table}" in capsys.readouterr().err
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.readModel(str(model))
+    highs.run()
+    assert round(highs.getInfo().objective_function_value) == 1_400_000
+    highspy.Highs.resetGlobalScheduler(True)
 
 
 def test_a_ring_that_can_not_keep_apart_names_c0() -> None:

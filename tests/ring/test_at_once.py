@@ -11,8 +11,9 @@ import pytest
 from chipmap.family import get_family
 from chipmap.instances.ring import Package, RingInstance
 from chipmap.instances.ring.instance import Forbidden
+from chipmap.instances.ring.splitting import split
 from chipmap.networks.generators import random_dag
-from chipmap.networks.graph import Operation, OperationGraph, Tensor
+from chipmap.networks.graph import Loops, Operation, OperationGraph, Tensor
 from chipmap.result import Infeasibility, Result
 from chipmap.run import SolveOptions
 from chipmap.solve import solve
@@ -59,7 +60,28 @@ def test_commands_quote_names_that_a_shell_would_take_apart(monkeypatch: pytest.
     first, *others = instance.graph.operations
     graph = instance.graph.replace(operations=(first.replace(name="my table"), *others))
     reason = only_reason(at_once(instance.replace(graph=graph), monkeypatch))
-    assert any("--split 'my table:'N, N at least 5" in remedy for remedy in reason.remedies)
+    assert any("--split 'my table:5:inner', or more parts" in remedy for remedy in reason.remedies)
+
+
+def test_no_split_is_a_remedy_that_convert_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """8 MiB of weights on chips of one byte would take 8,388,608 parts, more than there can be."""
+    reason = only_reason(at_once(weighted([8 * MIB, MIB], 1), monkeypatch))
+    assert "split operation 'a' into smaller ones" in reason.remedies
+    assert not any("--split" in remedy for remedy in reason.remedies)
+
+
+def test_a_split_that_is_advised_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table whose rows can't be split apart, and of which each part needs 2 MiB whole: heads are, in so many parts
+    that they fit."""
+    instance = weighted([11 * MIB, MIB], 4 * MIB, chips=36)
+    first, *others = instance.graph.operations
+    loops = Loops(outer=64, rows=8, weights=True, splits=("outer",), whole_bytes=2 * MIB)
+    tensors = tuple(one.replace(bytes=64) for one in instance.graph.tensors)
+    graph = instance.graph.replace(operations=(first.replace(loops=loops), *others), tensors=tensors)
+    reason = only_reason(at_once(instance.replace(graph=graph), monkeypatch))
+    assert any("--split a:5:heads, or more parts" in remedy for remedy in reason.remedies)
+    made = split(instance.replace(graph=graph), ["a"], 5, "heads").instance
+    assert max(one.weight_bytes for one in made.graph.operations) <= 4 * MIB
 
 
 @pytest.mark.parametrize("start", [None, "none"])

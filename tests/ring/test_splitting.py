@@ -174,7 +174,7 @@ def test_loop_nests_are_divided_and_say_what_can_be() -> None:
     ("fields", "arguments", "message"),
     [
         ({}, ("head", 1), "is 1"),
-        ({}, ("head", 10_001), "is 10001"),
+        ({}, ("head", 10_001), "makes 501 bytes at most, fewer than 10,001\n  Give 2 to 501 parts."),
         ({}, ("head", 502), "makes 501 bytes at most"),
         ({}, ("head", 2, "diagonals"), "can't be split by 'diagonals'"),
         ({}, ("table", 2), "has role 'constant'"),

@@ -5,7 +5,6 @@ Every trial is an instance of its own that is solved and checked; nothing here i
 
 from __future__ import annotations
 
-import json
 from functools import partial
 
 from chipmap.explaining.ring.solved import ExplainedInstance, RingSolved, RingTrial
@@ -37,7 +36,7 @@ def relaxations(instance: RingInstance) -> list[RingTrial]:
     for label, text in (("C3", "without the chip triangle (C3)"), ("C4", "without the memory limit (C4)")):
         if label in instance.constraints:
             left = [c for c in instance.constraints if c != label]
-            setting = f"constraints={json.dumps(left, separators=(',', ':'))}"
+            setting = f"constraints={','.join(left)}"
             trials.append(
                 RingTrial("without", text, partial(variants.without, instance, label), setting, left_out=label)
             )

@@ -129,27 +129,54 @@ def _refuse(instance: RingInstance, v: int, parts: int, way: str) -> None:
     name = operation.name
     if way not in WAYS:
         raise InputError(f"no operation can be split by {way!r}", "way", choices(way, WAYS))
-    if not 2 <= parts <= MAX_CHIPS:
-        raise InputError(f"is {parts}", "parts", f"Give 2 to {MAX_CHIPS:,} parts.")
     if any(pin.operation == name for pin in instance.pins):
         raise InputError(f"{name!r} is pinned", "names", "Free it first: its parts would all be on that chip.")
     if any(name in group for group in instance.together):
         raise InputError(f"{name!r} is in a keep-together group", "names", "Take it out of together: its parts part.")
     if any(name in group for group in instance.apart):
         raise InputError(f"{name!r} is in a group apart", "names", "Take it out of apart: its parts have other names.")
-    if operation.loops is not None:
-        size, known = getattr(operation.loops, RANGES[way]), operation.loops.splits
-        if RANGES[way] not in known:
-            remedy = f"Choose from: {', '.join(one for one in WAYS if RANGES[one] in known) or 'none'}."
-            raise InputError(f"parts of {name!r} by {way} can't be computed apart", "way", remedy)
-        if parts > size:
-            raise InputError(f"{name!r} has {size:,} {way}", "parts", f"Give 2 to {size:,} parts.")
-    tensors = instance.graph.tensors
+    if operation.loops is not None and RANGES[way] not in operation.loops.splits:
+        remedy = f"Choose from: {', '.join(one for one in WAYS if RANGES[one] in operation.loops.splits) or 'none'}."
+        raise InputError(f"parts of {name!r} by {way} can't be computed apart", "way", remedy)
+    most, why = _most(instance, v, way)
+    if not 2 <= parts <= most:
+        what = f"{why}, fewer than {parts:,}" if parts > most else f"is {parts}"
+        raise InputError(what, "parts", f"Give 2 to {most:,} parts." if most > 1 else "Leave the operation whole.")
+
+
+def _most(instance: RingInstance, v: int, way: str) -> tuple[int, str]:
+    """The most parts of operation ``v`` by ``way``, 1 where it can't be split that way; and why there are no more.
+
+    Each part has a step of the range, where that is known, and a byte of what is shared out.
+    """
+    operation, tensors = instance.graph.operations[v], instance.graph.tensors
+    limits = [(MAX_CHIPS, f"a package has {MAX_CHIPS:,} chips at most")]
     touched = [t.bytes for t in tensors if (v in t.readers if way == "inner" else t.producer == v)]
-    most = max([operation.weight_bytes, *touched] if way == "inner" else touched, default=0)
-    if touched and parts > most:
-        what = f"{name!r} {'reads' if way == 'inner' else 'makes'} {most:,} bytes at most, fewer than {parts:,}"
-        raise InputError(what, "parts", "Give fewer parts: each has a byte or more.")
+    if touched:
+        most = max([operation.weight_bytes, *touched] if way == "inner" else touched)
+        limits.append((most, f"{operation.name!r} {'reads' if way == 'inner' else 'makes'} {most:,} bytes at most"))
+    if operation.loops is not None:
+        size = getattr(operation.loops, RANGES[way]) if RANGES[way] in operation.loops.splits else 1
+        limits.append((size, f"{operation.name!r} has {size:,} {way}"))
+    return min(limits)
+
+
+def option_to_split(instance: RingInstance, v: int, parts: int, ways: Sequence[str] = WAYS) -> str:
+    """What ``--split`` takes to divide operation ``v`` into so many parts; empty where none of ``ways`` has as many."""
+    name = instance.graph.operations[v].name
+    way = next((way for way in ways if 2 <= parts <= _most(instance, v, way)[0]), "")
+    return f"{name}:{parts}{'' if way == WAYS[0] else ':' + way}" if way else ""
+
+
+def option_to_fit(instance: RingInstance, v: int, limit: int) -> str:
+    """What ``--split`` takes so that each part of operation ``v`` has weights of ``limit`` bytes at most; empty where
+    no way to split it does that."""
+    whole = instance.graph.operations[v]
+    kept = min(whole.weight_bytes, whole.loops.whole_bytes) if whole.loops is not None else 0
+    if kept >= limit:
+        return ""
+    parts = -(-(whole.weight_bytes - kept) // (limit - kept))
+    return option_to_split(instance, v, parts, [way for way in WAYS if way != "columns"])
 
 
 def _operands(draft: Draft, parts: list[int], way: str) -> None:

@@ -13,6 +13,7 @@ from chipmap.explanation import EXPLAIN
 from chipmap.heuristics.ring.bounds.simple import average, largest
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.instances.ring.problem import RingProblem, ring_problem
+from chipmap.instances.ring.splitting import option_to_fit, option_to_split
 from chipmap.methods.ring.text import times, us
 from chipmap.records import counted
 from chipmap.result import Infeasibility
@@ -38,6 +39,7 @@ def advice(instance: RingInstance, run: Run) -> None:
     """Where the longest operation alone is as long as the bound on the period: a note that names it and its split.
 
     Fewer parts than make it as short as all work / C wouldn't do for that; pins and keep-together groups hold it whole.
+    Nothing is said of an operation that can't be split in so many.
     """
     problem = ring_problem(instance)
     longest = largest(problem)
@@ -50,7 +52,10 @@ def advice(instance: RingInstance, run: Run) -> None:
     others = int((problem.ticks == longest).sum()) - 1
     also = f" (and {counted(others, 'other')} like it)" if others else ""
     parts = -(-longest * problem.chips // problem.total_ticks)
-    command = f"{SPLIT} {quote(f'{name}:{parts}')}"
+    option = option_to_split(instance, v, parts)
+    if not option:
+        return
+    command = f"{SPLIT} {quote(option)}"
     text = (
         f"{name}{also} takes {us(longest)} by itself, {times(longest, problem.total_ticks / problem.chips)} times all "
         f"work / chips: no mapping is faster. In parts it may be, which is another problem: {command}. "
@@ -146,9 +151,8 @@ def memory(problem: RingProblem, demand: int, reached: int | None, labels: tuple
         what = f"split {owner} into smaller ones"
         if owner.startswith(GROUP):
             what = "leave the group out of together"
-        elif limit:
-            name = problem.instance.graph.operations[int(problem.alone_bytes.argmax())].name
-            what += f": {SPLIT} {quote(name + ':')}N, N at least {-(-heaviest // limit):,}"
+        elif option := option_to_fit(problem.instance, int(problem.alone_bytes.argmax()), limit):
+            what += f": {SPLIT} {quote(option)}, or more parts"
         remedies += [what, "fewer bytes per word"]
     else:
         more = max(chips + 1, -(-total // limit)) if limit else chips + 1
