@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -120,10 +121,12 @@ def test_memory_in_grade_full_by_brute_force(seed: int, sram: int) -> None:
 
 @pytest.mark.parametrize("name", ["tiny-skip", "tiny-memory", "tiny-links", "random-12"])
 def test_settings_make_the_change(name: str) -> None:
+    """As they are, and as a shell takes them apart that they are pasted into."""
     found = chipmap.explain(f"ring/{name}", options=OPTIONS)
     shown = [c for c in found.changes if c.setting]
     assert len(shown) >= 4
     for one in shown:
+        assert shlex.split(one.setting) == [one.setting]
         result = chipmap.solve(read(name, one.setting), options=OPTIONS)
         assert (result.objective, result.status == "optimal") == (one.objective, one.standing == "proved"), one.what
         assert result.status in ("optimal", "infeasible")
