@@ -356,18 +356,18 @@ def changed(instance: Record, where: str, settings: list[str]) -> Record:
     return checked(type(instance).from_json(msgspec.json.encode(plain), where), where)
 
 
-def schema_of(data: bytes, where: str, graph: bool) -> str | None:
-    """The file's ``schema``; None if it states none (``graph``: nor need it be JSON)."""
+def schema_of(data: bytes, where: str, graph: bool, remedy: str = _FORMATS) -> str | None:
+    """The file's ``schema``; None if it states none (``graph``: nor need it be JSON). ``remedy`` is for what isn't."""
     if not data.strip():
-        raise InputError("is empty", where, _FORMATS)
+        raise InputError("is empty", where, remedy)
     try:
         return msgspec.json.decode(data, type=_Head).schema
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if graph:
             return None
         if isinstance(error, msgspec.ValidationError):
-            raise unfit(error, _Head, where, _FORMATS) from None
-        raise InputError(f"not valid JSON: {error}", where, f"Mend the file at that position. {_FORMATS}") from None
+            raise unfit(error, _Head, where, remedy) from None
+        raise InputError(f"not valid JSON: {error}", where, f"Mend the file at that position. {remedy}") from None
 
 
 def _family_of_schema(schema: str, where: str) -> Family:

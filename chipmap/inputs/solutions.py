@@ -143,7 +143,8 @@ def decode_solution(data: bytes, where: str, family: Family, instance: Record | 
             return planned
     if file_format(data, where, "instance") is not None:
         raise InputError("is an instance, not a solution", where, ORDER)
-    schema = schema_of(data, where, graph=False) or ""
+    remedy = f"A solution is JSON: `chipmap info --schema {family.name}-solution` prints the format."
+    schema = schema_of(data, where, graph=False, remedy=remedy) or ""
     if schema.startswith("result/"):
         inner = plain_of(data, where).get("solution")
         if inner is None:

@@ -180,7 +180,10 @@ def test_solutions_that_are_none(chipmap: Command, put: Put) -> None:
     assert "is an instance (ring/1), not a solution" in refused(chipmap, "check", instance, instance)
     assert "no field 'chps'" in refused(chipmap, "check", instance, put({"chps": [0]}, "s.json"))
     assert "chips: is missing" in refused(chipmap, "check", instance, put({}, "s.json"))
-    assert "not valid JSON" in refused(chipmap, "check", instance, put("mapping: 3", "s.json"))
+    format_of = "`chipmap info --schema ring-solution` prints the format."
+    for text, message in (("mapping: 3", "not valid JSON"), ("[0, 0, 1]", "is a list"), ("7", "is a whole number")):
+        said = refused(chipmap, "check", instance, put(text, "s.json"))
+        assert message in said and said.rstrip().endswith(format_of)
 
 
 def test_places_that_can_not_be_written(chipmap: Command, put: Put, tmp_path: Path) -> None:

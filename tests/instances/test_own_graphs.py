@@ -199,6 +199,7 @@ DOT_SLIPS = [
     ("deep", "digraph " + "{" * 1000, "line 1: braces are nested too deeply", "subgraphs"),
     ("bad number", "digraph {\n a [flop=many] }", "line 2: flop is 'many'", "2e6"),
     ("empty", "digraph {}", "there are no nodes", "at least one"),
+    ("only edges", "digraph { a -> b; b -> c }", "no nodes, only edges such as a -> b", "an entry of its own"),
 ]
 
 
