@@ -24,7 +24,7 @@ WRONG: list[tuple[str, str | bytes, str, str]] = [
         "",
         "is not UTF-8 text",
     ),
-    ("UTF-16", (OWN + "a,one,nvdla,1,1\n").encode("utf-16"), "", "is not UTF-8 text (byte 0)"),
+    ("UTF-16", (OWN + "a,one,nvdla,1,1\n").encode("utf-16"), "", "is text in UTF-16"),
     ("binary", Random(1).randbytes(300), "", "is not UTF-8 text"),
     ("other columns", "layer,ns\none,1\n", "", "has the columns layer, ns\n  A file of costs has the columns model,"),
     ("a short row", OWN + "a,one,nvdla,1\n", "", "line 2: has 4 cells of 5"),

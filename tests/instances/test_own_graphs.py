@@ -221,7 +221,7 @@ def test_slips_in_dot(data: str, said: str, remedy: str) -> None:
 
 @pytest.mark.parametrize("data", ["name,flop\nä,1\n".encode("latin-1"), "name,flop\na,1\n".encode("utf-16")])
 def test_other_encodings_are_named(data: bytes) -> None:
-    with pytest.raises(InputError, match=r"net\.csv: line [12]: isn't UTF-8 text") as error:
+    with pytest.raises(InputError, match=r"net\.csv: (line 2: isn't UTF-8 text|is text in UTF-16)") as error:
         import_graph("net.csv", data)
     assert "UTF-8" in error.value.remedy
 
