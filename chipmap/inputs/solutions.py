@@ -40,10 +40,12 @@ def read_solution(
     opened = source_of(name)
     data = opened.content()
     solution = decode_solution(data, opened.where, family, instance)
-    its = _instance_hash(_owner_of(Path(name), data)) if of_this and instance is not None else None
-    if instance is not None and its not in (None, ours := instance.content_hash):
-        what = f"is of another instance: its hash begins with {str(its)[:12]}, this instance's with {ours[:12]}"
-        raise InputError(what, str(source), "Name the instance that it was made for (an archive holds it).")
+    if of_this and instance is not None:
+        beside = Path(name).with_name("result.json")  # in an archive
+        told = beside.read_bytes() if Path(name).name == "solution.json" and beside.is_file() else data
+        if (its := _instance_hash(told)) not in (None, ours := instance.content_hash):
+            what = f"is of another instance: its hash begins with {str(its)[:12]}, this instance's with {ours[:12]}"
+            raise InputError(what, str(source), "Name the instance that it was made for (an archive holds it).")
     return solution
 
 
@@ -73,18 +75,19 @@ def of_another(source: str | Path | Result, instance: Record) -> str:
 
     An archive holds that instance: then the first of its fields that differ are named.
     """
+    its: Any
+    differs, ours = "", instance.content_hash
     if isinstance(source, Result):
         name, its = "the result given", source.instance_hash
     else:
         name, path = str(source), Path(source)
-        if path.is_dir():
-            path = path / "result.json"
-        if not path.is_file():
-            return ""
-        its = _instance_hash(_owner_of(path, path.read_bytes()))
-    if its in (None, instance.content_hash):
+        beside = path / "result.json" if path.is_dir() else path.with_name("result.json")
+        if path.is_dir() or (path.name == "solution.json" and beside.is_file()):
+            path = beside
+        its = _instance_hash(path.read_bytes()) if path.is_file() else None
+        differs = _differing(path.with_name("instance.json"), instance) if its not in (None, ours) else ""
+    if its in (None, ours):
         return ""
-    differs = "" if isinstance(source, Result) else _differing(path.with_name("instance.json"), instance)
     return f"{name} was made for another instance{differs}: all figures are those of its mapping in the instance given"
 
 
@@ -107,12 +110,6 @@ def _fields_that_differ(theirs: Any, ours: Any, place: str = "") -> Iterator[tup
             yield from _fields_that_differ(theirs.get(key), ours.get(key), f"{place}.{key}" if place else key)
     elif theirs != ours:
         yield place, theirs, ours
-
-
-def _owner_of(path: Path, data: bytes) -> bytes:
-    """``data`` of a solution, or of the result that stands beside it in an archive: it names the instance."""
-    beside = path.with_name("result.json")
-    return beside.read_bytes() if path.name == "solution.json" and beside.is_file() else data
 
 
 def _instance_hash(data: bytes) -> Any:

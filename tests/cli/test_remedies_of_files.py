@@ -241,7 +241,7 @@ def written(text: str) -> Rule:
 
 COSTS: dict[str, Rule] = {
     r"A file of costs has the columns ([\w,]+), or": lambda given, error, found: (f"{found[1]}\n", given[1]),
-    r"Give a row for each layer and class|Give one for each column|Save it as CSV in UTF-8": written(GOOD),
+    r"Give a row for each layer and class|Give one for each column|Save it as (CSV in )?UTF-8": written(GOOD),
     r"stands behind it \| Give just ": lambda given, error, found: (given[0], ""),
     r"no (?:model|class of the module) is called '(\w+)' \| There are: (\w+)": lambda given, error, found: (
         option("class" if "class" in found[0] else "model", lambda found: found[2])(given, error, found)

@@ -123,9 +123,9 @@ class Rows:
     def graph(self, name: str, form: str, source: str, where: str, notes: Sequence[str] = ()) -> ImportedGraph:
         """The graph of all rows; :class:`InputError` for an edge of no node or without bytes, and for a cycle."""
         if not self.nodes:
-            edges = f", only edges such as {' -> '.join(next(iter(self.edges)))}" if self.edges else ""
-            remedy = "Give each node an entry of its own, with its flop and bytes." if edges else "Give at least one."
-            raise InputError(f"there are no nodes{edges}", where, remedy)
+            only = f", only edges such as {' -> '.join(next(iter(self.edges)))}" if self.edges else ""
+            remedy = "Give each node an entry of its own, with its flop and bytes." if only else "Give at least one."
+            raise InputError(f"there are no nodes{only}", where, remedy)
         at = {node: v for v, node in enumerate(self.nodes)}
         edges = [(*self._ends(edge, at), _whole(self._carried(edge))) for edge in self.edges.values()]
         self._no_cycle()
