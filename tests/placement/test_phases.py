@@ -6,16 +6,18 @@ from collections import Counter
 from itertools import product
 
 import numpy as np
+import pytest
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.placement.bounds.simple import heads_and_tails
 from chipmap.heuristics.placement.search.units import units
+from chipmap.heuristics.placement.starts import human
 from chipmap.heuristics.placement.starts.partition import Style, partition
 from chipmap.heuristics.placement.starts.phases import middle, path_windows, phases
 from chipmap.instances.placement.generators import training_step
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
 from chipmap.methods.placement.chain_state import ChainState
-from chipmap.methods.placement.styles import STYLES, Styles
+from chipmap.methods.placement.styles import AGAIN, LATE, STYLES, Styles
 from chipmap.methods.placement.subsets import within
 from tests.placement.random_instances import made, random_instance
 
@@ -113,3 +115,46 @@ def test_each_style_has_a_turn_then_the_best_two_take_turns() -> None:
         assert [drawn.index(styles.next(one)) for _ in range(4)] == [6, 3, 6, 3]
         state.turned_starts[drawn[6].kind] = (1, 0, device, device)
         assert {drawn.index(styles.next(one)) for _ in range(2)} == {0, 3}
+
+
+def test_partitions_go_on_from_the_best_placement_in_phases_of_its_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once each style had a turn: every second one, and the next one as well after a better one."""
+    monkeypatch.setattr("chipmap.methods.placement.styles.LARGE", 1)
+    problem = placement_problem(STEP)
+    state = ChainState(problem)
+    styles = Styles(state, Deadline())
+    for devices in (np.zeros(problem.operations, dtype=np.int64), human.split(problem, "time", human.layers(problem))):
+        state.evaluate_and_keep(devices)
+    new = [styles.next(problem) for _ in STYLES]
+    assert all(draw.begin is None for draw in new)
+    for k, draw in enumerate(new):
+        state.turned_starts[draw.kind] = (0, 10**12 + k, state.none, state.key)
+    assert state.best is not None
+    over, step, device, key = state.best
+    drawn = [styles.next(problem) for _ in range(4)]
+    assert [draw.kind for draw in drawn[1::2]] == [new[0].kind, new[1].kind]
+    assert [len(drawn[k].style.phases.share) for k in (0, 2)] == list(AGAIN[:2])
+    assert [drawn[k].style.late for k in (0, 2)] == list(LATE[:2])
+    found, row = state.decoded(), np.arange(problem.operations)
+    starts = np.array([found.start[one] for one in problem.names])
+    when = 2 * starts + problem.time[row, device]
+    for draw in (drawn[0], drawn[2]):
+        assert draw.begin is not None and (draw.begin == device).all()
+        phase = draw.style.phases.phase
+        assert (np.diff(phase[np.argsort(when, kind="stable")]) >= 0).all() and phase.max() > 0
+    assert styles.next(problem).begin is not None
+    state.best = (over, step - 1, device, key)
+    assert styles.next(problem).begin is not None
+    assert styles.next(problem).begin is None
+
+
+def test_a_partition_that_goes_on_keeps_a_good_placement() -> None:
+    """With no temperature left but the last, an optimum of what is made smaller stays, by all placements."""
+    for seed in range(8):
+        problem = placement_problem(random_instance(operations=6, devices=2, edges=0.4, seed=seed))
+        style = in_phases(problem, 1 + seed % 3, 2.0)._replace(late=0.999)
+        fine = [p for p in product(range(2), repeat=problem.operations) if problem.allowed[range(len(p)), p].all()]
+        best = min(fine, key=lambda p: weight(problem, style, p))
+        found = partition(problem, units(problem), np.array(best), seed, style=style, most=2_000)
+        least = weight(problem, style, best)
+        assert weight(problem, style, tuple(found.tolist())) <= least + len(problem.storages) + 0.1 * max(1.0, least)

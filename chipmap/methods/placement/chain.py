@@ -11,7 +11,7 @@ from collections.abc import Callable
 from chipmap.heuristics.placement.bounds import price_bound
 from chipmap.heuristics.placement.bounds import simple as lower
 from chipmap.heuristics.placement.search.units import units
-from chipmap.heuristics.placement.starts.partition import HALF, LARGE_GRAPH, MOST, partition
+from chipmap.heuristics.placement.starts.partition import HALF, LARGE_GRAPH, MOST
 from chipmap.instances.placement.instance import PlacementInstance, PlacementSolution
 from chipmap.instances.placement.offload import loosest
 from chipmap.instances.placement.problem import placement_problem
@@ -25,8 +25,9 @@ from chipmap.methods.placement.first import begun_only, first
 from chipmap.methods.placement.reasons import against_limit, clash, impossible
 from chipmap.methods.placement.rounds import SMALL
 from chipmap.methods.placement.search import improve, search
-from chipmap.methods.placement.siblings import large_and_without_start, siblings, siblings_if_large
-from chipmap.methods.placement.styles import STYLES, Styles
+from chipmap.methods.placement.siblings import SOON, large_and_without_start, siblings, siblings_if_large
+from chipmap.methods.placement.styles import LARGE as GOES_ON
+from chipmap.methods.placement.styles import STYLES, Effort, Styles
 from chipmap.methods.placement.subsets import alternate_device_subsets
 from chipmap.methods.placement.throughput import blocks, refute, search_loads
 from chipmap.result import Termination
@@ -37,6 +38,11 @@ Method = Callable[[PlacementInstance, Run], Termination]
 LARGE = 2_400
 #: Partitions within a time limit at most, and without one; before siblings at most, as these need time as well.
 PARTITIONS, FEW_PARTITIONS, BEFORE_SIBLINGS = 40, 8, 2
+#: Partitions end after so many in a row that gain nothing: once half of their time is over, and where all of them go on
+#: from the best placement. The seeds of these begin here.
+FEW, IDLE, AGAIN_SEED = 3, 5, 2**29
+#: The shares of their time that partitions have where siblings don't come first, on larger and on smaller graphs.
+NEW, FEWER = 0.6, 0.3
 
 
 def bound_at_once(state: ChainState, turn: Turn) -> None:
@@ -83,7 +89,9 @@ def start_if_none(state: ChainState, turn: Turn) -> None:
 
 
 def start_unless_carried(state: ChainState, turn: Turn) -> None:
-    """All starts, where no plan of a smaller graph is one."""
+    """All starts, where no plan of a smaller graph is one; only those that end soon where a partition fits."""
+    if state.phased and state.best is not None and state.best[0] == 0:
+        turn = turn.share(SOON)
     if not state.carried:
         start(state, turn)
 
@@ -92,7 +100,8 @@ def best_of_partitions(state: ChainState, turn: Turn, at_most: int = PARTITIONS)
     """Partitions, the best of several by simulation: as many as there is time for.
 
     Every other one is on fewer devices, where these have time enough. On large graphs each style first has a turn with
-    half the moves. What is better than all before is told at once, but for a while after a check.
+    half the moves. What is better than all before is told at once, but for a while after a check. After half of the
+    time it goes on only as long as not too many in a row gain nothing.
     """
     problem, run = state.problem, turn.run
     if not problem.timed or problem.devices == 1:
@@ -102,14 +111,16 @@ def best_of_partitions(state: ChainState, turn: Turn, at_most: int = PARTITIONS)
     begins = state.initial_partitions()
     most = HALF if len(begins) == 1 else MOST
     trials = alternate_device_subsets(problem, begins, lambda: state.heads_and_tails(run.deadline))
+    early, idle = turn.deadline.share(0.5), 0
     try:
         for number in range(min(at_most, PARTITIONS if run.clocked else FEW_PARTITIONS)):
             (left, begin), seed = next(trials), run.options.seed * PARTITIONS + number
             moves = most // 2 if problem.operations >= LARGE_GRAPH and number < len(STYLES) else most
-            kind, style = styles.next(left)
-            state.evaluate_and_keep(partition(left, made, begin, seed, turn.deadline, moves, style), kind=kind)
+            idle = 0 if styles.keep(left, made, Effort(begin, seed, turn.deadline, moves)) else idle + 1
             told = state.tell_better(turn, "partition", told)
             turn.deadline.check()
+            if idle >= FEW and problem.operations >= GOES_ON and run.clocked and not early.keep_going():
+                return
     finally:
         state.tell_better(turn, "partition", told, wait=False)
 
@@ -121,10 +132,31 @@ def partitions_before_siblings(state: ChainState, turn: Turn) -> None:
         best_of_partitions(state, turn, BEFORE_SIBLINGS)
 
 
+def partitions_again(state: ChainState, turn: Turn) -> None:
+    """Partitions that go on from the best placement, until several in a row gain nothing."""
+    problem, run = state.problem, turn.run
+    if state.best is None or problem.devices == 1:
+        return
+    told: tuple[int, int] | None = state.best[:2]
+    made, styles, idle = units(problem), Styles(state, turn.deadline), 0
+    try:
+        for number in range(PARTITIONS if run.clocked else FEW_PARTITIONS):
+            effort = Effort(state.best[2], AGAIN_SEED + run.options.seed * PARTITIONS + number, turn.deadline, HALF)
+            idle = 0 if styles.keep(problem, made, effort, styles.again()) else idle + 1
+            told = state.tell_better(turn, "partition", told)
+            turn.deadline.check()
+            if idle >= IDLE:
+                return
+    finally:
+        state.tell_better(turn, "partition", told, wait=False)
+
+
 def best_of_partitions_if_large(state: ChainState, turn: Turn) -> None:
-    """Partitions, but not where CP-SAT takes over, they are made, or a plan of a smaller graph is better."""
-    if state.size > SMALL and not state.carried and not state.phased:
-        best_of_partitions(state, turn)
+    """Partitions, but not where CP-SAT takes over; from the best placement alone where siblings come first."""
+    if state.size > SMALL and (state.carried or state.phased):
+        partitions_again(state, turn)
+    elif state.size > SMALL:
+        best_of_partitions(state, turn.share(NEW if state.problem.operations >= GOES_ON else FEWER))
 
 
 def improved_if_large(state: ChainState, turn: Turn) -> None:
@@ -172,7 +204,7 @@ def model_by_mip(state: ChainState, turn: Turn) -> None:
 
 
 BOUND, START = Link("bound", 1.0, bound_at_once), Link("start", 0.5, start)
-PARTITION = Link("partition", 0.15, best_of_partitions_if_large)
+PARTITION = Link("partition", 0.5, best_of_partitions_if_large)
 WINDOWS, SEARCH = Link("windows", 0.3, bound_by_windows), Link("search", 1.0, search)
 MODEL = Link("cpsat", 1.0, model_if_small)
 BLOCKS, REFUTE = Link("blocks", 0.5, blocks), Link("refutation", 1.0, refute)

@@ -18,12 +18,11 @@ from chipmap.heuristics.placement.siblings.smaller import RULES, Sibling, carrie
 from chipmap.heuristics.placement.starts.apart import set_apart
 from chipmap.heuristics.placement.starts.etf import etf
 from chipmap.heuristics.placement.starts.heft_units import heft_units
-from chipmap.heuristics.placement.starts.partition import partition
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 from chipmap.methods.chain import Turn
 from chipmap.methods.placement.chain_state import ChainState, Placed, better
 from chipmap.methods.placement.rounds import CARRIED, MOST, NEAR, TWO, rounds
-from chipmap.methods.placement.styles import Styles
+from chipmap.methods.placement.styles import Effort, Styles
 
 #: Operations from which on the chain makes siblings; how many a first one shall have, and a second one, which is at
 #: least so many times as large; the fewest steps of a part.
@@ -180,8 +179,7 @@ def place(own: SiblingState, turn: Turn, seed: int, partitions_made: Callable[[]
         if number and not until.keep_going():
             break
         begin, draw = begins[number % len(begins)], seed * PARTITIONS + number
-        kind, style = styles.next(problem)
-        own.evaluate_and_keep(partition(problem, unit, begin, draw, turn.deadline, SHORT, style), kind=kind)
+        styles.keep(problem, unit, Effort(begin, draw, turn.deadline, SHORT))
     partitions_made()
     rounds(own, turn, seed, TWO, most=SIMULATED)
 

@@ -49,10 +49,12 @@ LARGE_GRAPH, FINE = 20_000, 0.5
 
 
 class Style(NamedTuple):
-    """The phases of a partition, and what work above a share weighs."""
+    """The phases of a partition, what work above a share weighs, and the ``late`` part of the fall of the temperature
+    that is left out: more than 0 where it goes on from a good placement."""
 
     phases: Phases
     uneven: float
+    late: float = 0.0
 
 
 class PartitionState(NamedTuple):
@@ -80,17 +82,17 @@ def partition(
     """
     if problem.devices == 1 or not problem.operations:
         return device
-    parts, uneven = style or Style(phases(problem, problem.order, 1), UNEVEN[seed % len(UNEVEN)])
+    parts, uneven, late = style or Style(phases(problem, problem.order, 1), UNEVEN[seed % len(UNEVEN)])
     # for another layout of the times the annealing would be compiled again
     items = Items(nets(problem), units, common_devices(problem), np.ascontiguousarray(problem.time), parts)
-    coarse = clusters(problem, items) if problem.operations >= LARGE_GRAPH else None
+    coarse = clusters(problem, items) if problem.operations >= LARGE_GRAPH and not late else None
     limits = np.where((problem.memory >= 0) & (problem.instance.task.memory != "none"), problem.memory, LATE)
     effort = _Effort(limits, min(most, MOVES * problem.operations), seed, deadline)
     rate = OVER * int(items.nets.cost.sum()) / max(1, int(items.nets.bytes.sum()))
     for _ in range(AGAIN + 1):
         if coarse is not None:
             device = _annealed(coarse.items, device[coarse.first], (rate, uneven), effort).device[coarse.of]
-        now = _annealed(items, device, (rate, uneven), effort, 0.0 if coarse is None else FINE)
+        now = _annealed(items, device, (rate, uneven), effort, late if coarse is None else FINE)
         if (now.held <= limits).all():
             break
         device, rate = now.device, rate * HEAVIER
