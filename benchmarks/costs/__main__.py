@@ -5,10 +5,12 @@
     python -m benchmarks.costs page FOLDER TABLE [--said FILE] [--out FILE]
     python -m benchmarks.costs sweep FOLDER                  files of chains of random convolutions (extra torch)
     python -m benchmarks.costs operators FOLDER              files of chains of all other operators
+    python -m benchmarks.costs shapes FOLDER                 files of chains of single operators of many shapes
     python -m benchmarks.costs others FOLDER                 files of networks of other kinds
     python -m benchmarks.costs fresh FOLDER                  files of 18 networks of nine architectures (extra zoo)
     python -m benchmarks.costs later FOLDER                  files of networks that came after the model
     python -m benchmarks.costs newest FOLDER                 files of twenty networks that came after these
+    python -m benchmarks.costs unseen FOLDER                 files of 24 networks that came after the orders of memory
     python -m benchmarks.costs cuts FOLDER TABLE [--sweep TABLE...] [--others FOLDER TABLE]
                                                              cuts of chains that know how wrong times may be, printed
 
@@ -37,7 +39,7 @@ from chipmap.networks.importers.reading import import_graph
 
 PAGE = Path(__file__).resolve().parents[1] / "results" / "learned-costs.md"
 #: Programs that are written.
-SETS = ("export", "sweep", "operators", "others", "fresh", "later", "newest")
+SETS = ("export", "sweep", "operators", "shapes", "others", "fresh", "later", "newest", "unseen")
 _TIME = {"us": 1e3, "ms": 1e6, "s": 1e9}
 
 INTRO = """# Learned costs
@@ -78,9 +80,7 @@ python -m benchmarks.costs page nets costs.csv --said FILE
 def main() -> int:
     """Export, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "what", choices=("export", "sweep", "operators", "others", "fresh", "later", "newest", "page", "cuts")
-    )
+    parser.add_argument("what", choices=(*SETS, "page", "cuts"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("table", type=Path, nargs="?")
     parser.add_argument("--said", type=Path)
@@ -107,16 +107,15 @@ def main() -> int:
 
 def exported(what: str, folder: Path) -> Iterator[str]:
     """Write the programs of a set that aren't there, and yield the name of each. Needs PyTorch, networks an extra."""
-    if what in ("export", "fresh", "later", "newest"):
-        from benchmarks.costs import fresh, networks
+    if what in ("export", "fresh", "later", "newest", "unseen"):
+        from benchmarks.costs import fresh, networks, unseen
 
         sets = {"export": networks.ARCHITECTURES, "fresh": fresh.FRESH, "later": fresh.LATER, "newest": fresh.NEWEST}
-        return networks.write(folder, sets[what])
-    from benchmarks.costs import files, operators, others, sweep
+        return networks.write(folder, (sets | {"unseen": unseen.UNSEEN})[what])
+    from benchmarks.costs import files, operators, others, shapes, sweep
 
-    if what == "others":
-        return files.write(folder, others.programs())
-    return files.write(folder, (sweep if what == "sweep" else operators).programs())
+    chains_of = {"sweep": sweep, "operators": operators, "shapes": shapes, "others": others}
+    return files.write(folder, chains_of[what].programs())
 
 
 def _passes(table: Path, pace: float) -> dict[str, list[list[float]]]:

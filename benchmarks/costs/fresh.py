@@ -2,7 +2,8 @@
 
 :data:`FRESH` was looked at afterwards, operation by operation: what the model lacked was mended by rules. So
 :data:`LATER` was written, and measured once the model stood; it was looked at as well. :data:`NEWEST` are networks that
-were written before the processor's pace was measured by, and judged once. An architecture has two sizes.
+were written before the processor's pace was measured by, judged once, and looked at afterwards (:mod:`.unseen` has
+those that came then). An architecture has two sizes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def _sized(sizes: dict[str, Any], large: bool) -> dict[str, Any]:
     return {name: one[large] if isinstance(one, tuple) else one for name, one in sizes.items()}
 
 
-def _text(name: str, model: str = "Model", **sizes: Any) -> Maker:
+def text(name: str, model: str = "Model", **sizes: Any) -> Maker:
     """A network of text of the class ``name`` + ``model``; ``tokens`` are its length."""
 
     def make(large: bool) -> Made:
@@ -36,7 +37,7 @@ def _text(name: str, model: str = "Model", **sizes: Any) -> Maker:
     return make
 
 
-def _image(name: str, **sizes: Any) -> Maker:
+def image(name: str, model: str = "Model", **sizes: Any) -> Maker:
     """A network of images of ``side`` places each way; it is told as ``image_size`` where ``told``."""
 
     def make(large: bool) -> Made:
@@ -45,7 +46,7 @@ def _image(name: str, **sizes: Any) -> Maker:
         if given.pop("told", True):
             given["image_size"] = side
         config = getattr(transformers, f"{name}Config")(**given)
-        return getattr(transformers, f"{name}Model")(config), {"pixel_values": torch.randn(1, 3, side, side)}
+        return getattr(transformers, f"{name}{model}")(config), {"pixel_values": torch.randn(1, 3, side, side)}
 
     return make
 
@@ -67,15 +68,15 @@ def _wav(large: bool) -> Made:
 
 
 FRESH: dict[str, Maker] = {
-    "mobilevit": _image(
+    "mobilevit": image(
         "MobileViT",
         side=(96, 160),
         hidden_sizes=([48, 64, 80], [96, 120, 144]),
         neck_hidden_sizes=([16, 16, 32, 48, 64, 80, 160], [16, 32, 64, 96, 128, 160, 320]),
     ),
-    "pvt_v2": _image("PvtV2", side=(96, 160), hidden_sizes=([16, 32, 80, 128], [32, 64, 160, 256]), depths=[2] * 4),
-    "xlnet": _text("XLNet", tokens=(64, 128), d_model=(192, 384), n_layer=3, n_head=(4, 8), d_inner=(512, 1024)),
-    "focalnet": _image(
+    "pvt_v2": image("PvtV2", side=(96, 160), hidden_sizes=([16, 32, 80, 128], [32, 64, 160, 256]), depths=[2] * 4),
+    "xlnet": text("XLNet", tokens=(64, 128), d_model=(192, 384), n_layer=3, n_head=(4, 8), d_inner=(512, 1024)),
+    "focalnet": image(
         "FocalNet",
         side=(96, 160),
         embed_dim=(32, 64),
@@ -84,7 +85,7 @@ FRESH: dict[str, Maker] = {
         focal_windows=[3, 3, 3],
         hidden_sizes=([32, 64, 128], [64, 128, 256]),
     ),
-    "squeezebert": _text(
+    "squeezebert": text(
         "SqueezeBert",
         tokens=(64, 128),
         hidden_size=(192, 384),
@@ -93,7 +94,7 @@ FRESH: dict[str, Maker] = {
         num_attention_heads=(4, 6),
         intermediate_size=(512, 1152),
     ),
-    "levit": _image(
+    "levit": image(
         "Levit",
         side=(112, 160),
         hidden_sizes=([64, 128, 192], [128, 256, 384]),
@@ -101,7 +102,7 @@ FRESH: dict[str, Maker] = {
         depths=[2, 2, 2],
         key_dim=[16, 16, 16],
     ),
-    "convbert": _text(
+    "convbert": text(
         "ConvBert",
         tokens=(64, 128),
         hidden_size=(192, 384),
@@ -110,7 +111,7 @@ FRESH: dict[str, Maker] = {
         num_attention_heads=(4, 6),
         intermediate_size=(512, 1152),
     ),
-    "mobilenet_v1": _image("MobileNetV1", side=(128, 192), depth_multiplier=(0.5, 0.75)),
+    "mobilenet_v1": image("MobileNetV1", side=(128, 192), depth_multiplier=(0.5, 0.75)),
     "wav": _wav,
 }
 
@@ -188,7 +189,7 @@ _HEADS: dict[str, Any] = {"num_hidden_layers": 3, "num_attention_heads": (4, 6)}
 _LAYERS: dict[str, Any] = {"hidden_size": (192, 384), "intermediate_size": (512, 1152), **_HEADS}
 
 LATER: dict[str, Maker] = {
-    "bit": _image(
+    "bit": image(
         "Bit",
         told=False,
         side=(96, 160),
@@ -197,10 +198,10 @@ LATER: dict[str, Maker] = {
         num_groups=8,
         depths=[2, 2, 2],
     ),
-    "dinov2_registers": _image(
+    "dinov2_registers": image(
         "Dinov2WithRegisters", side=(112, 168), patch_size=14, hidden_size=(192, 384), mlp_ratio=4, **_HEADS
     ),
-    "funnel": _text(
+    "funnel": text(
         "Funnel",
         "BaseModel",
         tokens=(64, 128),
@@ -210,10 +211,10 @@ LATER: dict[str, Maker] = {
         d_inner=(512, 1024),
         block_sizes=[1, 1, 1],
     ),
-    "swin2sr": _image(
+    "swin2sr": image(
         "Swin2SR", side=(32, 48), embed_dim=(36, 60), depths=[2, 2], num_heads=[3, 3], window_size=8, upscale=2
     ),
-    "modernbert": _text(
+    "modernbert": text(
         "ModernBert",
         tokens=(64, 128),
         hidden_size=(192, 384),
@@ -232,21 +233,21 @@ LATER: dict[str, Maker] = {
 
 
 NEWEST: dict[str, Maker] = {
-    "swiftformer": _image(
+    "swiftformer": image(
         "SwiftFormer",
         side=(96, 160),
         depths=[2, 2, 3, 2],
         embed_dims=([24, 48, 96, 160], [48, 64, 160, 256]),
     ),
-    "mobilevitv2": _image("MobileViTV2", side=(96, 160), width_multiplier=(0.5, 0.75), n_attn_blocks=[1, 2, 1]),
-    "textnet": _image(
+    "mobilevitv2": image("MobileViTV2", side=(96, 160), width_multiplier=(0.5, 0.75), n_attn_blocks=[1, 2, 1]),
+    "textnet": image(
         "TextNet",
         told=False,
         side=(96, 160),
         stem_out_channels=(32, 48),
         hidden_sizes=([32, 32, 64, 96, 128], [48, 48, 96, 160, 256]),
     ),
-    "cvt": _image(
+    "cvt": image(
         "Cvt",
         side=(96, 160),
         embed_dim=([32, 96, 192], [64, 192, 384]),
@@ -255,8 +256,8 @@ NEWEST: dict[str, Maker] = {
         told=False,
     ),
     "hiera": _hiera,
-    "roformer": _text("RoFormer", tokens=(64, 128), embedding_size=(192, 384), **_LAYERS),
-    "mobilebert": _text(
+    "roformer": text("RoFormer", tokens=(64, 128), embedding_size=(192, 384), **_LAYERS),
+    "mobilebert": text(
         "MobileBert",
         tokens=(64, 128),
         num_hidden_layers=3,
@@ -267,7 +268,7 @@ NEWEST: dict[str, Maker] = {
         true_hidden_size=(64, 128),
         intra_bottleneck_size=(64, 128),
     ),
-    "falcon": _text("Falcon", tokens=(64, 128), alibi=False, use_cache=False, hidden_size=(192, 384), **_HEADS),
-    "esm": _text("Esm", tokens=(64, 128), position_embedding_type="rotary", pad_token_id=1, mask_token_id=3, **_LAYERS),
+    "falcon": text("Falcon", tokens=(64, 128), alibi=False, use_cache=False, hidden_size=(192, 384), **_HEADS),
+    "esm": text("Esm", tokens=(64, 128), position_embedding_type="rotary", pad_token_id=1, mask_token_id=3, **_LAYERS),
     "ast": _spectrum,
 }

@@ -74,15 +74,16 @@ def networks(file: str) -> dict[str, dict[str, Network]]:
         try:
             flop, read, weights, written = sizes = [int(row[name]) for name in ("flop", "read", "weights", "written")]
             sizes.append(parts := int(row.get("parts") or 1))
+            way = [int(row.get(name) or least) for name, least in (("row", 1), ("apart", 1), ("turned", 0))]
             network.ns.append(float(row["ns"]))
         except (TypeError, ValueError):
             what = "has a size or a time that is no number"
             raise InputError(what, f"{source.where}: line {table.line_num}", _REMEDY) from None
-        if not (0 <= network.ns[-1] <= MAX_NS and all(0 <= size <= MOST for size in sizes)):
+        if not (0 <= network.ns[-1] <= MAX_NS and all(0 <= size <= MOST for size in (*sizes, *way))):
             what = f"has a time that isn't 0 to {MAX_NS:g} ns, or a size that isn't 0 to {MOST:g}"
             raise InputError(what, f"{source.where}: line {table.line_num}", _REMEDY)
         kind, sort = canonical(row["operator"], weights), row.get("sort") or ""
-        network.works.append(Work(kind, flop, read, weights, written, sort, parts))
+        network.works.append(Work(kind, flop, read, weights, written, sort, parts, *way))
         network.modules.add(re.sub(r"\d+", "#", row.get("module") or ""))
     if not found:
         raise InputError("has no times to learn from", source.where, _REMEDY)

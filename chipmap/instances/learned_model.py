@@ -1,13 +1,15 @@
 """A model of operations' times: a fit per operator, and the nearest measured operations scaled by it.
 
-The fit of an operator is t = c₀ + c₁ · FLOP + c₂ · (bytes of activations) + c₃ · (bytes of parameters) + c₄ · (parts),
-all c ≥ 0, with the least squares of (fit - t) / t over its measured operations. c₃ is c₂ unless two architectures have
-parameters there: those of one, a small bias say, tell nothing of a whole matrix. A convolution or padding has the fit
-of its sort (:func:`chipmap.networks.works.sort`) where so many of it are measured. An operator with fewer than
-:data:`FEW` takes the fit of all. A prediction is the fit times exp(Σ wᵢ rᵢ / (w₀ + Σ wᵢ)) over the :data:`NEAR` nearest
-operations of the operator or sort: rᵢ = ln(tᵢ / fitᵢ), wᵢ = aᵢ / (ε + dᵢ²), and dᵢ is the distance in log₂ of FLOP, the
-three kinds of bytes, and parts. An architecture with n of them counts as √n, in fits too: aᵢ = √(m / n), where m is the
-least such n. So a sweep of many chains, which counts as one architecture, doesn't outvote networks.
+The fit of an operator is t = c₀ + c₁ · FLOP + c₂ · (bytes of activations) + c₃ · (bytes of parameters) + c₄ · (parts)
++ c₅ · (bytes of operands in another order), all c ≥ 0, with the least squares of (fit - t) / t over its measured
+operations. c₃ is c₂ unless two architectures have parameters there: those of one, a small bias say, tell nothing of a
+whole matrix. A convolution or padding has the fit of its sort (:func:`chipmap.networks.works.sort`) where so many of it
+are measured. An operator with fewer than :data:`FEW` takes the fit of all. A prediction is the fit times
+exp(Σ wᵢ rᵢ / (w₀ + Σ wᵢ)) over the :data:`NEAR` nearest operations of the operator or sort: rᵢ = ln(tᵢ / fitᵢ),
+wᵢ = aᵢ / (ε + dᵢ²), and dᵢ is their distance. It is counted in log₂ of FLOP, the three kinds of bytes, parts, rows and
+how far apart the numbers of a row lie, and in the share of what is read in another order, each times its
+:data:`SCALES`. An architecture with n of them counts as √n, in fits too: aᵢ = √(m / n), where m is the least such n. So
+a sweep of many chains, which counts as one architecture, doesn't outvote networks.
 
 An operator that wasn't measured takes the nearest operations of all others, where an operator with n of them counts as
 √n.
@@ -30,30 +32,39 @@ from chipmap.networks.works import Work
 FEW, NEAR, AROUND = 6, 16, 8
 #: w₀ and ε; the least spread, that of operators that weren't measured, and the share of operations within intervals.
 PRIOR, EPSILON, LEAST_SPREAD, UNKNOWN_SPREAD, COVERED = 0.1, 0.5, 0.03, 0.7, 0.92
+#: Of the fit, its terms; of places, what a doubling of each size counts, and operands in another order.
+TERMS = 6
+SCALES = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 2.0])
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def _terms(works: Sequence[Work]) -> Array:
-    """The rows 1, FLOP, bytes of activations, bytes of parameters, parts."""
-    rows = [(1.0, one.flop, one.read + one.written, one.weights, one.parts) for one in works]
-    return np.array(rows, dtype=np.float64).reshape(-1, 5)
+    """The rows 1, FLOP, bytes of activations, bytes of parameters, parts, turned bytes."""
+    rows = [(1.0, one.flop, one.read + one.written, one.weights, one.parts, one.turned) for one in works]
+    return np.array(rows, dtype=np.float64).reshape(-1, TERMS)
 
 
 def _places(works: Sequence[Work]) -> Array:
-    """log₂(1 + size) of FLOP, bytes read, of parameters, written, and parts: where operations lie among others."""
-    return np.log2(1.0 + np.array([(*one.sizes, one.parts) for one in works], dtype=np.float64).reshape(-1, 5))
+    """Where operations lie among others: log₂(1 + size) of FLOP, bytes read, of parameters, written, parts, rows, how
+    far apart their numbers lie; and the share that is turned. All times :data:`SCALES`."""
+    rows = [(*one.sizes, one.parts, one.row, one.apart) for one in works]
+    sizes = np.log2(1.0 + np.array(rows, dtype=np.float64).reshape(-1, len(SCALES) - 1))
+    turned = [one.turned / (1 + one.read) for one in works]
+    found: Array = np.column_stack([sizes, np.minimum(1.0, turned)]) * SCALES
+    return found
 
 
 def fitted(works: Sequence[Work], ns: Array, counts: Array | None = None, apart: bool = True) -> Array:
-    """c₀ to c₄ of the least relative squares, of which each counts so much (once). Unless parameters are told ``apart``
-    c₃ is c₂; c₄ is 0 where all have equal parts."""
+    """c₀ to c₅ of the least relative squares, of which each counts so much (once). Unless parameters are told ``apart``
+    c₃ is c₂; c₄ and c₅ are 0 where all have equal parts or turned bytes."""
     from scipy.optimize import nnls
 
     terms, root = _terms(works), np.ones(len(ns)) if counts is None else np.sqrt(counts)
     if not apart:
         terms[:, 2], terms[:, 3] = terms[:, 2] + terms[:, 3], 0.0
-    if len(terms) and np.ptp(terms[:, 4]) == 0:
-        terms[:, 4] = 0.0
+    for at in (4, 5):
+        if len(terms) and np.ptp(terms[:, at]) == 0:
+            terms[:, at] = 0.0
     rows = terms / ns[:, None]
     scale = np.maximum(rows.max(axis=0, initial=0.0), 1e-300)
     found: Array = nnls(rows / scale * root[:, None], root)[0] / scale
@@ -83,8 +94,8 @@ class _Operator:
 
     def near(self, place: Array, count: int, without: int = -1) -> tuple[Any, Array]:
         """The nearest measured operations (none of architecture ``without``) and their weights. More parts than any of
-        them has count as so many."""
-        place = np.minimum(place, [np.inf] * 4 + [self.places[:, 4].max(initial=0.0)])
+        them has count as so many, and so do longer rows and the rest of how they go through memory."""
+        place = np.concatenate([place[:4], np.minimum(place[4:], self.places[:, 4:].max(axis=0, initial=0.0))])
         apart = ((self.places - place) ** 2).sum(axis=1)
         apart[self.of == without] = np.inf
         count = min(count, int(np.isfinite(apart).sum()))
@@ -165,7 +176,7 @@ class Model:
         terms = _terms(works)
         groups = [self.among(one) for one in works]
         by = np.array([self.common if one is None else one.fit for one in groups])
-        return np.maximum((terms * by.reshape(-1, 5)).sum(axis=1), 1.0)
+        return np.maximum((terms * by.reshape(-1, TERMS)).sum(axis=1), 1.0)
 
     def guesses(self, works: Sequence[Work], near: int = NEAR, prior: float = PRIOR) -> Array:
         """ns of operations."""

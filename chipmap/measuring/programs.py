@@ -71,7 +71,7 @@ class Program:
         }
         found = zip(operations, works(self.imported.graph), strict=True)
         self.works: dict[str, tuple[int | str, ...]] = {
-            one.name: (*work.sizes, work.sort, work.parts) for one, work in found
+            one.name: (*work.sizes, work.sort, work.parts, work.row, work.apart, work.turned) for one, work in found
         }
         self.notes: list[str] = []
         self.inputs = self._inputs()

@@ -12,17 +12,18 @@ from chipmap.measuring.passes import Measured, Operation, pace_of
 from chipmap.records import InputError
 from chipmap.records.text import csv_text
 
-#: FLOP, bytes, sort and parts (:mod:`chipmap.networks.works`): what times of other networks are learned from.
-WORK = ("flop", "read", "weights", "written", "sort", "parts")
+#: FLOP, bytes, sort, parts and order (:mod:`chipmap.networks.works`): what times of other networks are learned from.
+WORK = ("flop", "read", "weights", "written", "sort", "parts", "row", "apart", "turned")
 FIRST = ("graph", "operation", "module", "operator", "class", "ns", "repeat", "samples")
 COLUMNS = (*FIRST, *WORK, "paces")
 #: Columns of all tables that were ever written.
-KNOWN = (FIRST, *(COLUMNS[:end] for end in (-3, -2, -1, None)))
+_BEFORE = (*FIRST, *WORK[:6], "paces")
+KNOWN = (FIRST, *(_BEFORE[:end] for end in (-3, -2, -1, None)), COLUMNS)
 
 
 def text(found: Mapping[str, Measured], kind: str) -> str:
     """The table of all graphs: times in ns at their common pace, the repeat error as a fraction, all samples as they
-    were measured, FLOP, bytes, sort and parts, and the pace of each sample."""
+    were measured, FLOP, bytes, sort, parts and order, and the pace of each sample."""
     pace = pace_of(found)
     return csv_text(
         COLUMNS,
@@ -69,8 +70,10 @@ def earlier(path: Path, kind: str) -> dict[str, Measured]:
             paces = [float(own) for own in filter(None, (row.get("paces") or "").split(";"))] or [UNKNOWN] * len(
                 samples
             )
-            *sizes, kind_of, parts = (row.get(name) or "" for name in WORK)
-            given = (*map(int, sizes), kind_of, int(parts or 1)) if all(sizes) else ()
+            flop, read, weights, written, kind_of, *rest = (row.get(name) or "" for name in WORK)
+            sizes = (flop, read, weights, written)
+            more = (int(one or least) for one, least in zip(rest, (1, 1, 1, 0), strict=True))
+            given = (*map(int, sizes), kind_of, *more) if all(sizes) else ()
             if len(paces) != len(samples):
                 raise ValueError
         except (ValueError, AttributeError):

@@ -68,6 +68,8 @@ class Operation(Record, frozen=True, kw_only=True):
     ``kept_bytes``: what it makes for its gradient alone, where its kind doesn't say how much.
     ``operands``: for each operand, in its own order, the place of its tensor among those that the operation reads, in
     the order of the graph's tensors (-1: it has no tensor); only where the gradient depends on it, else empty.
+    ``order``: how it goes through memory: numbers of a row that it mixes, how far apart they lie, and bytes of operands
+    that it reads in another order than they lie in (``importers/operators/order.py``); empty: all in order.
     """
 
     LATER_FIELDS: ClassVar[tuple[str, ...]] = (
@@ -79,6 +81,7 @@ class Operation(Record, frozen=True, kw_only=True):
         "detached",
         "kept_bytes",
         "operands",
+        "order",
     )
 
     name: str
@@ -94,6 +97,7 @@ class Operation(Record, frozen=True, kw_only=True):
     detached: bool = False
     kept_bytes: int = 0
     operands: tuple[int, ...] = ()
+    order: tuple[int, ...] = ()
 
     def looks_up(self, stored: int, written: int) -> bool:
         """Whether it fetches rows of the ``stored`` bytes of a table that it reads, as it writes ``written`` bytes.
@@ -192,7 +196,7 @@ class OperationGraph(Record, frozen=True, kw_only=True):
 
     def without_loops(self) -> Self:
         """The graph for a family that asks for no shapes: its instances don't change with what is known of these."""
-        operations = (msgspec.structs.replace(operation, loops=None) for operation in self.operations)
+        operations = (msgspec.structs.replace(operation, loops=None, order=()) for operation in self.operations)
         found = msgspec.structs.replace(self, operations=tuple(operations))
         found.__dict__.update({key: self.__dict__[key] for key in ("_order", "_sound") if key in self.__dict__})
         return found

@@ -41,7 +41,8 @@ class Work(NamedTuple):
     """An operation's operator, its FLOP, and the bytes that it reads, reads of parameters, and writes.
 
     ``sort``: how it works, where one operator has several ways (:func:`sort`). ``parts``: products that it consists of,
-    each of two matrices; 1 for all other operators.
+    each of two matrices; 1 for all other operators. ``row``, ``apart``, ``turned``: how it goes through memory
+    (:mod:`chipmap.networks.importers.operators.order`); of a convolution the numbers of its window and stride.
     """
 
     kind: str
@@ -51,6 +52,9 @@ class Work(NamedTuple):
     written: int
     sort: str = ""
     parts: int = 1
+    row: int = 1
+    apart: int = 1
+    turned: int = 0
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
@@ -126,7 +130,10 @@ def works(graph: OperationGraph) -> list[Work]:
         kind = canonical(operation.kind, held)
         of = NOTHING if kind == "pad" and read == written[v] else sort(kind, loops)
         parts = loops.outer if kind in _BATCHED and loops is not None and loops.inner else 1
-        found.append(Work(kind, operation.flop, read, held, written[v], of, parts))
+        row, apart, turned = operation.order or (1, 1, 0)
+        if kind == "convolution" and loops is not None and loops.window:
+            row, apart = prod(loops.window), prod(loops.stride)
+        found.append(Work(kind, operation.flop, read, held, written[v], of, parts, row, apart, turned))
     return found
 
 

@@ -54,7 +54,7 @@ def table(path: Path, noise: float = 0.0) -> str:
 def test_a_fit_finds_the_constants_of_a_machine() -> None:
     ones = [one for one in some(60) if one.kind == "linear"]
     found = fitted(ones, np.array([true_ns(one) for one in ones]))
-    assert found == pytest.approx([2000, 1 / 50, 1 / 8, 1 / 4, 0], rel=1e-6)
+    assert found == pytest.approx([2000, 1 / 50, 1 / 8, 1 / 4, 0, 0], rel=1e-6)
 
 
 def test_nearest_operations_mend_a_fit() -> None:
@@ -142,6 +142,20 @@ def test_a_product_with_a_parameter_is_linear() -> None:
     kinds = ("einsum", "matmul", "aten.bmm", "baddbmm")
     assert [canonical(kind, 4) for kind in kinds] == ["linear", "linear", "linear", "bmm"]
     assert {canonical(kind) for kind in kinds} == {"bmm"}
+
+
+def test_rows_and_their_order_tell_operations_of_the_same_sizes_apart() -> None:
+    """Rows whose numbers lie apart take five times as long, and what is read in another order twice as long."""
+    near = [Work("max", 0, 1000 * i, 0, 100 * i, "", 1, 16, 1) for i in range(1, 31)]
+    apart = [one._replace(apart=1024) for one in near]
+    turned = [one._replace(turned=one.read) for one in near]
+    ones = [*near, *apart, *turned]
+    ns = [1000.0 + one.read * (5 if one.apart > 1 else 2 if one.turned else 1) for one in ones]
+    model = Model(ones, ns, [i % 5 for i in range(90)], False)
+    assert np.median(abs(model.guesses(ones) / np.array(ns) - 1)) < 0.1
+    plain = [one._replace(apart=1, turned=0) for one in ones]
+    blind = Model(plain, ns, [i % 5 for i in range(90)], False)
+    assert np.median(abs(blind.guesses(plain) / np.array(ns) - 1)) > 0.2
 
 
 def test_cuts_are_those_of_brute_force() -> None:

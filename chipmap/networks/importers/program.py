@@ -19,6 +19,7 @@ from chipmap.networks.importers.counting import Counting, complex_notes, totals
 from chipmap.networks.importers.loops import with_loops
 from chipmap.networks.importers.operators.aten import EMPTY, FILLED
 from chipmap.networks.importers.operators.kept import kept_bytes, ordered
+from chipmap.networks.importers.operators.order import PLAIN, order
 from chipmap.networks.importers.recomputed import is_dequantised, recomputed
 from chipmap.networks.importers.steps import Program as Program
 from chipmap.networks.importers.steps import Shape as Shape
@@ -223,6 +224,7 @@ class _Building:
         step, role = self.steps[v], self.roles[v]
         computes = role == "compute"
         flop = step.flop if computes else 0
+        way = order(step, self.program.values) if computes else PLAIN
         for what, count, most in (("FLOP", flop, MAX_FLOP), ("bytes of weights", weights, MAX_BYTES)):
             if count > most:
                 raise InputError(f"{step.name!r} has {count:.0e} {what}", self.where, f"At most {most:.0e} are taken.")
@@ -240,6 +242,7 @@ class _Building:
             detached=step.detached and role in ("compute", "view"),
             kept_bytes=kept_bytes(step, self.program.values) if computes else 0,
             operands=ordered(step, places) if computes else (),
+            order=() if way == PLAIN else way,
         )
 
 

@@ -43,6 +43,13 @@ def _folded(left: Value, right: Value) -> int:
     return 0
 
 
+def unmerged(kind: str, read: Sequence[Value]) -> int:
+    """Bytes of the operands of a product of two batches of matrices whose batch can't be taken as one dimension."""
+    if kind != "matmul" or len(read) < 2 or min(len(one.shape) for one in read[:2]) < 3:
+        return 0
+    return sum(_copy(one, [range(len(one.shape) - 2)]) for one in read[:2])
+
+
 def _summed(equation: str, read: Sequence[Value]) -> int:
     """The copies of an ``einsum`` of two operands.
 
