@@ -139,11 +139,11 @@ class Shapes(nn.Module):
             held = self.keep(nn.Embedding(self.between(8, 2048), wide))
             many = torch.randint(0, held.num_embeddings, (1, self.between(16, max(17, MOST // wide))))
             return (1,), lambda x: held(many) + x
-        wide = [1] * len(shape)
-        wide[axis] = -1
+        along = [1] * len(shape)
+        along[axis] = -1
         of = [*shape]
         of[axis] = len(at)
-        return shape, lambda x: x.gather(axis, at.reshape(wide).expand(of))
+        return shape, lambda x: x.gather(axis, at.reshape(along).expand(of))
 
     def overlapped(self) -> tuple[tuple[int, ...], Step]:
         """A convolution whose window is larger than its stride of 2 or more, over few channels."""

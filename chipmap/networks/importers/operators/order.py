@@ -88,8 +88,9 @@ def _numbers(step: Step, names: Sequence[str]) -> list[int] | None:
     for name in names:
         value = step.arguments.get(name)
         listed = list(value) if isinstance(value, list | tuple) else [value]
-        if listed and all(isinstance(one, int) and not isinstance(one, bool) for one in listed):
-            return listed
+        found = [one for one in listed if isinstance(one, int) and not isinstance(one, bool)]
+        if found and len(found) == len(listed):
+            return found
     return None
 
 
