@@ -19,6 +19,12 @@ def _words() -> Any:
     return torch.arange(8)[None]
 
 
+def _bytes(one: Any) -> int:
+    """Of an initializer; NumPy has a byte for each number of four bits."""
+    halves = one.data_type in (onnx.TensorProto.INT4, onnx.TensorProto.UINT4)
+    return int(onnx.numpy_helper.to_array(one).nbytes) // (2 if halves else 1)
+
+
 class Net(torch.nn.Module):  # type: ignore[misc, name-defined]
     def __init__(self) -> None:
         super().__init__()
@@ -31,7 +37,7 @@ class Net(torch.nn.Module):  # type: ignore[misc, name-defined]
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("form", ["float", "dynamic", "QDQ", "QOperator"])
+@pytest.mark.parametrize("form", ["float", "dynamic", "QDQ", "QOperator", "QDQ by channel", "QDQ in blocks"])
 def test_quantised_tensors_have_the_bytes_of_onnx_runtime(form: str, tmp_path: Path) -> None:
     """Each computed tensor; weights to within a scale and a zero point (5 bytes) for each operation that reads them."""
     plain, path = tmp_path / "float.onnx", tmp_path / f"{form}.onnx"
@@ -48,13 +54,20 @@ def test_quantised_tensors_have_the_bytes_of_onnx_runtime(form: str, tmp_path: P
 
     if form == "dynamic":
         quantised.quantize_dynamic(str(plain), str(path), weight_type=quantised.QuantType.QInt8)
+    elif form == "QDQ in blocks":
+        from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
+        blocks = MatMulNBitsQuantizer(str(plain), bits=4, block_size=16, quant_format=quantised.QuantFormat.QDQ)
+        blocks.process()
+        blocks.model.save_model_to_file(str(path))
     elif form != "float":
-        how = getattr(quantised.QuantFormat, form)
+        how, _, channels = form.partition(" by ")
         Reader.left = [{"x": _words().numpy()}]
-        quantised.quantize_static(str(plain), str(path), Reader(), quant_format=how)
+        form = getattr(quantised.QuantFormat, how)
+        quantised.quantize_static(str(plain), str(path), Reader(), quant_format=form, per_channel=bool(channels))
     graph = import_graph(str(path), dimensions={"b": (1,), "t": (8,)}).graph
     model = onnx.load(str(path))
-    stored = sum(onnx.numpy_helper.to_array(one).nbytes for one in model.graph.initializer)
+    stored = sum(map(_bytes, model.graph.initializer))
     ours = sum(one.weight_bytes for one in graph.operations)
     ours += sum(one.bytes for one in graph.tensors if graph.operations[one.producer].role == "constant")
     assert stored <= ours <= stored + 5 * len(graph.operations)

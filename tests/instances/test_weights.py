@@ -168,7 +168,10 @@ def test_a_parameter_that_is_returned_stays() -> None:
 
 
 def test_weights_that_are_dequantised_rest_quantised() -> None:
-    """Of a model with quantised weights the dequantised numbers are a view; dequantised activations are computed."""
+    """Of a model with quantised weights the dequantised numbers are a view, and their scales rest with them.
+
+    Dequantised activations are computed.
+    """
     shapes = {"q": (4, 8), "scale": (4,), "w": (4, 8), "t": (8, 4), "x": (2, 8), "y": (2, 4), "z": (2, 4), "d": (2, 4)}
     program = Program("p", "by hand", parameter_nodes=False)
     program.values = {name: Value(name, shape, 8 if name == "q" else 32) for name, shape in shapes.items()}
@@ -180,10 +183,22 @@ def test_weights_that_are_dequantised_rest_quantised() -> None:
         Step("d", "DequantizeLinear", ("y", "scale"), ("d",)),
     ]
     found = bytes_of(imported(program, "here", "test"))
-    assert (found["w"], found["y"], found["d"]) == (("constant", 0, [0]), ("compute", 32, [32]), ("compute", 16, [32]))
+    assert (found["w"], found["y"], found["d"]) == (("constant", 0, [0]), ("compute", 48, [32]), ("compute", 16, [32]))
     program.steps.insert(3, compute("z", "y", "w"))
     found = bytes_of(imported(program, "here", "test"))
-    assert (found["q"], found["w"], found["y"]) == (("constant", 0, [32]), ("view", 0, [128]), ("compute", 0, [32]))
+    assert (found["q"], found["w"], found["y"]) == (("constant", 0, [48]), ("view", 0, [128]), ("compute", 0, [32]))
+
+
+def test_scales_of_blocks_are_a_fifth_of_all_bytes() -> None:
+    """Four-bit numbers in blocks of 32: 16 bytes, and a scale of four; a zero point for each block as well."""
+    shapes = {"q": (64, 256), "scale": (64, 8), "zero": (64, 8), "w": (64, 256), "x": (1, 256), "y": (1, 64)}
+    program = Program("p", "by hand", parameter_nodes=False)
+    bits = {"q": 4, "zero": 4}
+    program.values = {name: Value(name, shape, bits.get(name, 32)) for name, shape in shapes.items()}
+    program.inputs, program.parameters, program.outputs = ["x"], ["q", "scale", "zero"], ["y"]
+    program.steps = [Step("w", "DequantizeLinear", ("q", "scale", "zero"), ("w",)), compute("y", "x", "w")]
+    graph = imported(program, "here", "test")
+    assert bytes_of(graph)["y"] == ("compute", 8192 + 2048 + 256, [256])
 
 
 def test_parts_of_parts_however_deep() -> None:

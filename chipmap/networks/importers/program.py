@@ -142,6 +142,8 @@ class _Building:
         size, single = (value.bytes, value.elements == 1) if value else (0, False)
         same = step.view or is_dequantised(step)
         source = self.behind.get(step.reads[0]) if same and step.reads else None
+        if source is not None and is_dequantised(step):
+            source.beside |= {one: self.program.values[one].bytes for one in step.reads[1:] if one in self.behind}
         if source is not None and size >= source.bytes:
             source.names.append(name)
             self.behind[name] = source
@@ -173,7 +175,7 @@ class _Building:
             weights.update(settled.weights)
             if stored.name in program.buffers | program.frozen:
                 frozen.update(settled.weights)
-            carried |= dict.fromkeys(settled.empty, 0)
+            carried |= settled.carried | dict.fromkeys(settled.empty, 0)
             self.shared += settled.shared
             for name in settled.views:
                 self.roles[self.makers[name]] = "view"

@@ -13,7 +13,8 @@ parameter of a single element                    in the ``weight_bytes`` of ever
 another constant                                 in its tensor; a part that a view cuts out is a constant of its own
 ===============================================  ==================================================================
 
-Numbers that are dequantised beforehand count as a view of the quantised ones: they rest, and are read, as these.
+Numbers that are dequantised beforehand count as a view of the quantised ones: they rest, and are read, as these, with
+their scales and zero points.
 "Read" means by a computing operation, directly or through views. A parameter that only constants read, or nothing at
 all, has no bytes: what is made of it beforehand is stored instead.
 """
@@ -31,7 +32,8 @@ class Stored:
     element, and whether it is a ``parameter`` (or a part of one) or computed from others.
 
     ``names`` are views of all of it, ``parts`` what views cut out of it, ``readers`` the computing operations that read
-    it or one of ``names`` (in order, as keys).
+    it or one of ``names`` (in order, as keys). ``beside``: bytes of the scales and zero points of quantised numbers, by
+    their values; they rest where the numbers do.
     """
 
     name: str
@@ -41,6 +43,12 @@ class Stored:
     names: list[str] = field(default_factory=list)
     parts: list[Stored] = field(default_factory=list)
     readers: dict[int, None] = field(default_factory=dict)
+    beside: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def rests(self) -> int:
+        """Bytes of it and of what goes with it."""
+        return self.bytes + sum(self.beside.values())
 
     def tree(self) -> list[Stored]:
         """It, its parts and theirs, each after what it is part of."""
@@ -57,14 +65,15 @@ class Stored:
 @dataclass
 class Settled:
     """``weights``: bytes that operations hold by themselves. Values: ``empty`` ones carry no bytes, ``shared`` ones are
-    parameters whose tensors do, ``views`` are made by operations of role ``view``. ``read``: bytes of it that are
-    stored, each once.
+    parameters whose tensors do, ``views`` are made by operations of role ``view``; ``carried`` are bytes of tensors
+    that carry more than their own. ``read``: bytes of it that are stored, each once.
     """
 
     weights: Counter[int] = field(default_factory=Counter)
     empty: list[str] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)
     views: list[str] = field(default_factory=list)
+    carried: dict[str, int] = field(default_factory=dict)
     read: int = 0
 
 
@@ -75,6 +84,8 @@ def settle(stored: Stored) -> Settled:
     todo = [stored]
     while todo:
         part = todo.pop()
+        if part.beside:
+            settled.carried[part.name] = part.rests
         if not part.parameter:
             settled.views += part.names
             todo += reversed(part.parts)
@@ -82,12 +93,12 @@ def settle(stored: Stored) -> Settled:
             settled.empty += [part.name, *part.names]
             todo += reversed(part.parts)
         elif len(few[part.name]) < 2 or part.single:
-            settled.weights.update(dict.fromkeys(few[part.name] | part.readers.keys(), part.bytes))
+            settled.weights.update(dict.fromkeys(few[part.name] | part.readers.keys(), part.rests))
             settled.empty += part.values()
-            settled.read += part.bytes if few[part.name] else 0
+            settled.read += part.rests if few[part.name] else 0
         else:
             settled.shared.append(part.name)
-            settled.read += part.bytes
+            settled.read += part.rests
             settled.views += part.values()[1:]
     return settled
 
