@@ -23,6 +23,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+import msgspec
+
 from chipmap.instances.learned import PREFIX, Learned, learned, source_of
 from chipmap.instances.measured_trace import is_trace, times_of
 from chipmap.networks.graph import OperationGraph
@@ -49,8 +51,13 @@ class Row:
 
 
 def fingerprint(graph: OperationGraph) -> str:
-    """The hash of operations (shapes apart) and tensors: equal where the same network was read, whatever its name."""
-    return graph.without_loops().replace(name="", source="").content_hash
+    """The hash of operations and tensors: equal where the same network was read, whatever its name.
+
+    Shapes and the places of operands are left out.
+    """
+    plain = graph.without_loops()
+    operations = tuple(msgspec.structs.replace(one, operands=()) for one in plain.operations)
+    return plain.replace(name="", source="", operations=operations).content_hash
 
 
 def rows(source: Source) -> list[Row]:
