@@ -166,6 +166,12 @@ class OperationGraph(Record, frozen=True, kw_only=True):
             for field in ("flop", "weight_bytes", "moved_bytes", "frozen_bytes", "kept_bytes"):
                 if (getattr(operation, field) or 0) < 0:
                     raise InputError(f"{field} is {getattr(operation, field)}", here, "Sizes are 0 or more.")
+            if operation.order and not (len(operation.order) == 3 and min(operation.order) >= 0):
+                what = f"order is {list(operation.order)}"
+                raise InputError(what, here, "It is empty, or three numbers of 0 or more: a row, how far apart, bytes.")
+            if any(place < -1 for place in operation.operands):
+                what = f"operands is {list(operation.operands)}"
+                raise InputError(what, here, "They are places of tensors from 0 on; -1 is what the operation stores.")
             if operation.layers < 1:
                 raise InputError(f"layers is {operation.layers}", here, "An operation has one layer or more.")
             if operation.frozen_bytes > operation.weight_bytes:
@@ -198,6 +204,13 @@ class OperationGraph(Record, frozen=True, kw_only=True):
         """The graph for a family that asks for no shapes: its instances don't change with what is known of these."""
         operations = (msgspec.structs.replace(operation, loops=None, order=()) for operation in self.operations)
         found = msgspec.structs.replace(self, operations=tuple(operations))
+        found.__dict__.update({key: self.__dict__[key] for key in ("_order", "_sound") if key in self.__dict__})
+        return found
+
+    def without_operands(self) -> Self:
+        """Without loops, and without the order of operands as well: for a family that makes no training steps."""
+        plain = self.without_loops()
+        found = plain.replace(operations=tuple(one.replace(operands=()) for one in plain.operations))
         found.__dict__.update({key: self.__dict__[key] for key in ("_order", "_sound") if key in self.__dict__})
         return found
 

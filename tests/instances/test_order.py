@@ -13,6 +13,7 @@ from chipmap.networks.graph import Operation, OperationGraph, Tensor
 from chipmap.networks.importers.operators.order import PLAIN, order
 from chipmap.networks.importers.steps import Step, Value
 from chipmap.networks.works import works
+from chipmap.records import InputError
 
 
 def strides_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -96,3 +97,20 @@ def test_works_have_it_and_instances_without_shapes_do_not() -> None:
     assert works(graph)[1][-3:] == (4, 16, 0)
     bare = graph.without_loops()
     assert bare.operations[1].order == () and prod(works(bare)[1][-3:-1]) == 1
+
+
+@pytest.mark.parametrize("order", [(1, 2), (1, 2, 3, 4), (1, -1, 0)])
+def test_an_order_of_other_numbers_is_refused(order: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match="order is"):
+        OperationGraph.checked("net", [Operation(name="m", kind="max", order=order)], [])
+
+
+def test_operands_below_minus_one_are_refused() -> None:
+    with pytest.raises(InputError, match="operands is"):
+        OperationGraph.checked("net", [Operation(name="m", kind="div", operands=(0, -2))], [])
+
+
+def test_graphs_without_training_steps_hold_no_order_of_operands() -> None:
+    graph = OperationGraph.checked("net", [Operation(name="m", kind="div", operands=(0, -1), order=(4, 16, 0))], [])
+    assert graph.without_loops().operations[0].operands == (0, -1)
+    assert graph.without_operands().operations[0] == Operation(name="m", kind="div")

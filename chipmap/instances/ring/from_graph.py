@@ -26,7 +26,7 @@ def from_graph(imported: ImportedGraph, name: str) -> RingInstance:
         notes = (*notes, "C4 (memory) is off unless asked for: the tensors are not those of a chip with SRAM")
     instance = RingInstance.make(
         name=name,
-        graph=imported.graph.without_loops(),
+        graph=imported.graph.without_operands(),
         constraints=constraints,
         time_ns=imported.time_ns,
         together=imported.together,

@@ -44,7 +44,7 @@ class Setting(Record, frozen=True, kw_only=True):
         package = {field: own[field] for field in Package.__struct_fields__ if field in own}
         return RingInstance.make(
             **{field: own[field] for field in RingInstance.__struct_fields__ if field in own}
-            | {"name": self.name or f"{generator}-{self.chips}", "graph": graph.without_loops()},
+            | {"name": self.name or f"{generator}-{self.chips}", "graph": graph.without_operands()},
             package=Package(sram_bytes=round(self.sram_mib * _MIB), **package),
         )
 
