@@ -209,6 +209,15 @@ def test_more_ancestors_raise_a_head() -> None:
     assert brute_force(problem.instance, check)[0] == 22
 
 
+def test_what_must_share_a_device_starts_at_its_heads() -> None:
+    """v1 and v2 can't leave the device of v3 in time, and start behind v0, which may be anywhere: 10 + 2 · 10."""
+    edges = [(0, 1), (0, 2), (1, 3), (2, 3)]
+    problem = placement_problem(made([(10, 0, 0), (10, 0, 99), (10, 0, 99), (1, 0, 0)], edges))
+    plain = bounds.heads_and_tails(problem, FOREVER)
+    lower = plain._replace(head=np.array([0, 10, 10, 20]))
+    assert same_device_bound.raised(problem, lower, False, FOREVER).head.tolist() == [0, 10, 10, 30]
+
+
 def test_a_tensor_between_two_other_devices_may_cost_nothing() -> None:
     """v1 reads v0 and both feed v2, which is pinned away from them: nothing is sent between v0 and v1."""
     problem = placement_problem(made([(3, 0, 1), (3, 0, 1), (9, 0, 2), (1, 0, 0)], [(0, 1), (1, 3), (2, 3), (0, 3)]))
