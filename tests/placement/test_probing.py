@@ -13,7 +13,7 @@ from chipmap.heuristics.placement.bounds import same_device_bound
 from chipmap.heuristics.placement.bounds import simple as bounds
 from chipmap.heuristics.placement.bounds.simple import HeadsAndTails
 from chipmap.instances.placement.problem import PlacementProblem, placement_problem
-from chipmap.kernels import plainly
+from chipmap.kernels import uncompiled
 from chipmap.methods.chain import Turn
 from chipmap.methods.placement import bounding
 from chipmap.methods.placement.chain_state import ChainState
@@ -24,7 +24,7 @@ LIMITED = Deadline.after(1e6)
 
 @pytest.fixture(autouse=True)
 def in_plain_python() -> Iterator[None]:
-    with plainly():
+    with uncompiled():
         yield
 
 
