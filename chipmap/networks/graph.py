@@ -208,7 +208,7 @@ class OperationGraph(Record, frozen=True, kw_only=True):
         return found
 
     def without_operands(self) -> Self:
-        """Without loops, and without the order of operands as well: for a family that makes no training steps."""
+        """Without loops and the places of operands: for a family that makes no training steps, and for times."""
         plain = self.without_loops()
         found = plain.replace(operations=tuple(one.replace(operands=()) for one in plain.operations))
         found.__dict__.update({key: self.__dict__[key] for key in ("_order", "_sound") if key in self.__dict__})

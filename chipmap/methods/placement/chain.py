@@ -41,8 +41,9 @@ PARTITIONS, FEW_PARTITIONS, BEFORE_SIBLINGS = 40, 8, 2
 #: Partitions end after so many in a row that gain nothing: once half of their time is over, and where all of them go on
 #: from the best placement. The seeds of these begin here.
 FEW, IDLE, AGAIN_SEED = 3, 5, 2**29
-#: The shares of their time that partitions have where siblings don't come first, on larger and on smaller graphs.
-NEW, FEWER = 0.6, 0.3
+#: Where siblings don't come first, the shares of the link's time in which partitions are made: where some go on from
+#: the best placement (:data:`.styles.LARGE`), and on smaller graphs.
+GOING_ON, ALL_NEW = 0.6, 0.3
 
 
 def bound_at_once(state: ChainState, turn: Turn) -> None:
@@ -156,7 +157,7 @@ def best_of_partitions_if_large(state: ChainState, turn: Turn) -> None:
     if state.size > SMALL and (state.carried or state.phased):
         partitions_again(state, turn)
     elif state.size > SMALL:
-        best_of_partitions(state, turn.share(NEW if state.problem.operations >= GOES_ON else FEWER))
+        best_of_partitions(state, turn.share(GOING_ON if state.problem.operations >= GOES_ON else ALL_NEW))
 
 
 def improved_if_large(state: ChainState, turn: Turn) -> None:
