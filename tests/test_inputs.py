@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import chipmap
 from chipmap import archive
 from chipmap.family import get_family
 from chipmap.inputs import settings
@@ -20,6 +21,7 @@ from chipmap.inputs.solutions import read_solution
 from chipmap.instances.multimodel.instance import MultiInstance, MultiSolution, Piece
 from chipmap.instances.ring.instance import RingInstance
 from chipmap.records import InputError, amounts
+from chipmap.records.quantities import in_bytes, size
 from chipmap.run import SolveOptions
 from chipmap.solve import solve, with_changes
 
@@ -156,3 +158,22 @@ def test_other_versions_of_a_schema_are_refused() -> None:
     assert decode(data, "here") == read("ring/tiny-skip")
     with pytest.raises(InputError, match="not the version that this chipmap reads"):
         decode(data.replace(b'"ring/1"', b'"ring/9"'), "here")
+
+
+def test_the_name_of_a_shipped_instance_stands_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where an archive of a changed instance lies under that name; a path leads to the archive."""
+    monkeypatch.chdir(tmp_path)
+    shipped = chipmap.read("ring/tiny-skip")
+    changed = shipped.replace(notes="changed")  # type: ignore[attr-defined]
+    (folder := Path("ring/tiny-skip")).parent.mkdir()
+    result = chipmap.solve(changed, isolate=False)
+    archive.finish(archive.Writer(folder), result, changed)
+    assert chipmap.read("ring/tiny-skip") == shipped
+    assert chipmap.read("./ring/tiny-skip") == chipmap.read(folder) == changed
+    assert chipmap.read("ring/tiny-skip/instance.json") == changed
+
+
+def test_one_byte_is_one_byte() -> None:
+    """Amounts in words."""
+    assert (in_bytes(1), in_bytes(2), size(1), size(0)) == ("1 byte", "2 bytes", "1 byte", "0 bytes")
+    assert in_bytes(2**21) == "2,097,152 bytes (2 MiB)"

@@ -17,7 +17,7 @@ from chipmap.instances.pinning import FIELDS, PinFields
 from chipmap.records import InputError, Record, choices
 from chipmap.records.repeats import refuse_repeats
 
-#: A file (or ``-``), the four fields as a dict, or several of these.
+#: A file (or ``-``), the four fields or pins as a dict, or several of these.
 GivenPins = str | Path | Mapping[str, Any] | PinFields | Sequence[str | Path | Mapping[str, Any] | PinFields]
 #: What a column of things, or of their places, may be called.
 THINGS = ("name", "operation", "kernel", "layer")
@@ -132,8 +132,10 @@ def _fields_in_json(data: bytes, where: str) -> PinFields | None:
 
 
 def fields_of(given: Mapping[str, Any], where: str) -> PinFields:
-    """The four fields as plain data. ``pins`` and ``forbidden`` are lists of records as the family's instances have
-    them, or dicts of thing -> place, thing -> places."""
+    """The four fields as plain data, or pins alone, thing -> place. ``pins`` and ``forbidden`` are lists of records as
+    the family's instances have them, or dicts of thing -> place, thing -> places."""
+    if given and not any(name in FIELDS for name in given) and all(map(_is_place, given.values())):
+        given = {"pins": given}
     for name in given:
         if name not in FIELDS:
             raise InputError(f"no field of pins is called {name!r}", where, choices(str(name), FIELDS, "There are"))
@@ -147,6 +149,11 @@ def fields_of(given: Mapping[str, Any], where: str) -> PinFields:
         apart=_groups(given.get("apart", ()), f"{where}: apart"),
         where=where,
     )
+
+
+def _is_place(one: Any) -> bool:
+    """Whether that can be a place: a name, a number, or coordinates; no field of pins is any of these."""
+    return isinstance(one, str | int) or (isinstance(one, Mapping) and bool(one) and set(one) <= set(COORDINATES))
 
 
 def _pairs(given: Any, where: str) -> list[tuple[str, Any]]:

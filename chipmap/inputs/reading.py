@@ -84,20 +84,19 @@ def read(
 ) -> Record:
     """The instance that ``source`` names: a file, an archive, a shipped instance (``ring/bert-large-36``), or ``-``.
 
+    A text that names a shipped instance stands for it, whatever lies there: ``./ring/bert-large-36`` is a path.
     ``settings`` are changes (``dotted.path=VALUE``, :mod:`chipmap.inputs.settings`), applied before the
     check. With ``family``, a published graph format is converted on the way, an instance of another family is refused,
     and type checkers know the record. Raises
     :class:`InputError` with file, path and remedy.
     """
     name, settings = str(source), list(settings)
+    found = None if isinstance(source, Path) and source.exists() else shipped_entry(name)
+    if found is not None and family not in (None, name.partition("/")[0]):
+        raise InputError(f"is an instance of family {name.partition('/')[0]!r}", name, f"Leave out --family {family}.")
+    if found is not None:
+        return _equipped(found(), name, conversion, settings)
     if name != "-" and not os.path.exists(name):
-        found = shipped_entry(name)
-        if found is not None and family not in (None, name.partition("/")[0]):
-            raise InputError(
-                f"is an instance of family {name.partition('/')[0]!r}", name, f"Leave out --family {family}."
-            )
-        if found is not None:
-            return _equipped(found(), name, conversion, settings)
         _missing(name)
     if Path(name).is_dir():
         name = str(in_archive(Path(name), "instance.json"))

@@ -34,8 +34,8 @@ class PinFields:
     @property
     def words(self) -> str:
         """How many there are of each, in words; empty: none."""
-        said = {"pin": self.pins, "forbidden": self.forbidden, "group together": self.together}
-        said |= {"group apart": self.apart}
+        said: dict[str, tuple[Any, ...]] = {"pin": self.pins, "forbidden": self.forbidden}
+        said |= {"group together": binding(self.together), "group apart": binding(self.apart)}
         plural = {"forbidden": "forbidden", "group together": "groups together", "group apart": "groups apart"}
         return ", ".join(counted(len(some), one, plural.get(one, "pins")) for one, some in said.items() if some)
 
@@ -70,16 +70,23 @@ def with_pins(holder: Any, given: PinFields, records: PinRecords) -> Any:
             raise InputError(f"{name!r} is pinned to {both}", given.where, "Leave one of the two out.")
     more: dict[str, Any] = {"pins": all_pins, "forbidden": tuple(dict.fromkeys((*holder.forbidden, *forbidden)))}
     for name in ("together", "apart"):
-        if groups := getattr(given, name):
+        if groups := binding(getattr(given, name)):
             if not hasattr(holder, name):
                 raise InputError(f"this family has no field `{name}`", given.where, "Leave it out.")
             more[name] = tuple(dict.fromkeys((*getattr(holder, name), *groups)))
     return holder.replace(**more)
 
 
+def binding(groups: Iterable[Group]) -> tuple[Group, ...]:
+    """The groups that ask for something: those of two names and more."""
+    return tuple(group for group in groups if len(group) > 1)
+
+
 def pin_counts(holder: Any) -> dict[str, int]:
-    """How many entries each of the four fields of ``holder`` has, without the empty ones."""
-    return {name: len(asked) for name in FIELDS if (asked := getattr(holder, name))}
+    """How many entries each of the four fields of ``holder`` has that ask for something, where there are some."""
+    said = {name: getattr(holder, name) for name in FIELDS}
+    said |= {name: binding(said[name]) for name in ("together", "apart")}
+    return {name: len(asked) for name, asked in said.items() if asked}
 
 
 def check_apart(groups: Sequence[Group]) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from decimal import Decimal
 from math import ceil, floor, log10
 
-from chipmap.records import Unit
+from chipmap.records import Unit, counted
 
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 #: Prefixes of units by falling size, a thousandth each; what is below the first of them has none of ours.
@@ -110,10 +110,10 @@ def size_unit(count: float) -> tuple[float, str]:
 def size(count: float) -> str:
     """Bytes in the unit that suits them: ``1.5 GiB``."""
     scale, name = size_unit(count)
-    return f"{count / scale:.4g} {name}"
+    return f"{count / scale:.4g} {'byte' if count == 1 else name}"
 
 
 def in_bytes(count: float) -> str:
     """Bytes, with the unit that suits them beside where they are many: ``2,097,152 bytes (2 MiB)``."""
-    plain = f"{count:,.0f} bytes"
+    plain = counted(round(count), "byte")
     return f"{plain} ({size(count)})" if count >= 2**20 else plain

@@ -95,3 +95,16 @@ def test_no_field_is_described_that_is_not_there() -> None:
                 fields |= {f"{where}.{field}" for field in found for where in ("any", record, f"{name}.{record}")}
     described = {f"{record}.{field}" for record, entries in formats.meanings().items() for field in entries}
     assert described <= fields
+
+
+def test_on_a_phone_the_meaning_of_a_field_is_on_the_screen() -> None:
+    """Pages of formats begin with the words that the rule for narrow screens asks for, and their tables are the ones it
+    is made for."""
+    style = (ROOT / "docs/site/style.css").read_text(encoding="utf-8")
+    narrow = style.partition('section[id^="files-of-family"]')[2]
+    assert narrow and "thead { display: none; }" in narrow and "if it is left out: " in narrow
+    for name in FAMILY_NAMES:
+        page = (ROOT / f"docs/reference/format-{name}.md").read_text(encoding="utf-8")
+        assert page.startswith(f"# Files of family {name}\n")
+        heads = re.findall(r"^(\|.*)\n\|-", page, re.MULTILINE)
+        assert set(heads) == {"| field | type | if it is left out | meaning |"}

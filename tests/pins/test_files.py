@@ -10,6 +10,7 @@ import pytest
 import chipmap
 from chipmap.cli import main
 from chipmap.inputs.pinning import pinned
+from chipmap.instances.pinning import pin_counts
 from chipmap.records import InputError
 
 
@@ -24,8 +25,9 @@ def test_a_table_and_json_say_the_same(skip: object, tmp_path: Path) -> None:
     table, records = tmp_path / "pins.csv", tmp_path / "pins.json"
     table.write_text("name,place\nb,1\n")
     records.write_text(json.dumps({"pins": [{"operation": "b", "chip": 1}]}))
-    made = [pinned(skip, given).instance for given in (table, str(records), {"pins": {"b": 1}})]  # type: ignore[arg-type]
-    assert made[0] == made[1] == made[2] != skip
+    ways = (table, str(records), {"pins": {"b": 1}}, {"b": 1}, {"b": "1"})
+    made = [pinned(skip, given).instance for given in ways]  # type: ignore[arg-type]
+    assert skip != made[0] and made == made[:1] * len(ways)
     assert [(one.operation, one.chip) for one in made[0].pins] == [("b", 1)]  # type: ignore[attr-defined]
 
 
@@ -37,9 +39,31 @@ def test_several_files_add_up_and_nothing_is_repeated(skip: object) -> None:
     assert "bind" in found.note and not pinned(found.instance, one).note
 
 
+def test_pins_alone_are_named_by_their_things() -> None:
+    """Operations on devices, and kernels at tiles, without a field around them."""
+    pair, plan = chipmap.read("placement/tiny-pair"), chipmap.read("wafer/tiny-chain")
+    name, device = pair.graph.operations[1].name, pair.system.devices[0].name  # type: ignore[attr-defined]
+    assert [one.device for one in pinned(pair, {name: device}).instance.pins] == [device]  # type: ignore[attr-defined]
+    kernel = plan.kernels[0].name  # type: ignore[attr-defined]
+    assert [(one.x, one.y) for one in pinned(plan, {kernel: {"x": 0, "y": 0}}).instance.pins] == [(0, 0)]  # type: ignore[attr-defined]
+
+
+def test_groups_of_less_than_two_ask_nothing(skip: object) -> None:
+    """They are neither pinned nor counted; a name in them must be known all the same."""
+    found = pinned(skip, {"apart": [[], ["a"]], "together": [[]]})  # type: ignore[arg-type]
+    assert found.instance == skip and not found.note
+    assert "1 group apart" in pinned(skip, {"apart": [[], ["a", "b"]]}).note  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="no operation is called 'zz'"):
+        pinned(skip, {"apart": [["zz"]]})  # type: ignore[arg-type]
+    holder = skip.replace(apart=((), ("a",)), together=((),))  # type: ignore[attr-defined]
+    assert pin_counts(holder) == {}
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
+        ({"forbiden": {"b": [0]}}, ("no field of pins is called 'forbiden'", "forbidden")),
+        ({"bb": 1}, ("no operation is called 'bb'", "'b'")),
         ({"pins": {"bb": 1}}, ("no operation is called 'bb'", "'b'")),
         ({"apart": [["a", "x9"]]}, ("no operation is called 'x9'", "Use a name")),
         ({"pins": {"b": 7}}, ("there is no chip 7", "0 to 2")),

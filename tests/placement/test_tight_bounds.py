@@ -395,3 +395,20 @@ def test_narrowing_at_the_optimum_loses_nothing() -> None:
         model = cpsat.build(instance, PlacementCpChoices(narrowing=known, symmetry=True))
         reason, found, _ = value(model, "cpsat")
         assert (reason, found) == ("optimal", optimum), instance
+
+
+def test_the_interval_bound_is_that_of_every_pair_of_a_head_and_a_tail() -> None:
+    """So larger heads never lower it at the same prices; more heads than a grid of them would have are looked at."""
+    random = np.random.default_rng(5)
+    for n, most in ((1, 9), (7, 5), (40, 30), (260, 4_000)):
+        head, tail, cost = (random.integers(0, most, n) for _ in range(3))
+        for factor, devices in ((1, 3), (2**50, 8_000)):
+            w = bounds.HeadsAndTails(head * factor, cost, tail * factor)
+            value, behind = price_bound.largest_interval(w, cost * factor, devices)
+            expected = 0
+            for h, t in product(set(w.head.tolist()), set(w.tail.tolist())):
+                if (within := (w.head >= h) & (w.tail >= t)).any():
+                    expected = max(expected, h + t - (-int(cost[within].sum()) * factor // devices))
+            assert value == expected
+            own = int(w.head[behind].min()) + int(w.tail[behind].min()) - (-int(cost[behind].sum()) * factor // devices)
+            assert own == value

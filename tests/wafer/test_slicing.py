@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from chipmap.deadline import Deadline, Stop
 from chipmap.heuristics.wafer.slicing.kernel import NONE
 from chipmap.heuristics.wafer.slicing.program import OrderProgram, slicing_layout
 from chipmap.heuristics.wafer.slicing.sizing import Sizing
@@ -110,3 +111,18 @@ def test_beyond_the_exact_length_runs_get_a_rectangle_each(monkeypatch: pytest.M
 def test_the_order_is_topological_and_depth_first() -> None:
     problem = wafer_problem(made(30, 30, "ab ac bd ce de", dict.fromkeys("abcde", A)))
     assert depth_first_order(problem).tolist() == [0, 1, 3, 2, 4]
+
+
+def test_the_box_curves_of_large_fabrics_look_at_the_clock() -> None:
+    """They end with the work around them, and are those of one piece, however often they look."""
+    random = Random(3)
+    problem = wafer_problem(tiny_instance(random))
+    with Deadline.after(0.0).heeded(), pytest.raises(Stop):
+        Sizing(problem)
+    instance = problem.instance
+    large = instance.replace(fabric=instance.fabric.replace(width=700, height=20))
+    pieces = Sizing(wafer_problem(large)).options
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("chipmap.heuristics.wafer.slicing.sizing.HEIGHTS", 10**6)
+        whole = Sizing(wafer_problem(large)).options
+    assert all(np.array_equal(one, other) for one, other in zip(pieces, whole, strict=True))

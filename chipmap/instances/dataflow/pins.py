@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from chipmap.instances.pinning import binding
 from chipmap.records import InputError, Record, choices, counted
 
 #: A ``DataflowInstance``, whose module asks this one.
@@ -42,7 +43,7 @@ def names_partitions(instance: Instance) -> bool:
 
 def restricted(instance: Instance) -> bool:
     """Whether the task says more of partitions than which kernels lie together."""
-    return names_partitions(instance) or bool(instance.task.apart)
+    return names_partitions(instance) or bool(binding(instance.task.apart))
 
 
 def barred(instance: Instance) -> Barred:

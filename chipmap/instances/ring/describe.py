@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from chipmap.instances.pinning import binding
 from chipmap.instances.ring.contraction import contract
 from chipmap.instances.ring.instance import RingInstance, RingSolution
 from chipmap.instances.ring.problem import TICKS_PER_NS, RingProblem, ring_problem
@@ -62,8 +63,8 @@ def describe(instance: RingInstance) -> dict[str, Any]:
         "traffic": instance.traffic,
         "constraints": list(instance.constraints),
         "pins": len(instance.pins),
-        "together": len(instance.together),
-        "apart": len(instance.apart),
+        "together": len(binding(instance.together)),
+        "apart": len(binding(instance.apart)),
         "forbidden": len(instance.forbidden),
         "notes": instance.notes,
     }

@@ -327,9 +327,9 @@ def _short_of_sram(
     tensor = max(problem.degrees.tensor for problem in problems)
     options = min((problem.options[largest] for problem in problems), key=lambda some: min(o.weights for o in some))
     message = (
-        f"every mapping has a partition that holds more than the {limit:,} bytes of a chip's SRAM; {needed:,} "
-        f"are needed at least (the weights of kernel {kernels[largest].name!r} alone take {weights[largest]:,} on each "
-        f"chip; tensor parallelism up to {tensor})"
+        f"every mapping has a partition that holds more than the {counted(limit, 'byte')} of a chip's SRAM; "
+        f"{needed:,} are needed at least (the weights of kernel {kernels[largest].name!r} alone take "
+        f"{weights[largest]:,} on each chip; tensor parallelism up to {tensor})"
     )
     path = "system.chip.sram_bytes"
     remedy = at_least(path, needed, "byte") if enough is None else does(path, enough, "byte")
@@ -351,7 +351,8 @@ def _groups_too_large(instance: DataflowInstance) -> Infeasibility:
     limit = instance.system.chip.sram_bytes
     tiles = f" or {instance.system.chip.tiles} tiles" if instance.task.utilisation is None else ""
     groups = "; ".join(", ".join(group) for group in instance.task.together)
-    message = f"some group of kernels that are pinned together doesn't fit {limit:,} bytes of SRAM{tiles} ({groups})"
+    room = counted(limit, "byte")
+    message = f"some group of kernels that are pinned together doesn't fit {room} of SRAM{tiles} ({groups})"
     return _pins(len(instance.task.together), 0, "groups", message)
 
 

@@ -101,8 +101,8 @@ def resting(problems: Sequence[DataflowProblem]) -> list[Infeasibility]:
     if need <= limit:
         return []
     message = (
-        f"what rests in a chip's DRAM is more than its {limit:,} bytes; {need:,} at least ({problem.degrees.text})"
-        f"{largest(problem, limit)}"
+        f"what rests in a chip's DRAM is more than its {counted(limit, 'byte')}; {need:,} at least "
+        f"({problem.degrees.text}){largest(problem, limit)}"
     )
     return [dram_shortage(limit, need, message, found=False)]
 
@@ -115,7 +115,7 @@ def short_of_dram(instance: DataflowInstance, programs: Sequence[Program], quest
     others = [] if instance.task.degrees is None else _others(programs[0].problem, limit, questions)
     fit = f"; {others[0].text} would fit" if others else ""
     message = (
-        f"every mapping has more than the {limit:,} bytes of a chip's DRAM in it; {need:,} would do "
+        f"every mapping has more than the {counted(limit, 'byte')} of a chip's DRAM in it; {need:,} would do "
         f"({problem.degrees.text}){largest(problem, limit)}{fit}"
     )
     return dram_shortage(limit, need, message, other="set task.degrees to those that fit" if others else MORE_CHIPS)

@@ -15,6 +15,7 @@ from chipmap.instances.dataflow.pins import names_partitions
 from chipmap.instances.dataflow.problem import DataflowProblem
 from chipmap.methods.dataflow.cases import mapping_of
 from chipmap.methods.dataflow.shortages import AMPLE, dram_shortage
+from chipmap.records import counted
 from chipmap.result import Infeasibility
 from chipmap.run import Run
 
@@ -160,7 +161,8 @@ def short_of_dram(
         need = need if found is None else found
     if need == AMPLE:
         return None
-    what = f"every mapping has a stage with more than the {limit:,} bytes of a chip's DRAM in it; {need:,} would do"
+    room = counted(limit, "byte")
+    what = f"every mapping has a stage with more than the {room} of a chip's DRAM in it; {need:,} would do"
     return dram_shortage(limit, need, what)
 
 

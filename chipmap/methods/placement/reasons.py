@@ -51,7 +51,8 @@ def _one_by_one(problem: PlacementProblem) -> Iterator[Infeasibility]:
     if problem.instance.task.memory == "static":
         resident += int(problem.storages.bytes[~problem.storages.resident].sum())
     if memory.min() >= 0 and resident > memory.sum():
-        message = f"all devices together have {memory.sum():,} bytes, what rests on them takes {resident:,} at least"
+        have = counted(int(memory.sum()), "byte")
+        message = f"all devices together have {have}, what rests on them takes {resident:,} at least"
         yield Infeasibility.of(
             "C6",
             "memory",
@@ -74,7 +75,7 @@ def _too_much_at_once(problem: PlacementProblem) -> Iterator[Infeasibility]:
         if need > limit:
             message = f"while operation {problem.names[v]!r} runs, all devices together hold {need:,} bytes at least:"
             message = f"{message} what {counted(before, 'operation')} before it made for {after:,} after it, and what"
-            message = f"{message} rests; the memories have {limit:,} bytes"
+            message = f"{message} rests; the memories have {counted(limit, 'byte')}"
             labels = ("C2", "C3", "C6") if problem.devices > 1 else ("C2", "C6")
             remedies = "more devices, or more memory", "a smaller batch, or fewer steps"
             yield Infeasibility.of("C6", "memory", (need, limit, "bytes"), message, *remedies, labels=labels)
@@ -125,7 +126,7 @@ def _too_tied(problem: PlacementProblem) -> Iterator[Infeasibility]:
         need = int(part_bytes(problem, part)[tied[0]])
         if need > limit:
             name = problem.device_names[d]
-            message = f"device {name!r} has {limit:,} bytes, what may run nowhere else holds {need:,}"
+            message = f"device {name!r} has {counted(limit, 'byte')}, what may run nowhere else holds {need:,}"
             remedy = f"at least {need:,} bytes for it, or another device allowed to some of it"
             labels = ("C1", "C6") if problem.groups else ("C6",)
             yield Infeasibility.of("C6", "memory", (need, limit, "bytes"), message, remedy, labels=labels)

@@ -137,8 +137,9 @@ def memory(problem: RingProblem, demand: int, reached: int | None, labels: tuple
     limit, chips = problem.sram_bytes, problem.chips
     total, (heaviest, owner) = int(problem.floor_bytes.sum()), _heaviest(problem)
     demand = max(demand, _floor(problem))
+    room = counted(limit, "byte")
     text = (
-        f"no mapping on {counted(chips, 'chip')} fits {limit:,} bytes of SRAM: the weights are {total:,} bytes in all "
+        f"no mapping on {counted(chips, 'chip')} fits {room} of SRAM: the weights are {total:,} bytes in all "
         f"({-(-total // chips):,} per chip), the heaviest {owner} holds {heaviest:,}, and some chip needs at least "
         f"{demand:,}"
     )

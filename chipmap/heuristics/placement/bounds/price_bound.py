@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 from chipmap.heuristics.placement.bounds.simple import HeadsAndTails
 from chipmap.instances.placement.problem import IntArray, PlacementProblem
 
-#: So many thresholds on heads in the interval bound.
-THRESHOLDS = 96
 #: The greatest price, and how far sums of prices times times may go.
 PRICE, ROOM = 8_192, 2**61
 #: Rounds over the classes, and steps of a search within one.
@@ -57,7 +55,7 @@ def work(problem: PlacementProblem) -> int:
 
 
 def interval(problem: PlacementProblem, w: HeadsAndTails) -> int:
-    """max over h, t of h + ⌈Σ w{e >= h, q >= t} / A⌉ + t, for some h."""
+    """max over h, t of h + ⌈Σ w{e >= h, q >= t} / A⌉ + t, at the prices that were found."""
     return interval_with(problem, w)[0]
 
 
@@ -66,25 +64,43 @@ def interval_with(problem: PlacementProblem, w: HeadsAndTails) -> tuple[int, Int
     best, behind = 0, np.arange(problem.operations)
     price = np.ones(problem.devices, dtype=np.int64)
     for _ in range(0 if not problem.operations else 1 if alike(problem) else TRIES):
-        value, found = _interval(w, costs(problem.time, problem.allowed, price), int(price.sum()))
+        value, found = largest_interval(w, costs(problem.time, problem.allowed, price), int(price.sum()))
         if value > best:
             best, behind = value, found
         price = prices(problem, problem.time[behind], problem.allowed[behind])
     return best, behind
 
 
-def _interval(w: HeadsAndTails, cost: IntArray, total: int) -> tuple[int, IntArray]:
-    """(the bound at these costs, the operations behind it)."""
-    distinct = np.unique(w.head)
-    picked = distinct[np.unique(np.linspace(0, len(distinct) - 1, THRESHOLDS).astype(np.int64))]
-    by_tail = np.argsort(-w.tail, kind="stable")
-    best, behind = 0, by_tail
-    for h in picked:
-        chosen = by_tail[w.head[by_tail] >= h]
-        values = h - (-np.cumsum(cost[chosen]) // total) + w.tail[chosen]
-        if values.size and int(values.max()) > best:
-            best, behind = int(values.max()), chosen[: int(values.argmax()) + 1]
-    return best, behind
+def largest_interval(w: HeadsAndTails, cost: IntArray, total: int) -> tuple[int, IntArray]:
+    """(the bound at these costs, the operations behind it): the largest t · A + Σ w over tails t, for every head h.
+
+    Operations enter by falling head, a block of them at a time. Between two tails of a block's operations all sums grow
+    alike, so only the largest is kept: N operations take N^1.5 steps. A tail counts once one with it has entered.
+    """
+    n, (by_tail, by_head) = len(cost), (np.argsort(-one, kind="stable") for one in (w.tail, w.head))
+    place = np.empty(n, dtype=np.int64)
+    place[by_tail] = np.arange(n)
+    sums = w.tail[by_tail].astype(object if (int(w.tail.max()) + 1) * total >= ROOM else np.int64) * total
+    best, head, first = 0, 0, int(place[by_head[0]])
+    for begin in range(0, n, size := 1 + math.isqrt(n)):
+        block = by_head[begin : begin + size]
+        starts = np.unique([0, first, *place[block]])
+        least = np.minimum.accumulate(np.minimum(place[block], first))
+        entered = np.where(place[block, None] <= starts, cost[block, None], 0).cumsum(axis=0)
+        values = np.where(starts >= least[:, None], np.maximum.reduceat(sums, starts) + entered, 0).max(axis=1)
+        found = -(-values // total) + w.head[block]
+        if int(found.max()) > best:
+            best, head = int(found.max()), int(w.head[block[found.argmax()]])
+        sums += np.repeat(entered[-1], np.diff(np.append(starts, n)))
+        first = int(least[-1])
+    return best, _behind(w, cost, total, head, by_tail)
+
+
+def _behind(w: HeadsAndTails, cost: IntArray, total: int, head: int, by_tail: IntArray) -> IntArray:
+    """The operations with that head or more that give the largest bound."""
+    chosen = by_tail[w.head[by_tail] >= head]
+    values = -(-np.cumsum(cost[chosen]) // total) + w.tail[chosen]
+    return chosen[: int(values.argmax()) + 1]
 
 
 def costs(time: IntArray, allowed: NDArray[np.bool_], price: IntArray) -> IntArray:

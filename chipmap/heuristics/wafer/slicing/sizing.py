@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from chipmap.deadline import look
 from chipmap.heuristics.wafer.slicing.kernel import NONE, Options, SideArray, leaf_curve, option_width
 from chipmap.instances.wafer.problem import IntArray, WaferProblem, ceil_div, longest, memory_k
 from chipmap.instances.wafer.shapes import Shape
@@ -19,6 +20,8 @@ from chipmap.kernels import njit
 
 #: Most convolutions of a kernel (a ``cblock``'s).
 MOST = 4
+#: Entries that another is compared with, and heights between two looks at the clock.
+REACH, HEIGHTS = 4096, 256
 
 
 @njit(cache=True, nogil=True)
@@ -49,13 +52,13 @@ def _superfluous(kept: IntArray, first: int, count: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _entries(convs: IntArray, memory: int, limit: int, reach: int, kept: IntArray) -> int:
-    """Into ``kept`` [.., 12]: what isn't superfluous, by height; returns how many entries, or -1 for too many.
+def _entries(convs: IntArray, memory: int, begin: int, end: int, kept: IntArray, count: int) -> int:
+    """Into ``kept`` [.., 12], after the ``count`` entries of smaller heights: those of ``begin`` .. ``end`` - 1 that
+    aren't superfluous, by height. Returns how many there are then, or -1 for too many.
 
-    Only the last ``reach`` entries kept are compared with, which bounds the time on large fabrics.
+    Only the last :data:`REACH` entries kept are compared with, which bounds the time on large fabrics.
     """
-    count = 0
-    for height in range(2, limit + 1):
+    for height in range(begin, end):
         for parts in range(height, 1, -1):
             if height % parts:
                 continue
@@ -65,7 +68,7 @@ def _entries(convs: IntArray, memory: int, limit: int, reach: int, kept: IntArra
                 if count == len(kept):
                     return -1
                 _entry(convs, h, height // parts // h, parts - 1, memory, kept[count])
-                if not _superfluous(kept, max(0, count - reach), count):
+                if not _superfluous(kept, max(0, count - REACH), count):
                     count += 1
     return count
 
@@ -77,19 +80,23 @@ def _options(convs: IntArray, memory: int, limit: int, pair: tuple[int, int] | N
         for c in range(1, len(given) + 1):
             _entry(convs, pair[0], pair[1], c, memory, given[c - 1])
         return given
-    size = 4096
-    while True:
-        kept = np.empty((size, 4 + 2 * MOST), np.int64)
-        count = _entries(convs, memory, limit, 4096, kept)
-        if count >= 0:
-            return kept[:count]
-        size *= 8
+    kept, count, begin = np.empty((REACH, 4 + 2 * MOST), np.int64), 0, 2
+    while begin <= limit:
+        look()
+        end = min(begin + HEIGHTS, limit + 1)
+        reached = _entries(convs, memory, begin, end, kept, count)
+        if reached < 0:
+            kept = np.concatenate((kept[:count], np.empty((7 * len(kept), kept.shape[1]), np.int64)))
+        else:
+            count, begin = reached, end
+    return kept[:count]
 
 
 class Sizing:
     """The box curves of every type of a problem, by ``options``; with ``pair``, of boxes with that h and w only.
 
-    One h and w for all kernels leaves only the adapters of c, at the cost of area.
+    One h and w for all kernels leaves only the adapters of c, at the cost of area. On fabrics of thousands of tiles a
+    side it takes seconds: it raises :class:`chipmap.deadline.Stop` where the work around it must end.
     """
 
     def __init__(self, problem: WaferProblem, pair: tuple[int, int] | None = None) -> None:
