@@ -119,7 +119,7 @@ def search(instance: WaferInstance, run: Run) -> Termination:
 def bounds(instance: WaferInstance, run: Run) -> Termination:
     """Every lower bound that applies, each under its own name; no floorplan is looked for."""
     if not special(instance):
-        return _only(instance, run, Link("bounds", 1.0, _bounds))
+        return _only(instance, run, LARGEST, Link("bounds", 1.0, _bounds))
 
     def work() -> None:
         """Those of every kernel alone on the free tiles, then those of the instance without what is special."""
@@ -130,11 +130,11 @@ def bounds(instance: WaferInstance, run: Run) -> Termination:
     return run.attempt(work)
 
 
-def _only(instance: WaferInstance, run: Run, link: Link) -> Termination:
+def _only(instance: WaferInstance, run: Run, *links: Link) -> Termination:
     def work() -> None:
         problem = formulas_only(instance)
         sized(problem, run)
-        follow([link], WaferChainState(problem, run.options.seed), Turn(run, run.deadline))
+        follow(links, WaferChainState(problem, run.options.seed), Turn(run, run.deadline))
 
     return run.attempt(work)
 
@@ -230,6 +230,16 @@ def _path_bound(state: WaferChainState, turn: Turn) -> None:
         state.path_bound = turn.deadline.keep_going()
 
 
+def _largest(state: WaferChainState, turn: Turn) -> None:
+    """Times that are too short for the largest kernels alone; the search for bounds leaves them out."""
+    from chipmap.methods.wafer.large import too_short
+
+    least = state.bounds.begin(turn.deadline)
+    if (short := too_short(state.problem, least, turn)) >= least:
+        state.bounds.exclude(short)
+        turn.bound(state.problem.instance.weights.time * state.bounds.least, LARGEST.name)
+
+
 def _bounds(state: WaferChainState, turn: Turn) -> None:
     """Lower bounds, with the incumbent of the moment as the score to beat."""
     from chipmap.heuristics.wafer.bounds.score import NoFloorplanError
@@ -247,6 +257,8 @@ def _open(problem: WaferProblem, turn: Turn) -> None:
     follow(OPEN, WaferChainState(problem, turn.run.options.seed), turn)
 
 
+#: Before bounds have their long turn.
+LARGEST = Link("large kernels", 0.15, _largest)
 #: A floorplan at any time, where greedy rows have found none.
 ANSWER = Link("any floorplan", 0.3, lambda state, turn: answer(state.problem, turn, state.seed))
 #: Floorplans where adapters cost nothing. The search goes on from the best rows, and it is the better the better they
@@ -287,6 +299,7 @@ LARGE: tuple[Link, ...] = (ANSWER, Link("exchanges", 0.9, _search), Link("adapte
 AFTER: tuple[Link, ...] = (Link("neighbourhoods", 1.0, _neighbourhoods), Link("other seeds", 1.0, _other_seeds))
 #: The lane beside it: bounds, then a search from the slicing program's floorplan.
 PROOFS: tuple[Link, ...] = (
+    LARGEST,
     Link("bounds", 0.3, _bounds),
     Link("search", 1.0, lambda state, turn: _search(state, turn, 1)),
     Link("other seeds", 1.0, lambda state, turn: _other_seeds(state, turn, 1)),
@@ -308,7 +321,7 @@ def floorplans_of(state: WaferChainState) -> tuple[Link, ...]:
 def one_lane(floorplans: Sequence[Link]) -> tuple[Link, ...]:
     """A list of :func:`floorplans_of` with bounds before it, before its long searches, and behind it."""
     at = next(i for i, link in enumerate(floorplans) if link.work in (cuts.fixed, _search, _search_rows))
-    return (*FIRST, *floorplans[:at], Link("bounds", 0.2, _bounds), *floorplans[at:], *LAST)
+    return (*FIRST, *floorplans[:at], LARGEST, Link("bounds", 0.2, _bounds), *floorplans[at:], *LAST)
 
 
 #: Small fabrics: the model first, from a better floorplan once more, and what is left for bounds and the others. The

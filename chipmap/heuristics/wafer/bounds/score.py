@@ -86,6 +86,8 @@ class BoundSearch:
         edges = len(problem.edges)
         self.most = problem.score(problem.longest, 2 * (problem.width + problem.height) * edges, 3 * edges)
         self.heap: list[Part] = []
+        #: The least time (quarters) that isn't excluded, once the search has begun.
+        self.least = 0
         self._begun = False
         self._cached: dict[bool, tuple[int, list[States]]] = {}
 
@@ -103,11 +105,7 @@ class BoundSearch:
 
     def _run(self) -> None:
         """Improve the bound until it is proved, nothing promises more, or the time is up."""
-        if not self._begun:
-            first = self._least_time()
-            self._improve(self.weight * first, "packing")
-            self.heap = [Part(self.weight * first, first, self.problem.longest, self.whole)]
-            self._begun = True
+        self._begin()
         while self.heap:
             part = self.heap[0]
             self._improve(part.bound, "elimination")
@@ -125,6 +123,31 @@ class BoundSearch:
         if self.upper is None:
             raise NoFloorplanError
         self._improve(self.upper, "elimination")
+
+    def _begin(self) -> None:
+        """All times from the least one on, once."""
+        if not self._begun:
+            self.least = self._least_time()
+            self._improve(self.weight * self.least, "packing")
+            self.heap = [Part(self.weight * self.least, self.least, self.problem.longest, self.whole)]
+            self._begun = True
+
+    def begin(self, deadline: Deadline) -> int:
+        """The least time (quarters) that isn't excluded. Raises :class:`Stop` where there is no time to find it."""
+        self.deadline = deadline
+        self._begin()
+        return self.least
+
+    def exclude(self, time: int) -> None:
+        """No floorplan takes ``time`` quarters or less: somebody else has proved it, after :meth:`begin`."""
+        self.least = self.tables.next_time(max(self.least, time + 1))
+        parts, self.heap = self.heap, []
+        for part in parts:
+            if part.low < self.least <= part.high:
+                part.bound += self.weight * (self.least - part.low)
+                part.low = self.least
+            if self.least <= part.low:
+                self._push(part)
 
     def _improve(self, bound: int, source: str) -> None:
         bound = bound if self.upper is None else min(bound, self.upper)
