@@ -67,10 +67,16 @@ FAMILY = Family(
         Formulation("wafer/cpsat", "cpsat", "chipmap.formulations.wafer.cpsat:build", PAPER),
     ),
     auxiliary_models=tuple(
-        AuxiliaryModel(f"wafer/{name}", "cpsat", f"chipmap.formulations.wafer.cpsat_window:{build}", Scope.WINDOW, text)
-        for name, build, text in (
-            ("window", "window", "some kernels of a floorplan placed and sized anew"),
-            ("same-order", "same_order", "all kernels, each two apart in the direction in which they are"),
+        AuxiliaryModel(f"wafer/{name}", "cpsat", f"chipmap.formulations.wafer.{build}", scope, text)
+        for name, build, scope, text in (
+            ("window", "cpsat_window:window", Scope.WINDOW, "some kernels of a floorplan placed and sized anew"),
+            (
+                "same-order",
+                "cpsat_window:same_order",
+                Scope.WINDOW,
+                "all kernels, each two apart in the direction in which they are",
+            ),
+            ("large", "cpsat_large:large", Scope.QUESTION, "whether some kernels have a place at a target time"),
         )
     ),
     generators=generators(

@@ -16,6 +16,7 @@ from chipmap.instances.dataflow.offers import NONE, Offer
 from chipmap.instances.placement.fixed_order import Schedule
 from chipmap.instances.placement.load_dominance import joined_by_dominance
 from chipmap.instances.placement.problem import placement_problem
+from chipmap.instances.wafer.instance import special
 from chipmap.instances.wafer.problem import evaluate, in_order, wafer_problem
 from tests.conformance.cases import FAMILIES, TinyCase, cases, identify
 from tests.conformance.test_models import agrees
@@ -57,6 +58,14 @@ def floorplans() -> Iterator[tuple[TinyCase, tuple[Any, ...]]]:
             yield case, (problem, placements, menu, tau)
 
 
+def alone() -> Iterator[tuple[TinyCase, tuple[Any, ...]]]:
+    """The kernels of the cases of formulas alone, without edges, at their longest times."""
+    for case in cases(get_family("wafer")):
+        if not special(case.instance):
+            some = case.instance.replace(edges=())
+            yield case, (some, wafer_problem(some).longest, 10)
+
+
 def offers() -> Iterator[tuple[TinyCase, tuple[Any, ...]]]:
     """Stages of a few layers on two groups of unequal chips, under the names of some cases."""
     for layers, case in enumerate(cases(get_family("dataflow"))[:3], 1):
@@ -70,6 +79,7 @@ SAMPLES: dict[str, Callable[[], Iterator[tuple[TinyCase, tuple[Any, ...]]]]] = {
     "ring/sram": lambda: ((case, (case.instance,)) for case in cases(get_family("ring"))),
     "wafer/window": floorplans,
     "wafer/same-order": floorplans,
+    "wafer/large": alone,
     "placement/units": lambda: ((case, (case.instance,)) for case in loads()),
     "placement/window": windows,
     "placement/boundary": boundaries,

@@ -131,8 +131,8 @@ def optimum(instance: WaferInstance, work: float) -> tuple[int | None, bool]:
     """The least score in ticks and whether CP-SAT proves it with so much deterministic work; None where no
     floorplan was found."""
     model, weights, fabric = cp_model.CpModel(), instance.weights, instance.fabric
-    sides, last, across, up, centres, compared = (fabric.width, fabric.height), [], [], [], {}, {}
-    known = dict[str, list[Way]]()
+    sides, last, centres, compared = (fabric.width, fabric.height), [], {}, {}
+    known, across, up = dict[str, list[Way]](), list[Any](), list[Any]()
     for kernel in instance.kernels:
         alike = repr(kernel.replace(name=""))
         listed = known[alike] = known.get(alike) or ways(instance, kernel)
@@ -144,7 +144,8 @@ def optimum(instance: WaferInstance, work: float) -> tuple[int | None, bool]:
         centre = []
         for axis, intervals in enumerate((across, up)):
             size, at = model.new_int_var(1, sides[axis], ""), model.new_int_var(0, sides[axis], "")
-            model.add(size == sum(way[axis] * one for way, one in zip(listed, chosen, strict=True)))
+            long = [(way.width, way.height)[axis] for way in listed]
+            model.add(size == sum(side * one for side, one in zip(long, chosen, strict=True)))
             end = model.new_int_var(0, sides[axis], "")
             intervals.append(model.new_interval_var(at, size, end, ""))
             centre.append(2 * at + size)

@@ -12,7 +12,7 @@ from tests.lanes import of_all
 from tests.wafer.page_cpsat import drawn, optimum
 from tests.wafer.test_bounds import bound
 
-#: CP-SAT's deterministic work on one instance. Where it doesn't prove its floorplan, no bound may lie above that either.
+#: CP-SAT's deterministic work on one instance. No bound may lie above a floorplan, proved or not.
 WORK = 0.3
 
 
