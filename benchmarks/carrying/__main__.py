@@ -1,7 +1,7 @@
 """Whether the rule of each role can be learned, when a plan of a smaller graph is carried over (family ``placement``).
 
     python -m benchmarks.carrying learn FOLDER [--seeds 2]     evaluated proposals of all training pairs
-    python -m benchmarks.carrying judge FOLDER [--seeds 3] [--seconds 2.5]
+    python -m benchmarks.carrying judge FOLDER [--first 0] [--seeds 3] [--seconds 2.5]
     python -m benchmarks.carrying chain FOLDER [--seeds 3]     the chain on 50,000 operations, a minute of CPU a run
     python -m benchmarks.carrying table FOLDER
 
@@ -136,13 +136,13 @@ def judged(pair: Pair, known: ways.Learned, rule: str, seconds: float, seed: int
     return line
 
 
-def judge(folder: Path, seeds: int, seconds: float) -> None:
+def judge(folder: Path, seeds: range, seconds: float) -> None:
     """Judge the held-out pairs."""
     path = folder / "judged.jsonl"
     done = {(one["pair"], one["seed"]) for one in lines_of(path)}
     turn_of(HELD_OUT[0].instance(), 1.0, 0)
     known = dict[str, tuple[ways.Learned, str]]()
-    for seed in range(seeds):
+    for seed in seeds:
         for pair in HELD_OUT:
             if (pair.name, seed) in done:
                 continue
@@ -214,13 +214,14 @@ def main() -> None:
     parser.add_argument("what", choices=("learn", "judge", "chain", "table"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=2.5)
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     if asked.what == "learn":
         learn(asked.folder, asked.seeds)
     elif asked.what == "judge":
-        judge(asked.folder, asked.seeds, asked.seconds)
+        judge(asked.folder, range(asked.first, asked.seeds), asked.seconds)
     elif asked.what == "chain":
         chain.runs(asked.folder, taught(asked.folder, chain.NETWORK)[0], asked.seeds)
     else:
