@@ -66,7 +66,9 @@ class Writer:
         except OSError as error:
             if is_full(error):
                 raise
-            raise InputError(f"can't be written: {error.strerror}", str(self.target), _ELSEWHERE) from None
+            below = isinstance(error, FileExistsError | NotADirectoryError)
+            what = "is below a file" if below else f"can't be written: {error.strerror}"
+            raise InputError(what, str(self.target), _ELSEWHERE) from None
         _restore(self.target)
         self.earlier = _set_aside(self.partial)
         self.superseded = False

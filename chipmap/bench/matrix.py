@@ -98,8 +98,10 @@ def stored(path: Path) -> list[Row]:
 
 
 def _said(error: Exception) -> str:
-    """SQLite's words; it quotes a damaged schema byte by byte, which Python's module can't decode."""
-    return "it is damaged" if isinstance(error, UnicodeError) else str(error)
+    """SQLite's words, or the system's; SQLite quotes a damaged schema byte by byte, which its module can't decode."""
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return "its folder is a file, or below one"
+    return "it is damaged" if isinstance(error, UnicodeError) else getattr(error, "strerror", None) or str(error)
 
 
 def _digest(text: object) -> str:

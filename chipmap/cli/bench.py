@@ -49,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Solve what is missing, write and draw what is asked for, and say how it went."""
+    from chipmap.bench.matrix import Matrix
     from chipmap.bench.run import bench, kept
     from chipmap.bench.sweep import families_of, points, read_sweep
     from chipmap.cli.progress import compile_first
@@ -62,8 +63,9 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("is missing", "--out", "Name the folder of the matrix: --out runs/sweep.")
     shown = None if args.quiet else _show
     todo = points(sweep)
-    compile_first(*families_of(todo), quiet=args.quiet)
     path = Path(args.out) / "matrix.sqlite"
+    Matrix(path).close()  # a folder that can't be written is told before anything is compiled
+    compile_first(*families_of(todo), quiet=args.quiet)
     try:
         rows = bench(todo, path, partial(_pool, args.cluster, workers), shown)
     except KeyboardInterrupt:

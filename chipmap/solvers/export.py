@@ -70,8 +70,15 @@ def export_mip(native: Any, path: Path) -> None:
         highs.addCol(lowered.offset, 1.0, 1.0, 0, [], [])
         # It must be unique, too.
         highs.passColName(lowered.columns, safe_names([*names, "objective_constant"])[-1])
-    if highs.writeModel(str(path)) == highspy.HighsStatus.kError:
-        raise InputError("can't be written", str(path), "Check the disk.")
+    if highs.writeModel(str(path)) == highspy.HighsStatus.kError or not _ends(path):
+        raise InputError("can't be written as a whole", str(path), "Check the disk: it may be full.")
+
+
+def _ends(path: Path) -> bool:
+    """Whether the file goes on to its end mark: HiGHS says nothing of a disk that is full."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 64))
+        return file.read(64).rstrip().lower().endswith(b"end" if path.suffix == ".lp" else b"endata")
 
 
 def column_names(lowered: LoweredModel) -> list[str]:

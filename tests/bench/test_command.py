@@ -195,3 +195,17 @@ def read_solution_of(plain: dict[str, Any] | None) -> Any:
     from chipmap.instances.dataflow import DataflowSolution
 
     return DataflowSolution.make(**(plain or {}))
+
+
+def test_a_file_in_place_of_the_folder_is_told_before_anything_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In our words, and at once."""
+    from chipmap.cli import progress
+
+    monkeypatch.setattr(progress, "compile_first", lambda *families, quiet: pytest.fail("it compiles"))
+    (file := tmp_path / "file").write_text("mine")
+    for out in (file, file / "below"):
+        assert main(["bench", sweep_file(tmp_path), "--out", str(out), "--workers", "1"]) == 1
+        said = capsys.readouterr().err
+        assert "its folder is a file, or below one" in said and "Errno" not in said

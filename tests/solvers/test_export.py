@@ -130,3 +130,13 @@ def test_format_that_does_not_fit(solver: str, suffix: str, tmp_path: Path) -> N
 def test_folder_that_does_not_exist(solver: str, suffix: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="can't be written"):
         export(Knapsack.make(3, 1, seed=0).model(solver), tmp_path / "nowhere" / f"model{suffix}")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("suffix", [".mps", ".lp", ".pb", ".pbtxt"])
+def test_a_full_disk_is_told(tmp_path: Path, suffix: str) -> None:
+    """HiGHS says nothing where its file isn't whole."""
+    (path := tmp_path / f"model{suffix}").symlink_to("/dev/full")
+    model = Makespan.make(3, 2, seed=0).model("highs" if suffix in (".mps", ".lp") else "cpsat")
+    with pytest.raises(InputError, match="can't be written"):
+        export(model, path)
