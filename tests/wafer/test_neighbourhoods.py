@@ -12,8 +12,9 @@ from chipmap.formulations.wafer.cpsat import build
 from chipmap.formulations.wafer.cpsat_window import same_order, window, with_labels
 from chipmap.formulations.wafer.options import Limits, options
 from chipmap.instances.wafer import Placement, WaferSolution
-from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, wafer_problem
-from chipmap.methods.wafer.neighbourhoods import search_neighbourhoods
+from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, least_widths, wafer_problem
+from chipmap.instances.wafer.shapes import shapes
+from chipmap.methods.wafer.neighbourhoods import Neighbourhoods, search_neighbourhoods
 from chipmap.run import Run, SolveOptions
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import SolveRequest
@@ -22,6 +23,8 @@ from tests.wafer import tiny
 
 #: Instances with several kernels joined by wires, on fabrics with some room.
 SEEDS = (5, 12, 38, 60, 93)
+#: Instances on which a side of another parity saves wire.
+PARITIES = (103, 199)
 
 
 def crude(seed: int) -> tuple[WaferProblem, list[Placement]]:
@@ -79,6 +82,38 @@ def test_the_same_order_is_no_worse_than_the_floorplan_and_no_better_than_the_mo
     _, found = solved(problem, same_order(problem, placements, menu, tau))
     _, best = solved(problem, window(problem, placements, menu, tau))
     assert best <= found <= evaluate(problem, placements).score
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_boxes_of_each_parity_against_all_boxes(seed: int) -> None:
+    problem, placements = crude(seed)
+    tau = evaluate(problem, placements).time
+    for convs, found in zip(problem.type_arrays, shapes(problem, tau, parities=True), strict=True):
+        widths, _ = least_widths(convs, tau, problem.memory, max(problem.width, problem.height), 0)
+        upright = [(int(w), h) for h, w in enumerate(widths) if w]
+        boxes = {box for w, h in upright for box in ((w, h), (h, w)) if problem.fits(*map(int, box))}
+
+        def beaten(box: tuple[int, int], others: set[tuple[int, int]] = boxes) -> bool:
+            alike = [o for o in others - {box} if (o[0] - box[0]) % 2 == (o[1] - box[1]) % 2 == 0]
+            return any(o[0] <= box[0] and o[1] <= box[1] for o in alike)
+
+        assert sorted((w, h) for w, h, *_ in found.tolist()) == sorted(box for box in boxes if not beaten(box))
+
+
+def ordered(problem: WaferProblem, placements: list[Placement], plain: bool) -> int:
+    """The score of all kernels in their order, by the search's own menu or by Pareto-minimal boxes alone."""
+    start = WaferSolution(instance=problem.instance.name, placements=tuple(placements))
+    search, every_kernel = Neighbourhoods(problem, start, 0, lambda better: None), tuple(range(problem.n))
+    search.size = 0
+    if plain:
+        search.ordered = search.fronts
+    return solved(problem, search.model(every_kernel))[1]
+
+
+def test_kernels_in_their_order_take_boxes_of_other_parities() -> None:
+    """A box of even sides round a centre of odd ones costs half a tile of each wire."""
+    scores = [(ordered(*crude(seed), False), ordered(*crude(seed), True)) for seed in PARITIES]
+    assert all(ours < plain for ours, plain in scores)
 
 
 @pytest.mark.parametrize("deterministic", (False, True))

@@ -58,7 +58,8 @@ class Limits(NamedTuple):
 
     ``tau``: those of that one target time. ``latest``: nothing slower. ``earliest``: no floorplan is faster, so among
     options within it the time doesn't matter. ``boxes``: the fastest option of each box, where kernels are pinned or
-    have to touch (C4), so that a smaller box isn't as good.
+    have to touch (C4), so that a smaller box isn't as good. ``parities``: with "front" and ``tau``, one sizing for each
+    box that is Pareto-minimal among those whose sides are even or odd alike.
     """
 
     kept: Kept = "all"
@@ -66,6 +67,7 @@ class Limits(NamedTuple):
     latest: int | None = None
     earliest: int = 0
     boxes: bool = False
+    parities: bool = False
 
 
 def options(problem: WaferProblem, limits: Limits) -> tuple[tuple[Option, ...], ...]:
@@ -75,7 +77,7 @@ def options(problem: WaferProblem, limits: Limits) -> tuple[tuple[Option, ...], 
     :class:`InputError` where the list would be too long.
     """
     if limits.tau is not None and limits.kept == "front":
-        boxes = shapes(problem, limits.tau)
+        boxes = shapes(problem, limits.tau, parities=limits.parities)
         return tuple(_front(problem, t, rows, limits.tau) for t, rows in enumerate(boxes))
     return tuple(tuple(_undominated(problem, t, limits)) for t in range(len(problem.type_arrays)))
 

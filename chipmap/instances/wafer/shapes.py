@@ -21,11 +21,13 @@ class Shape(NamedTuple):
     rotated: bool
 
 
-def shapes(problem: WaferProblem, tau: int, within: bool = False) -> tuple[IntArray, ...]:
+def shapes(problem: WaferProblem, tau: int, within: bool = False, parities: bool = False) -> tuple[IntArray, ...]:
     """For each type the Pareto-minimal boxes [count, 6] (columns of :class:`Shape`) within ``tau`` quarters.
 
     No other box of the type is as narrow and as low. Sorted by height, so widths fall. Empty where a kernel can't meet
-    the time within the fabric. ``within`` keeps c at most the least C of the kernel's convolutions.
+    the time within the fabric. ``within`` keeps c at most the least C of the kernel's convolutions. With ``parities``
+    that is said of boxes whose sides are even or odd alike, one kind after the other: a side of the other parity moves
+    a centre by half a tile.
     """
     limit = max(problem.width, problem.height)
     found = []
@@ -34,7 +36,7 @@ def shapes(problem: WaferProblem, tau: int, within: bool = False) -> tuple[IntAr
             found.append(tabled(problem, t, tau))
             continue
         most_c = int(convs[:, 4].min()) if within else 0
-        found.append(front(problem, *least_widths(convs, tau, problem.memory, limit, most_c)))
+        found.append(front(problem, *least_widths(convs, tau, problem.memory, limit, most_c), parities))
     return tuple(found)
 
 
@@ -47,19 +49,26 @@ def tabled(problem: WaferProblem, t: int, tau: int, memory: int | None = None) -
     return _front(problem, np.column_stack([some[:, 0], some[:, 1], some[:, 1], some[:, 0], nothing, nothing]))
 
 
-def front(problem: WaferProblem, widths: IntArray, how: IntArray) -> IntArray:
-    """The Pareto-minimal boxes of these least widths by height, both ways round (columns of :class:`Shape`)."""
+def front(problem: WaferProblem, widths: IntArray, how: IntArray, parities: bool = False) -> IntArray:
+    """The Pareto-minimal boxes of these least widths by height, both ways round (columns of :class:`Shape`); with
+    ``parities`` among those whose sides are even or odd alike."""
     heights = np.flatnonzero(widths)
     upright = np.column_stack([widths[heights], heights, how[heights], np.zeros_like(heights)])
-    return _front(problem, upright)
+    return _front(problem, upright, parities)
 
 
-def _front(problem: WaferProblem, upright: IntArray) -> IntArray:
+def _front(problem: WaferProblem, upright: IntArray, parities: bool = False) -> IntArray:
     lying = upright.copy()
     lying[:, :2], lying[:, 5] = upright[:, 1::-1], 1
     boxes = np.concatenate([upright, lying])
     boxes = boxes[problem.fits(boxes[:, 0], boxes[:, 1])]
     boxes = boxes[np.lexsort((boxes[:, 5], boxes[:, 0], boxes[:, 1]))]
+    kinds = boxes[:, 0] % 2 + 2 * (boxes[:, 1] % 2) if parities else np.zeros(len(boxes), np.int64)
+    return np.concatenate([_minimal(boxes[kinds == kind]) for kind in range(4)])
+
+
+def _minimal(boxes: IntArray) -> IntArray:
+    """Those of ``boxes``, which ascend in height and then in width, that no lower one is as narrow as."""
     if not len(boxes):
         return boxes
     narrowest = np.minimum.accumulate(boxes[:, 0])

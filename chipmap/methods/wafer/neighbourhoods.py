@@ -27,7 +27,7 @@ FIRST_SIZE, LAST_SIZE = 4, 8
 #: Deterministic work of CP-SAT on one neighbourhood, and on all kernels in their order.
 WORK, ORDER_WORK = 2.0, 6.0
 #: One neighbourhood in so many is all kernels in their order, unless there are more kernels than this.
-ORDER_EVERY, MOST_ORDERED = 8, 60
+ORDER_EVERY, MOST_ORDERED = 8, 128
 
 #: The free kernels.
 Free = tuple[int, ...]
@@ -70,6 +70,13 @@ class Neighbourhoods:
 
         return options(self.problem, Limits("front", tau=self.tau))
 
+    @cached_property
+    def ordered(self) -> tuple[tuple[Any, ...], ...]:
+        """As ``fronts``, and boxes of the other parities: kernels in their order have room for them."""
+        from chipmap.formulations.wafer.options import Limits, options
+
+        return options(self.problem, Limits("front", tau=self.tau, parities=True))
+
     def pick(self) -> Free | None:
         """A random neighbourhood; None where those of the last size gained nothing either."""
         if self.failures > 2 * self.problem.n // self.size + 4:
@@ -109,12 +116,14 @@ class Neighbourhoods:
         return len(free) == self.problem.n > self.size
 
     def _menu(self, free: Free) -> dict[int, list[Any]]:
-        """The options of free kernels: every Pareto-minimal box, and what saves adapters at their neighbours."""
+        """The options of free kernels: Pareto-minimal boxes, in their order those of each parity, and what saves
+        adapters at their neighbours."""
         from chipmap.formulations.wafer.cpsat_window import with_labels
 
         menu = {}
+        boxes = self.ordered if self._ordered(free) else self.fronts
         for v in free:
-            menu[v] = list(self.fronts[int(self.problem.types[v])])
+            menu[v] = list(boxes[int(self.problem.types[v])])
             if self.problem.instance.weights.adapter:
                 every = [self.placements[u] for u in (v, *sorted(self.neighbours[v]))]
                 around = [p for p in every if p.c]
