@@ -91,7 +91,8 @@ def test_boxes_of_each_parity_against_all_boxes(seed: int) -> None:
     for convs, found in zip(problem.type_arrays, shapes(problem, tau, parities=True), strict=True):
         widths, _ = least_widths(convs, tau, problem.memory, max(problem.width, problem.height), 0)
         upright = [(int(w), h) for h, w in enumerate(widths) if w]
-        boxes = {box for w, h in upright for box in ((w, h), (h, w)) if problem.fits(*map(int, box))}
+        turned = [box for w, h in upright for box in ((w, h), (h, w))]
+        boxes = {(w, h) for w, h in turned if w <= problem.width and h <= problem.height}
 
         def beaten(box: tuple[int, int], others: set[tuple[int, int]] = boxes) -> bool:
             alike = [o for o in others - {box} if (o[0] - box[0]) % 2 == (o[1] - box[1]) % 2 == 0]

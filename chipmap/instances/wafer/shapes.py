@@ -36,7 +36,8 @@ def shapes(problem: WaferProblem, tau: int, within: bool = False, parities: bool
             found.append(tabled(problem, t, tau))
             continue
         most_c = int(convs[:, 4].min()) if within else 0
-        found.append(front(problem, *least_widths(convs, tau, problem.memory, limit, most_c), parities))
+        widths, how = least_widths(convs, tau, problem.memory, limit, most_c)
+        found.append(front(problem, widths, how, parities))
     return tuple(found)
 
 
