@@ -62,7 +62,7 @@ HEADING = (
     *(f"{BESIDE} gain", "never worse", "load"),
 )
 #: What is asked of a table, by its limit in s: mean gain by links, the median and the largest gap.
-ASKED = {60.0: ({"pcie": 1.22, "nvlink": 1.18}, 0.16, 0.33), 600.0: ({"pcie": 1.27, "nvlink": 1.21}, 0.13, 0.30)}
+ASKED = {60.0: ({"pcie": 1.31, "nvlink": 1.30}, 0.055, 0.17), 600.0: ({"pcie": 1.33, "nvlink": 1.32}, 0.045, 0.15)}
 #: A line of FILE.
 Row = dict[str, Any]
 
@@ -218,7 +218,7 @@ def summary(rows: list[Row], limit: float) -> Iterator[str]:
         yield f"{text}, {min(gains):.3f} at least; {BESIDE} / search {beside:.3f}"
     gaps = [gap_of(row) for row in rows]
     words = [f"{100 * value:.1f}%" for value in (statistics.median(gaps), max(gaps))]
-    marks = [f" ({100 * value:.0f}% asked)" if not math.isnan(value) else "" for value in (median, largest)]
+    marks = [f" ({100 * value:.3g}% asked)" if not math.isnan(value) else "" for value in (median, largest)]
     yield f"gap of {len(gaps)}: median {words[0]}{marks[0]}, largest {words[1]}{marks[1]}"
     worse = [row["workload"] for row in rows if row["objective"] > best_baseline(row)]
     yield f"never worse than a baseline: {'no: ' + ', '.join(worse) if worse else 'yes'}"
