@@ -190,7 +190,7 @@ def test_places_that_can_not_be_written(chipmap: Command, put: Put, tmp_path: Pa
     instance = put(CHAIN)
     assert "is a file" in refused(chipmap, "solve", instance, "--out", instance)
     assert "holds something else than an archive" in refused(chipmap, "solve", instance, "--out", tmp_path)
-    assert "can't be written" in refused(chipmap, "solve", instance, "--out", instance / "below")
+    assert "is below a file" in refused(chipmap, "solve", instance, "--out", instance / "below")
     assert "can't be written" in refused(chipmap, "generate", "chain", "--out", tmp_path / "no" / "such" / "folder")
     assert "is for one instance" in refused(chipmap, "solve", instance, instance, "--plot", "x.png")
 
