@@ -9,12 +9,14 @@ import pytest
 
 from chipmap.deadline import Deadline
 from chipmap.formulations.wafer.cpsat_large import large
-from chipmap.heuristics.wafer.bounds.score import BoundSearch
+from chipmap.heuristics.wafer.bounds.score import BoundSearch, NoFloorplanError
 from chipmap.instances.wafer.problem import WaferProblem, evaluate, in_order, wafer_problem
 from chipmap.instances.wafer.shapes import shapes
 from chipmap.methods.chain import Turn
 from chipmap.methods.wafer import large as large_kernels
+from chipmap.methods.wafer.chain import LARGEST
 from chipmap.methods.wafer.large import _refuted, largest, least_tiles, too_short
+from chipmap.methods.wafer.state import WaferChainState
 from chipmap.run import Run, SolveOptions
 from chipmap.solvers import solve_model
 from chipmap.solvers.outcome import SolveRequest
@@ -106,3 +108,14 @@ def test_what_is_excluded_leaves_the_search(seed: int) -> None:
 
 def _ignored(value: int, source: str) -> None:
     assert np.isfinite(value) and source
+
+
+def test_where_every_time_is_too_short_no_bound_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the longest time that a kernel can take there is no floorplan: that is told, not a time."""
+    problem = wafer_problem(tiny.instance(Random(1), side=9, weights=tiny.Weights(time=1, wire=0, adapter=0)))
+    monkeypatch.setattr(large_kernels, "too_short", lambda problem, least, turn: problem.longest)
+    state, turn = WaferChainState(problem, 0), turn_of(problem)
+    LARGEST.work(state, turn)
+    assert turn.run.lower is None
+    with pytest.raises(NoFloorplanError):
+        state.bounds.go_on(None, Deadline(), turn.bound)

@@ -237,7 +237,8 @@ def _largest(state: WaferChainState, turn: Turn) -> None:
     least = state.bounds.begin(turn.deadline)
     if (short := too_short(state.problem, least, turn)) >= least:
         state.bounds.exclude(short)
-        turn.bound(state.problem.instance.weights.time * state.bounds.least, LARGEST.name)
+        if state.bounds.least <= state.problem.longest:  # else there is no floorplan, as the search for bounds will say
+            turn.bound(state.problem.instance.weights.time * state.bounds.least, LARGEST.name)
 
 
 def _bounds(state: WaferChainState, turn: Turn) -> None:
