@@ -9,18 +9,17 @@ training continues from the last whole pass.
 from __future__ import annotations
 
 import csv
-import shutil
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from typing import NamedTuple
 
-from chipmap.archive import write_whole
 from chipmap.bench.judges import LOOK_S, Judges, LocalJudges
 from chipmap.deadline import Deadline, Stop
 from chipmap.learned.passes import Passed, Passes
 from chipmap.learned.ring.judging import Judged
 from chipmap.records import InputError, csv_text
+from chipmap.records.files import write_whole
 
 COLUMNS = ("pass", "samples", "zero_shot", "tuned")
 Told = Callable[["Passed | Verdict"], None]
@@ -117,6 +116,4 @@ def _write(work: Passes, verdicts: list[Verdict]) -> None:
     assert first is not None
     source = work.path(first.number)
     for suffix in (".pt", ".json"):  # a card that isn't of these weights is refused when it is read
-        partial = work.folder / f"best{suffix}.partial"
-        shutil.copyfile(source.with_suffix(suffix), partial)
-        partial.replace(work.folder / f"best{suffix}")
+        write_whole(work.folder / f"best{suffix}", source.with_suffix(suffix).read_bytes())

@@ -181,7 +181,7 @@ def remarks(result: Result) -> list[str]:
 
 def write_file(path: str, data: bytes) -> None:
     """Write a file whole (``-``: standard output); :class:`InputError` where that can't be done."""
-    from chipmap.archive import write_whole
+    from chipmap.records.files import write_whole
 
     if path == "-":
         if sys.stdout.isatty():  # as all other text: names give a terminal no commands

@@ -93,9 +93,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _write(path: Path, found: Mapping[str, Measured], kind: str) -> None:
     """Write the table whole; :class:`InputError` where that can't be done."""
-    from chipmap.archive import write_whole
     from chipmap.measuring.table import text
     from chipmap.records import InputError
+    from chipmap.records.files import write_whole
 
     try:
         write_whole(path, text(found, kind).encode())

@@ -20,6 +20,7 @@ from torch import nn
 
 from chipmap.learned.tensors import MOST_BYTES, read_tensors
 from chipmap.records import InputError, Record, read_bytes
+from chipmap.records.files import write_whole
 
 Card = TypeVar("Card", bound=Record)
 
@@ -31,9 +32,7 @@ def write(path: Path, network: nn.Module, card: Callable[[str], Card]) -> Card:
     data = buffer.getvalue()
     made = card(hashlib.sha256(data).hexdigest())
     for target, content in ((path, data), (path.with_suffix(".json"), made.to_json(indent=2))):
-        partial = target.with_name(target.name + ".partial")
-        partial.write_bytes(content)
-        partial.replace(target)
+        write_whole(target, content)
     return made
 
 

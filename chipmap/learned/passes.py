@@ -19,6 +19,7 @@ import torch
 from chipmap.deadline import Deadline
 from chipmap.learned.training_state import read_sealed, resuming, write_sealed
 from chipmap.records import Record, csv_text
+from chipmap.records.files import write_whole
 
 #: Columns of ``training.csv``.
 COLUMNS = ("pass", "samples", "mean", "best")
@@ -93,9 +94,7 @@ class Passes(ABC):
         self.folder.mkdir(parents=True, exist_ok=True)
         self.save(self.path(last.number), last.samples)
         rows = [(one.number, one.samples, f"{one.mean:.6f}", f"{one.best:.6f}") for one in self.curve]
-        partial = self.folder / "training.csv.partial"
-        partial.write_text(csv_text(COLUMNS, rows), encoding="utf-8")
-        partial.replace(self.folder / "training.csv")
+        write_whole(self.folder / "training.csv", csv_text(COLUMNS, rows).encode())
         buffer = io.BytesIO()
         torch.save({**self.state(), "curve": [tuple(one) for one in self.curve]}, buffer)
         write_sealed(self.folder, "state", buffer.getvalue(), self._of, str(last.number))

@@ -14,6 +14,7 @@ from typing import Any
 
 from chipmap.learned.tensors import read_tensors
 from chipmap.records import InputError, Record, read_bytes
+from chipmap.records.files import write_whole
 
 _ANEW = "Begin in a new folder."
 
@@ -31,9 +32,7 @@ def write_sealed(folder: Path, name: str, data: bytes, of: str, mark: str) -> No
     seal = _Seal(sha256=hashlib.sha256(data).hexdigest(), of=of)
     file = f"{name}-{mark}.pt"
     for target, content in ((file, data), (f"{name}.json", seal.to_json())):
-        partial = folder / f"{target}.partial"
-        partial.write_bytes(content)
-        partial.replace(folder / target)
+        write_whole(folder / target, content)
     for old in folder.glob(f"{name}-*.pt"):
         if old.name != file:
             old.unlink()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipmap.records import InputError, Unit, shortened, written_out
+from chipmap.records.files import write_whole
 from chipmap.records.quantities import in_unit, percent
 from chipmap.result import gap
 
@@ -184,7 +185,7 @@ def save(figure: Figure, path: Path, tight: bool = True) -> Path:
     if spots is not None and areas:
         spots += _spots(figure, box, areas[:MOST_SPOTS])
     try:
-        path.write_bytes(_short(data.getvalue()) if suffix == ".svg" else data.getvalue())
+        write_whole(path, _short(data.getvalue()) if suffix == ".svg" else data.getvalue())
     except OSError as error:
         raise InputError(f"can't be written: {error.strerror or error}", str(path), "Check the folder.") from None
     return path

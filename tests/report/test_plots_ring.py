@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,13 @@ def test_misfit_solution_is_refused(tmp_path: Path, chips: tuple[int, ...]) -> N
 def test_unwritable_file_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="can't be written"):
         plot(chain(), BALANCED, tmp_path / "missing" / "plot.svg")
+
+
+def test_a_disk_that_is_full_leaves_no_part_of_a_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match="can't be written: No space left on device"):
+        plot(chain(), BALANCED, tmp_path / "plot.svg")
+    assert list(tmp_path.iterdir()) == []

@@ -210,24 +210,6 @@ def test_the_lock_is_held_until_the_archive_has_its_name(
     assert archive.load(tmp_path / "run").result.method == "new"
 
 
-def test_files_are_written_through_links_into_pipes_and_with_their_permissions(tmp_path: Path) -> None:
-    real, link, pipe = tmp_path / "real.json", tmp_path / "link.json", tmp_path / "pipe"
-    real.write_text("old")
-    real.chmod(0o640)
-    link.symlink_to(real)
-    archive.write_whole(link, b"new")
-    assert link.is_symlink() and real.read_bytes() == b"new"
-    assert real.stat().st_mode & 0o777 == 0o640
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    archive.write_whole(pipe, b"through")
-    assert os.read(reader, 100) == b"through"
-    os.close(reader)
-    assert pipe.is_fifo()
-    archive.write_whole(Path("/dev/null"), b"away")
-    assert not Path("/dev/null").is_file()
-
-
 def test_the_manifest_tells_sizes_and_hashes(tmp_path: Path, result: Result, instance: RingInstance) -> None:
     target = write(tmp_path / "run", result, instance)
     listed = json.loads((target / "environment.json").read_text())["files"]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from chipmap.archive import write_whole
 from chipmap.deadline import Deadline
 from chipmap.learned.ring.data import Row
 from chipmap.records import InputError, read_bytes
+from chipmap.records.files import write_whole
 from chipmap.solve import solve
 
 #: Seconds that a proof may take: each of the rows' optima was proved in 60 on another machine.
