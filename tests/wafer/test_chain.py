@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from chipmap.deadline import Deadline, StopReason
@@ -11,6 +13,7 @@ from chipmap.methods.chain import Link, Turn, follow
 from chipmap.methods.wafer import chain, state
 from chipmap.run import Run, SolveOptions
 from chipmap.validation.wafer.checker import check
+from tests.wafer import tiny
 
 
 @pytest.mark.parametrize(
@@ -51,3 +54,17 @@ def test_large_instances_are_searched_by_exchanges(monkeypatch: pytest.MonkeyPat
     )
     assert run.best is not None and run.best.source == "exchanges"
     assert "rows" not in {link.name for link in chain.LARGE}
+
+
+@pytest.mark.parametrize(("many", "adapter", "long"), [(8, 1, "rows"), (8, 0, "CU.POKer"), (1, 0, "adapters")])
+def test_bounds_come_before_links_that_take_long_and_only_in_one_lane(
+    many: int, adapter: int, long: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lane of its own proves bounds where there are two: else they would be proved twice."""
+    instance = tiny.instance(Random(1), side=9, blocks=False, weights=tiny.Weights(time=1, wire=1, adapter=adapter))
+    monkeypatch.setattr(state, "MANY", many)
+    found = state.WaferChainState(wafer_problem(instance), 0)
+    both = [[link.name for link in links] for links in (chain.links_of(found), chain.floorplans_of(found))]
+    assert both[0].index("bounds") < both[0].index(long) and long in both[1]
+    assert not {"bounds", "large kernels"} & set(both[1])
+    assert [name for name in both[0] if name not in ("bounds", "large kernels")] == both[1]

@@ -7,7 +7,6 @@ With one thread the same links follow one another. Which of them finds what on t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from chipmap.instances.wafer.instance import WaferInstance, WaferSolution, special
@@ -55,13 +54,13 @@ def auto(instance: WaferInstance, run: Run) -> Termination:
             return follow(SMALL, state, Turn(run, replace(run.deadline, patient=True)))
         if exhausted(problem, run):
             return
-        floorplans = floorplans_of(state)
+        one_lane = (*FIRST, *links_of(state), *LAST)
         if run.options.deterministic:
-            follow(one_lane(floorplans), state, Turn(run, run.deadline))
+            follow(one_lane, state, Turn(run, run.deadline))
         elif (run.options.threads or cores()) == 1:
-            side_by_side(run, state, [one_lane(floorplans)], patient=True)
+            side_by_side(run, state, [one_lane], patient=True)
         else:
-            side_by_side(run, state, [(*floorplans, *AFTER), PROOFS], patient=True)
+            side_by_side(run, state, [(*floorplans_of(state), *AFTER), PROOFS], patient=True)
 
     return run.attempt(work)
 
@@ -260,29 +259,39 @@ def _open(problem: WaferProblem, turn: Turn) -> None:
 
 #: Before bounds have their long turn.
 LARGEST = Link("large kernels", 0.15, _largest)
+#: Bounds before the links that take long, and again with a better score to beat.
+EARLY, LATER = Link("bounds", 0.1, _bounds), Link("bounds", 0.2, _bounds)
 #: A floorplan at any time, where greedy rows have found none.
 ANSWER = Link("any floorplan", 0.3, lambda state, turn: answer(state.problem, turn, state.seed))
-#: Floorplans where adapters cost nothing. The search goes on from the best rows, and it is the better the better they
-#: are.
-WIRES: tuple[Link, ...] = (
+#: What takes little time, whatever is left.
+QUICK: tuple[Link, ...] = (
     ANSWER,
     Link("snakes", 0.15, cuts.to_and_fro),
     Link(WIRED, 0.25, cuts.by_wiring),
     Link(RINGS, 0.15, cuts.by_rings),
+    Link("rows", 0.05, _rows),
+)
+#: Floorplans where adapters cost nothing. The search goes on from the best rows, and it is the better the better they
+#: are.
+WIRES: tuple[Link, ...] = (
+    *QUICK,
+    EARLY,
     Link(COUNTED, 0.2, cuts.by_counting),
     Link("CU.POKer", 0.15, _cu_poker),
     Link("rows", 0.2, _rows),
+    LARGEST,
+    LATER,
     Link(FIXED, FIXED_SHARE, cuts.fixed),
     Link("search", 0.7, _search_rows),
 )
 #: Where adapters cost, rows find what no search does.
 ADAPTERS: tuple[Link, ...] = (
-    ANSWER,
-    Link("snakes", 0.15, cuts.to_and_fro),
-    Link(WIRED, 0.25, cuts.by_wiring),
-    Link(RINGS, 0.15, cuts.by_rings),
+    *QUICK,
+    EARLY,
     Link(COUNTED, 0.2, cuts.by_counting),
     Link("rows", 0.5, _rows),
+    LARGEST,
+    LATER,
     Link(FIXED, FIXED_SHARE, cuts.fixed),
     Link("search", 0.7, _search_rows),
     Link("adapters", 1.0, _adapters),
@@ -295,7 +304,14 @@ OPEN: tuple[Link, ...] = (
     Link("search", 1.0, _search_rows),
 )
 #: Of large instances.
-LARGE: tuple[Link, ...] = (ANSWER, Link("exchanges", 0.9, _search), Link("adapters", 1.0, _adapters))
+LARGE: tuple[Link, ...] = (
+    ANSWER,
+    Link("exchanges", 0.1, _search),
+    LARGEST,
+    LATER,
+    Link("exchanges", 0.9, lambda state, turn: _search(state, turn, 1)),
+    Link("adapters", 1.0, _adapters),
+)
 #: What follows one of these in a lane that others prove bounds beside.
 AFTER: tuple[Link, ...] = (Link("neighbourhoods", 1.0, _neighbourhoods), Link("other seeds", 1.0, _other_seeds))
 #: The lane beside it: bounds, then a search from the slicing program's floorplan.
@@ -305,7 +321,7 @@ PROOFS: tuple[Link, ...] = (
     Link("search", 1.0, lambda state, turn: _search(state, turn, 1)),
     Link("other seeds", 1.0, lambda state, turn: _other_seeds(state, turn, 1)),
 )
-#: With one lane only: what comes before and after the floorplans.
+#: With one lane only: what comes before and after one of these.
 FIRST: tuple[Link, ...] = (Link("first bounds", 0.02, _bounds), Link("path bound", 0.05, _path_bound))
 LAST: tuple[Link, ...] = (
     Link("neighbourhoods", 0.4, _neighbourhoods),
@@ -314,15 +330,14 @@ LAST: tuple[Link, ...] = (
 )
 
 
-def floorplans_of(state: WaferChainState) -> tuple[Link, ...]:
-    """The list of links that look for floorplans."""
+def links_of(state: WaferChainState) -> tuple[Link, ...]:
+    """The list of links that look for floorplans, with bounds between them."""
     return LARGE if state.large else ADAPTERS if state.problem.instance.weights.adapter else WIRES
 
 
-def one_lane(floorplans: Sequence[Link]) -> tuple[Link, ...]:
-    """A list of :func:`floorplans_of` with bounds before it, before its long searches, and behind it."""
-    at = next(i for i, link in enumerate(floorplans) if link.work in (cuts.fixed, _search, _search_rows))
-    return (*FIRST, *floorplans[:at], LARGEST, Link("bounds", 0.2, _bounds), *floorplans[at:], *LAST)
+def floorplans_of(state: WaferChainState) -> tuple[Link, ...]:
+    """The same without bounds."""
+    return tuple(link for link in links_of(state) if link not in (EARLY, LARGEST, LATER))
 
 
 #: Small fabrics: the model first, from a better floorplan once more, and what is left for bounds and the others. The
