@@ -259,7 +259,7 @@ def _open(problem: WaferProblem, turn: Turn) -> None:
 
 #: Before bounds have their long turn.
 LARGEST = Link("large kernels", 0.15, _largest)
-#: Bounds before the links that take long, and again with a better score to beat.
+#: Bounds before the links that take longest.
 EARLY, LATER = Link("bounds", 0.1, _bounds), Link("bounds", 0.2, _bounds)
 #: A floorplan at any time, where greedy rows have found none.
 ANSWER = Link("any floorplan", 0.3, lambda state, turn: answer(state.problem, turn, state.seed))
@@ -269,13 +269,11 @@ QUICK: tuple[Link, ...] = (
     Link("snakes", 0.15, cuts.to_and_fro),
     Link(WIRED, 0.25, cuts.by_wiring),
     Link(RINGS, 0.15, cuts.by_rings),
-    Link("rows", 0.05, _rows),
 )
 #: Floorplans where adapters cost nothing. The search goes on from the best rows, and it is the better the better they
 #: are.
 WIRES: tuple[Link, ...] = (
     *QUICK,
-    EARLY,
     Link(COUNTED, 0.2, cuts.by_counting),
     Link("CU.POKer", 0.15, _cu_poker),
     Link("rows", 0.2, _rows),
@@ -284,9 +282,11 @@ WIRES: tuple[Link, ...] = (
     Link(FIXED, FIXED_SHARE, cuts.fixed),
     Link("search", 0.7, _search_rows),
 )
-#: Where adapters cost, rows find what no search does.
+#: Where adapters cost, rows find what no search does. Folded rows may take half of the time, so that short rows and
+#: bounds come before.
 ADAPTERS: tuple[Link, ...] = (
     *QUICK,
+    Link("rows", 0.05, _rows),
     EARLY,
     Link(COUNTED, 0.2, cuts.by_counting),
     Link("rows", 0.5, _rows),
