@@ -20,6 +20,7 @@ from chipmap.heuristics.wafer.rows.times import Targets, TimeTrial, search_times
 from chipmap.instances.wafer import Fabric, Placement, WaferInstance, Weights
 from chipmap.instances.wafer.problem import TICKS, WaferProblem, depth_first_order, evaluate, size, wafer_problem
 from chipmap.kernels.annealing import seeded
+from tests.wafer.generated import generated
 from tests.wafer.rows_by_hand import DIAMOND, PATH, TRIANGLE, conv, legal, options, table, tiny
 
 
@@ -175,6 +176,16 @@ def test_rows_stop_when_told() -> None:
     solution = rows(problem, Deadline(ended=after_a_few), lambda score, placements: steps.append(score))
     assert len(asked) < 12
     assert (solution is None) == (not steps)
+
+
+def test_parts_that_cost_less_than_nothing_make_no_folding_of_one_without_room() -> None:
+    """At this time of tests/wafer/generated.py's seed 26 one end can be folded, the other one can't."""
+    problem = wafer_problem(generated(26))
+    program = RowProgram(problem)
+    for folding in foldings(problem, program.row, 25_690_112):
+        assert 0 <= folding.wires < INF // 2
+        assert [p for run in folding.runs for p in range(run.first, run.end)] == list(range(problem.n))
+        assert all(run.first < run.end and run.height for run in folding.runs)
 
 
 @pytest.mark.parametrize(("side", "tau"), [(24, 2000), (30, 1000)])

@@ -21,6 +21,9 @@ from chipmap.instances.wafer.instance import Placement
 from chipmap.instances.wafer.problem import WaferProblem
 from chipmap.instances.wafer.shapes import shapes
 
+#: From here on values are of foldings that don't exist: a part without room costs INF, others less than nothing.
+NOTHING = INF // 2
+
 
 class Run(NamedTuple):
     """Positions ``first`` to ``end`` - 1 of the order side by side in a strip from ``bottom`` up ``height`` tiles.
@@ -82,7 +85,7 @@ def foldings(problem: WaferProblem, row: Row, tau: int) -> list[Folding]:
     t = tables(problem, row, tau, half)
     found = []
     value, rows = snake(t, problem.width, problem.height)
-    if value < INF:
+    if value < NOTHING:
         bottom, runs = 0, []
         for i, (first, end, height) in enumerate(rows.tolist()):
             runs.append(Run(first, end, bottom, height, 1 - 2 * (i % 2), 0, i > 0))
@@ -100,7 +103,7 @@ def _folded_ends(problem: WaferProblem, t: Tables) -> Folding | None:
     head, head_how = tails(mirrored(t), width, height)
     head, head_how = np.ascontiguousarray(head[::-1]), np.ascontiguousarray(head_how[::-1])
     value, i, j, room = between(t, head, tail, width, height)
-    if value >= INF:
+    if value >= NOTHING:
         return None
     start, end = int(t.cuts[i]), int(t.cuts[j])
     runs = []
