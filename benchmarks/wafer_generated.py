@@ -25,6 +25,8 @@ def measure(seed: int, limit: float) -> dict[str, Any]:
     """One run: objective and bound in ticks, the time of the first layout in s, who found and who proved."""
     instance, load = generated(seed), os.getloadavg()[0]
     result = solve(instance, "wafer/auto", SolveOptions(time_limit=limit, threads=1, compile="first"))
+    if result.failure:
+        raise RuntimeError(f"{instance.name}: {result.failure}")
     return {
         "seed": seed,
         "limit": limit,
