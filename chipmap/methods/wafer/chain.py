@@ -317,7 +317,7 @@ AFTER: tuple[Link, ...] = (Link("neighbourhoods", 1.0, _neighbourhoods), Link("o
 #: The lane beside it: bounds, then a search from the slicing program's floorplan.
 PROOFS: tuple[Link, ...] = (
     LARGEST,
-    Link("bounds", 0.3, _bounds),
+    Link("bounds", 0.6, _bounds),
     Link("search", 1.0, lambda state, turn: _search(state, turn, 1)),
     Link("other seeds", 1.0, lambda state, turn: _other_seeds(state, turn, 1)),
 )

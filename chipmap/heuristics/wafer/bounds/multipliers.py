@@ -16,7 +16,9 @@ from chipmap.heuristics.wafer.bounds.states import States
 #: Relative rounding error allowed for in sums of floating-point numbers.
 ERROR = 1e-9
 #: The search rests where the model promises less than this part of the value, or after ``patience`` steps without gain.
-PROMISE = 2e-4
+PROMISE = 2e-5
+#: What a finer search divides the promise by, and multiplies the patience by.
+FINER, LONGER = 10.0, 2
 #: The box round the best multipliers: its first and its least radius as shares of the value, and the factors by which
 #: it grows with success and shrinks without.
 FIRST, LEAST, GROWTH, SHRINK = 0.1, 0.02, 2.0, 0.6
@@ -32,6 +34,7 @@ class Climb:
     """
 
     patience: int
+    promise: float = PROMISE
     current: FloatArray = field(default_factory=lambda: np.zeros(SIZE))
     best: FloatArray = field(default_factory=lambda: np.zeros(SIZE))
     value: float = -np.inf
@@ -49,6 +52,13 @@ class Climb:
     def floor(self) -> int:
         """The value rounded down by more than its rounding error, then up: costs are whole ticks."""
         return max(0, ceil(self.value - ERROR * (1 + abs(self.value) + float(self.best.sum()))))
+
+    def go_finer(self, times: int = 1) -> None:
+        """Rest no more, until the model promises less and after more steps without gain, so many times over."""
+        self.promise, self.patience = self.promise / FINER**times, self.patience * LONGER**times
+        self.rests, self._idle = False, 0
+        if self.started:
+            self._radius = max(self._radius, LEAST * abs(self.value))
 
     def climb(
         self,
@@ -76,7 +86,7 @@ class Climb:
 
     def _move(self, value: float) -> None:
         """Go to the current multipliers if they are better."""
-        if value > self.value + PROMISE * abs(value):
+        if value > self.value + self.promise * abs(value):
             self._radius = max(GROWTH * self._radius, LEAST * abs(value)) if self.started else FIRST * abs(value) + 1
             self._idle = 0
         else:
@@ -100,6 +110,6 @@ class Climb:
             method="highs",
         )
         promise = -result.fun - self.value if result.success else 0.0
-        self.rests = promise <= PROMISE * abs(self.value) or self._idle >= self.patience
+        self.rests = promise <= self.promise * abs(self.value) or self._idle >= self.patience
         if not self.rests:
             self.current = np.maximum(0, result.x[:-1])

@@ -29,8 +29,10 @@ from chipmap.instances.wafer.problem import TICKS, WaferProblem
 #: Where the times of a part weigh less than this part of the bound, it gets its best multipliers and then strips.
 NARROW = 0.003
 #: Where a range of the centres is split at the latest above its low end, in half tiles per tile of the fabric's side;
-#: no strip narrower than ``THIN`` is split.
+#: no strip narrower than ``THIN`` is split, nor than half of that where the search has come to its end once more.
 WAY, THIN = 0.4, 0.02
+#: How often a part gets finer multipliers and narrower strips where the search has come to its end.
+FINEST = 3
 #: A strip is split where its ends differ in wire by more than this many times what the ends of the times differ.
 WIDE = 50.0
 #: Steps on the multipliers at a time, on Pareto fronts and on states with arguments.
@@ -50,7 +52,15 @@ class Part:
     high: int = field(compare=False)
     ranges: Ranges = field(compare=False)
     coarse: Climb = field(compare=False, default_factory=lambda: Climb(patience=12))
-    fine: Climb = field(compare=False, default_factory=lambda: Climb(patience=3))
+    fine: Climb = field(compare=False, default_factory=lambda: Climb(patience=6))
+    finer: int = field(compare=False, default=0)
+
+    def go_finer(self, times: int = 1) -> bool:
+        """Go on with finer multipliers and narrower strips; False where that was done often enough."""
+        self.finer += times
+        for climb in (self.coarse, self.fine):
+            climb.go_finer(times)
+        return self.finer <= FINEST
 
 
 def bounds(problem: WaferProblem, upper: int | None, deadline: Deadline, report: Callable[[int, str], None]) -> int:
@@ -172,6 +182,8 @@ class BoundSearch:
             self._climb(part, part.fine, self.fine, FINE)
         elif part.high > part.low:
             self._split_time(part)
+        elif part.go_finer():
+            self._push(part)
         else:
             return False
         return True
@@ -183,7 +195,7 @@ class BoundSearch:
             return -1
         extent = [strip.high - strip.low for strip in part.ranges]
         at = 0 if extent[0] > extent[1] else 1
-        if extent[at] <= 2 * THIN * sides[at] + 1 or self.wire * extent[at] < WIDE * across:
+        if extent[at] <= 2 * THIN * 0.5**part.finer * sides[at] + 1 or self.wire * extent[at] < WIDE * across:
             return -1
         return at
 
@@ -214,6 +226,8 @@ class BoundSearch:
         child.coarse.current = part.coarse.best.copy()
         if part.fine.started:
             child.fine.current = part.fine.best.copy()
+        if part.finer:
+            child.go_finer(part.finer)
         self._push(child)
 
     def _climb(self, part: Part, climb: Climb, program: Elimination, steps: int) -> None:
