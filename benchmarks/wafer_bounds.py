@@ -17,7 +17,7 @@ from typing import Any
 
 from chipmap.deadline import Deadline
 from chipmap.heuristics.wafer.bounds.elimination import Elimination
-from chipmap.heuristics.wafer.bounds.score import BoundSearch
+from chipmap.heuristics.wafer.bounds.score import FINEST, BoundSearch
 from chipmap.inputs.reading import read
 from chipmap.instances.wafer import WaferInstance
 from chipmap.instances.wafer.problem import wafer_problem
@@ -46,7 +46,7 @@ def line(case: str, seconds: float) -> str:
     assert isinstance(instance, WaferInstance)
     entry = known(instance)
     assert entry is not None and entry.objective is not None, case
-    search = BoundSearch(wafer_problem(instance))
+    search = BoundSearch(wafer_problem(instance), FINEST)
     plain, full = counted(search.coarse), counted(search.fine)
     begin = time.thread_time()
     deadline = Deadline(processor=(threading.get_ident(), begin + seconds))

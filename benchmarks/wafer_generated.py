@@ -3,8 +3,8 @@
     python -m benchmarks.wafer_generated --rows FILE [--limit 120] [--threads 1] [--seeds 0 40] [--table]
 
 The inputs are those of tests/wafer/generated.py: chains, trees, cycles, branches and stars of 20 to 120 kernels on
-fabrics of odd sides, with tight memory and six weights. Each row goes to FILE as a line of JSON as soon as it is there; a
-later run makes only the seeds that are missing for its limit and threads.
+fabrics of odd sides, with tight memory and six weights. Each row goes to FILE as a line of JSON as soon as it is
+there; a later run makes only the seeds that are missing for its limit and threads.
 """
 
 from __future__ import annotations

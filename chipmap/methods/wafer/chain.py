@@ -242,9 +242,10 @@ def _largest(state: WaferChainState, turn: Turn) -> None:
 
 def _bounds(state: WaferChainState, turn: Turn) -> None:
     """Lower bounds, with the incumbent of the moment as the score to beat."""
-    from chipmap.heuristics.wafer.bounds.score import NoFloorplanError
+    from chipmap.heuristics.wafer.bounds.score import FINEST, NoFloorplanError
 
     _path_bound(state, turn)
+    state.bounds.finest = FINEST if turn.run.clocked else 0
     try:
         state.bounds.go_on(turn.run.upper, turn.deadline, turn.bound)
     except NoFloorplanError:

@@ -31,7 +31,7 @@ NARROW = 0.003
 #: Where a range of the centres is split at the latest above its low end, in half tiles per tile of the fabric's side;
 #: no strip narrower than ``THIN`` is split, nor than half of that where the search has come to its end once more.
 WAY, THIN = 0.4, 0.02
-#: How often a part gets finer multipliers and narrower strips where the search has come to its end.
+#: How often a part gets finer multipliers and narrower strips, where a clock ends the search.
 FINEST = 3
 #: A strip is split where its ends differ in wire by more than this many times what the ends of the times differ.
 WIDE = 50.0
@@ -55,12 +55,11 @@ class Part:
     fine: Climb = field(compare=False, default_factory=lambda: Climb(patience=6))
     finer: int = field(compare=False, default=0)
 
-    def go_finer(self, times: int = 1) -> bool:
-        """Go on with finer multipliers and narrower strips; False where that was done often enough."""
+    def go_finer(self, times: int = 1) -> None:
+        """Go on with finer multipliers and narrower strips, so many times over."""
         self.finer += times
         for climb in (self.coarse, self.fine):
             climb.go_finer(times)
-        return self.finer <= FINEST
 
 
 def bounds(problem: WaferProblem, upper: int | None, deadline: Deadline, report: Callable[[int, str], None]) -> int:
@@ -76,10 +75,14 @@ def _unheard(value: int, source: str) -> None:
 
 
 class BoundSearch:
-    """A search for bounds on the score of one problem that can be left at any moment and gone on with."""
+    """A search for bounds on the score of one problem that can be left at any moment and gone on with.
 
-    def __init__(self, problem: WaferProblem):
-        self.problem = problem
+    ``finest``: how often a part gets finer multipliers and narrower strips where the search would end. That may take
+    very long, so it is for searches that a clock ends.
+    """
+
+    def __init__(self, problem: WaferProblem, finest: int = 0):
+        self.problem, self.finest = problem, finest
         self.upper: int | None = None
         self.deadline = Deadline()
         self.report: Callable[[int, str], None] = _unheard
@@ -182,7 +185,8 @@ class BoundSearch:
             self._climb(part, part.fine, self.fine, FINE)
         elif part.high > part.low:
             self._split_time(part)
-        elif part.go_finer():
+        elif part.finer < self.finest:
+            part.go_finer()
             self._push(part)
         else:
             return False
