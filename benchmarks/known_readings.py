@@ -41,15 +41,19 @@ def twelve_layers(table: Table, row: tuple[str, ...]) -> str:
 
 
 VALUE_BOUND: dict[str, Kind] = {"objective": "value", "bound": "bound"}
+SUITE = Reading({"score": "value", "bound": "bound", "published": "value", "best of five": "value"})
 POKER = Reading({"score": "value", "published": "value"})
 ABLATION = Reading({"objective": "value", "gap": "gap"})
 TABLE6 = Reading({"published": "value", "ours": "value"}, "s")
 
 #: (page, heading, a title of the table or "") -> its reading.
 READ: dict[tuple[str, str, str], Reading] = {
-    (RESULTS + "wafer-suite.md", "The ISPD 2020 suite", ""): Reading(
-        {"score": "value", "bound": "bound", "published": "value", "best of five": "value"}
+    (RESULTS + "wafer-suite.md", "The ISPD 2020 suite", ""): SUITE,
+    (RESULTS + "wafer-suite.md", "With two threads", "score"): SUITE,
+    (RESULTS + "wafer-suite.md", "With two threads", "gap with one thread"): Reading(
+        {"gap with one thread": "gap", "two threads": "gap", "two threads, finer multipliers": "gap"}
     ),
+    (RESULTS + "wafer-suite.md", "With two threads", "CPU seconds"): Reading({"with 6": "gap"}),
     (RESULTS + "wafer-large.md", "A thousand kernels", ""): Reading({"score": "value", "bound": "bound"}),
     **{(RESULTS + "wafer-baselines.md", one, ""): POKER for one in ("poker", "poker-each", "annealing-tbs", "divide")},
     (RESULTS + "wafer-ablation.md", "Ablation of wafer/auto", "objective"): ABLATION,
