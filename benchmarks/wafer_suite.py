@@ -52,6 +52,8 @@ def solve(case: str, arguments: argparse.Namespace) -> dict[str, Any]:
         ]
         subprocess.run(command, check=True, capture_output=True)
     result: dict[str, Any] = json.loads((archive / "result.json").read_bytes())
+    if result["failure"]:
+        raise RuntimeError(f"{case}: {result['failure']}")
     submit([Result.from_json((archive / "result.json").read_bytes())], "" if settings else f"wafer/ispd2020-{case}")
     row = json.loads(_output(["report", str(archive), "--format", "json"]).splitlines()[0])
     checked = json.loads(_output(["check", source, str(archive / "solution.paint"), *settings, "--format", "json"]))
